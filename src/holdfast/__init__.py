@@ -1,0 +1,2 @@
+from holdfast.ball import NormBall
+from holdfast.problem import RecourseProblem

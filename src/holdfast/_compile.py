@@ -1,0 +1,48 @@
+"""How Holdfast compiles its kernels, and where it keeps the machine code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+_PACKAGE = Path(__file__).parent
+
+
+def _cache_directory() -> str:
+    """Return a directory named after the sources of all kernels.
+
+    numba looks only at the file of a function to see whether its machine code is stale, not at
+    the files of the functions that it calls. A directory per state of all sources is always right.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        source = path.read_bytes()
+        if b"@kernel" in source:
+            digest.update(source)
+    home = os.environ.get("NUMBA_CACHE_DIR") or str(_PACKAGE / "__pycache__")
+    return str(Path(home) / f"kernels-{digest.hexdigest()[:16]}")
+
+
+_CACHE_DIRECTORY = _cache_directory()
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile `function`, keep the machine code on disk, and release the GIL while it runs.
+
+    Division follows IEEE rules (1/0 is inf), and no re-ordering of sums is allowed, so that a row
+    gives the same bits in any batch and on any number of threads.
+    """
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = _CACHE_DIRECTORY  # read once, when the function is decorated
+    try:
+        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(
+            function
+        )
+    finally:
+        numba.config.CACHE_DIR = before
+    return compiled

@@ -1,0 +1,305 @@
+"""Proof of optimality, from weak duality alone: this room knows nothing of how answers are found.
+
+Let C(t) be the least cost at which a row reaches the worst-case score t. For any multiplier
+``mu >= 0`` and any model ``(v, b')`` in the ball,
+
+    C(t) >= mu * t - offset,
+    offset = mu * (b' + v.x0) + sum_i (mu |v_i| - c_i)_+ * room_i
+
+with ``room_i`` the distance from the start to the bound in the direction of ``v_i``. One such line
+bounds everything that is asked:
+
+- guarantee of score T: cost >= mu T - offset;
+- price with a convex loss: price >= min_t phi(t) + cost_weight * (mu t - offset);
+- price with any loss: the same minimum under several lines at once.
+
+The line is valid whatever model is put in, provided it lies in the ball and ``mu |v_i| <= c_i``
+where the room is infinite; both are enforced here. It is tight for the right model, which
+`saddle_model` reads off the recourse and the multiplier.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._compile import kernel
+from holdfast.ball import dual_norm, power
+from holdfast.losses import loss_value, score_at_slope, steepest, tilted_minimum
+
+Floats = NDArray[np.float64]
+
+_EPS = 2.220446049250313e-16
+# Points of the box whose size is this near to the largest count as tied with it (p = 1).
+_TIE = 1e-12
+
+
+@kernel
+def saddle_model(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
+    """Write the coefficients of a worst model that suits (x, mu) into v; return its intercept.
+
+    It lies in the ball whatever x and mu are.
+    """
+    gain = 1.0 / mu
+    if ball.radius == 0.0:
+        for i in range(v.size):
+            v[i] = coef[i]
+        return intercept
+    if ball.q == 1.0:
+        return saddle_linf(gain, start, coef, intercept, cost, lower, upper, ball, v)
+    if ball.q == math.inf:
+        return saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v)
+    return saddle_lp(x, gain, start, coef, intercept, cost, lower, upper, ball, v)
+
+
+@kernel
+def saddle_linf(gain, start, coef, intercept, cost, lower, upper, ball, v):
+    """p = inf: each coefficient on its own, anywhere in w +- radius * scale.
+
+    The dual is concave in v_i with slope -lower, -start, -upper for v_i below, within and above
+    ``+- gain * cost``: it is largest where the sign of that position changes.
+    """
+    for i in range(v.size):
+        a, price = ball.radius * ball.scale[i], gain * cost[i]
+        if lower[i] > 0.0:
+            best = -math.inf
+        elif start[i] > 0.0:
+            best = -price
+        elif start[i] == 0.0:
+            best = min(max(coef[i], -price), price)
+        elif upper[i] >= 0.0:
+            best = price
+        else:
+            best = math.inf
+        v[i] = min(max(best, coef[i] - a), coef[i] + a)
+    return intercept - ball.radius * ball.intercept_scale
+
+
+@kernel
+def saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
+    """p = 1: the radius is a budget, spent where a unit of it hurts most, down to the size of x.
+
+    First what an infinite room demands (v_i back within +- gain * cost), then every change that
+    hurts more than M, the size of x, then changes that hurt as much as M until nothing is left.
+    """
+    size = dual_norm(x, ball.scale, ball.intercept_scale, ball.q)
+    budget = ball.radius
+    for i in range(v.size):
+        v[i] = coef[i]
+        price, rho = gain * cost[i], ball.scale[i]
+        if rho > 0.0:
+            endless = upper[i] if coef[i] > 0.0 else -lower[i]
+            if endless == math.inf and abs(coef[i]) > price:
+                spend = min(budget, (abs(coef[i]) - price) / rho)
+                v[i] -= math.copysign(spend * rho, coef[i])
+                if spend < budget:
+                    v[i] = math.copysign(price, coef[i])
+                budget -= spend
+    for least in (size * (1.0 + _TIE), size * (1.0 - _TIE)):
+        if ball.intercept_scale > 0.0 and ball.intercept_scale >= least:
+            return intercept - budget * ball.intercept_scale
+        for i in range(v.size):
+            while budget > 0.0:
+                cut = next_cut(v[i], gain * cost[i], start[i], lower[i], upper[i])
+                position, end = cut
+                if ball.scale[i] * abs(position) < least or ball.scale[i] == 0.0:
+                    break
+                spend = min(budget, abs(v[i] - end) / ball.scale[i])
+                if spend == 0.0:
+                    break
+                v[i] = end if spend < budget else v[i] - math.copysign(spend * ball.scale[i], position)
+                budget -= spend
+    return intercept
+
+
+@kernel
+def next_cut(v, price, start, lower, upper):
+    """Where the point stands for a coefficient v, and how far v can move against it until it turns.
+
+    Return (position, end).
+    """
+    if v > price:
+        if upper > 0.0:
+            return upper, price
+    elif v < -price:
+        if lower < 0.0:
+            return lower, -price
+    elif start > 0.0 and v > -price:
+        return start, -price
+    elif start < 0.0 and v < price:
+        return start, price
+    # the position beyond the threshold still has the old sign: no turning point is left
+    if v >= price and upper < 0.0:
+        return upper, math.inf
+    if v <= -price and lower > 0.0:
+        return lower, -math.inf
+    return 0.0, v
+
+
+@kernel
+def saddle_lp(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
+    """1 < p < inf: the worst model is unique, ``|delta| ~ (scale |x|)^(q-1)``.
+
+    For a feature that moved inside its room it is known from the cost side as well,
+    ``v = +- gain * cost``, and there it is free of rounding: such coefficients are pinned.
+    """
+    norm = dual_norm(x, ball.scale, ball.intercept_scale, ball.q)
+    for i in range(v.size):
+        price = gain * cost[i]
+        if ball.scale[i] == 0.0:
+            v[i] = coef[i]
+            continue
+        if norm == 0.0:
+            v[i] = resting_coef(x[i], start[i], coef[i], price, lower[i], upper[i])
+            continue
+        felt = power(ball.scale[i] * abs(x[i]) / norm, ball.q - 1.0)
+        v[i] = coef[i] - math.copysign(ball.radius * ball.scale[i] * felt, x[i])
+        moved = x[i] != start[i] and lower[i] < x[i] < upper[i]
+        if moved and abs(abs(v[i]) - price) <= 1e-6 * (abs(coef[i]) + price):
+            v[i] = math.copysign(price, x[i] - start[i])
+    shift = 0.0
+    if norm > 0.0:
+        felt = power(ball.intercept_scale / norm, ball.q - 1.0)
+        shift = ball.radius * ball.intercept_scale * felt
+    return pull_into_ball(gain, coef, intercept, shift, cost, ball, v)
+
+
+@kernel
+def resting_coef(x, start, coef, price, lower, upper):
+    """Return the coefficient nearest to `coef` for which resting at x is right.
+
+    For a point at the kink of the norm, where every change in the ball is a worst one.
+    """
+    least = price if x > start else -price
+    most = -price if x < start else price
+    if x == upper:
+        most = math.inf
+    if x == lower:
+        least = -math.inf
+    return min(max(coef, least), most)
+
+
+@kernel
+def pull_into_ball(gain, coef, intercept, shift, cost, ball, v):
+    """Shrink the change of the model until it lies in the ball; pinned coefficients last.
+
+    Lengths are in units of the radius.
+    """
+    pinned, free = 0.0, 0.0
+    if shift > 0.0:
+        free = power(shift / (ball.radius * ball.intercept_scale), ball.p)
+    for i in range(v.size):
+        if ball.scale[i] > 0.0:
+            part = power(abs(v[i] - coef[i]) / (ball.radius * ball.scale[i]), ball.p)
+            if abs(v[i]) == gain * cost[i]:
+                pinned += part
+            else:
+                free += part
+    if pinned + free <= 1.0:
+        return intercept - shift
+    free_factor, pinned_factor = 0.0, 1.0
+    if pinned <= 1.0:
+        free_factor = power((1.0 - pinned) / free, 1.0 / ball.p) * (1.0 - 2.0 * _EPS)
+    else:
+        pinned_factor = power(1.0 / pinned, 1.0 / ball.p) * (1.0 - 2.0 * _EPS)
+    for i in range(v.size):
+        factor = pinned_factor if abs(v[i]) == gain * cost[i] else free_factor
+        if factor != 1.0:
+            v[i] = coef[i] + (v[i] - coef[i]) * factor
+    return intercept - shift * free_factor
+
+
+@kernel
+def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
+    """Return (mu, offset) of a line below the frontier, and the intercept of its model (v, .).
+
+    mu comes back smaller where an infinite room demands it. For mu = inf the line is upright:
+    no score above `offset` can be reached at any cost.
+    """
+    if not mu > 0.0:
+        for i in range(v.size):
+            v[i] = coef[i]
+        return 0.0, 0.0, intercept
+    b = saddle_model(x, mu, start, coef, intercept, cost, lower, upper, ball, v)
+    if mu == math.inf:
+        offset = b
+        for i in range(v.size):
+            if v[i] != 0.0:
+                offset += v[i] * (upper[i] if v[i] > 0.0 else lower[i])
+        return mu, offset, b
+    for i in range(v.size):
+        room = upper[i] - start[i] if v[i] > 0.0 else start[i] - lower[i]
+        barely = mu * abs(v[i]) <= (1.0 + _TIE) * cost[i]  # by rounding: do not pay for the room
+        if (room == math.inf or barely) and mu * abs(v[i]) > cost[i]:
+            mu = cost[i] / abs(v[i])
+            if room == math.inf and mu * abs(v[i]) > cost[i]:
+                mu *= 1.0 - _EPS
+    offset = b
+    penalty = 0.0
+    for i in range(v.size):
+        offset += v[i] * start[i]
+        over = mu * abs(v[i]) - cost[i]
+        if over > 0.0:
+            penalty += over * (upper[i] - start[i] if v[i] > 0.0 else start[i] - lower[i])
+    return mu, mu * offset + penalty, b
+
+
+@kernel
+def price_bound(loss, cost_weight, mu, offset):
+    """Return a lower bound on the price, for a convex loss."""
+    slope = cost_weight * mu
+    top = steepest(loss)
+    if slope > top:  # by rounding alone: C(t) >= mu t - offset also holds for a flatter line
+        return tilted_minimum(loss, top) - cost_weight * offset * (top / slope)
+    return tilted_minimum(loss, slope) - cost_weight * offset
+
+
+@kernel
+def least_on(loss, slope, low, high):
+    """Return min over [low, high] of phi(t) + slope * t."""
+    best = math.inf
+    if low > -math.inf:
+        best = loss_value(loss, low) + slope * low
+    if high < math.inf:
+        best = min(best, loss_value(loss, high) + slope * high)
+    elif slope == 0.0:
+        best = 0.0
+    bottom = score_at_slope(loss, slope)
+    if low < bottom < high:
+        best = min(best, loss_value(loss, bottom) + slope * bottom)
+    return best
+
+
+@kernel
+def price_bound_under_lines(loss, cost_weight, start_score, mus, offsets, count):
+    """Return a lower bound on the price for any loss: the least under several lines at once.
+
+    Scores below `start_score` need not be looked at: they cost nothing and lose more.
+    """
+    cap = math.inf
+    for k in range(count):
+        if mus[k] == math.inf:
+            cap = min(cap, offsets[k])
+    best = math.inf
+    for k in range(-1, count):  # -1 is the line C(t) >= 0
+        mu = 0.0 if k < 0 else mus[k]
+        offset = 0.0 if k < 0 else offsets[k]
+        if mu == math.inf:
+            continue
+        low, high = start_score, cap
+        for j in range(-1, count):
+            other = 0.0 if j < 0 else mus[j]
+            shift = 0.0 if j < 0 else offsets[j]
+            if other == math.inf or j == k:
+                continue
+            if other < mu:
+                low = max(low, (offset - shift) / (mu - other))
+            elif other > mu:
+                high = min(high, (shift - offset) / (other - mu))
+            elif shift < offset or (shift == offset and j < k):
+                high = -math.inf
+        if low <= high:
+            best = min(best, least_on(loss, cost_weight * mu, low, high) - cost_weight * offset)
+    return best

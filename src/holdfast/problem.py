@@ -1,0 +1,273 @@
+"""The question, stated once: points, linear scores, costs, bounds and a ball; validated and frozen."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from holdfast.ball import NormBall
+from holdfast.losses import Loss, get_loss
+
+Floats = NDArray[np.float64]
+
+
+PRICE, GUARANTEE = 0, 1
+
+
+class Goal(NamedTuple):
+    """What is asked of the frontier: `level` is the cost weight, or the target score."""
+
+    mode: int
+    loss: int
+    level: float
+
+
+class Rows(NamedTuple):
+    """`RecourseProblem` as the kernels read it; what all rows share has one row."""
+
+    points: Floats
+    coef: Floats
+    intercept: Floats
+    cost: Floats
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True)
+class RecourseProblem:
+    """A batch of recourse problems for linear scores.
+
+    Build it with `RecourseProblem.build`, which checks and broadcasts. Whatever may be shared by
+    all rows (model, costs, bounds) has one row here when it is, and n rows when it is not.
+
+    Attributes
+    ----------
+    points : (n, d) array
+        Where each person stands.
+    coef : (1, d) or (n, d) array
+    intercept : (1,) or (n,) array
+    feature_costs : (1, d) or (n, d) array
+        Cost of moving each feature by one unit.
+    lower, upper : (1, d) or (n, d) arrays
+        Where each feature may go; equal bounds mean that it may not move.
+    loss : Loss
+    ball : NormBall
+    feature_names : list of str, or None
+    index : row labels of the data frame that the points came in, or None
+    """
+
+    points: Floats
+    coef: Floats
+    intercept: Floats
+    feature_costs: Floats
+    lower: Floats
+    upper: Floats
+    loss: Loss
+    ball: NormBall
+    feature_names: list[str] | None = None
+    index: Any = field(default=None, compare=False)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.points.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.points.shape[1])
+
+    @classmethod
+    def build(
+        cls,
+        points: ArrayLike,
+        coef: ArrayLike,
+        intercept: ArrayLike = 0.0,
+        *,
+        ball: NormBall,
+        feature_costs: ArrayLike | None = None,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        loss: str | Loss = "logistic",
+    ) -> RecourseProblem:
+        """Check the arguments, bring them to one shape, and freeze them.
+
+        Rows that are themselves unusable (a NaN, a point outside its bounds) are let through:
+        each gets its own status in the result.
+        """
+        if not isinstance(ball, NormBall):
+            raise TypeError(f"ball = {ball!r} is not a NormBall; write NormBall(p=..., radius=...)")
+        names, index = _labels(points)
+        x = _floats("points", points)
+        if x.ndim == 1:
+            raise ValueError(
+                f"points has shape {x.shape}, expected (n, d); for one row write points[None, :]"
+            )
+        if x.ndim != 2 or x.shape[1] == 0:
+            raise ValueError(f"points has shape {x.shape}, expected (n, d) with d >= 1")
+        n, d = x.shape
+        w = _rows("coef", coef, n, d, names)
+        b = _intercept(intercept, n)
+        if feature_costs is None:
+            costs = np.ones((1, d))
+        else:
+            costs = _rows("feature_costs", feature_costs, n, d, names)
+            _refuse("feature_costs", costs, ~(np.isfinite(costs) & (costs > 0)), "positive, finite")
+        lower, upper = _bounds(bounds, n, d, names)
+        ball.feature_scale(d)  # refuses a scale of the wrong length
+        for argument, values in (("coef", w), ("intercept", b)):
+            if values.shape[0] == 1:
+                _refuse(argument, values, ~np.isfinite(values), "finite")
+        problem = cls(
+            points=x,
+            coef=w,
+            intercept=b,
+            feature_costs=costs,
+            lower=lower,
+            upper=upper,
+            loss=loss if isinstance(loss, Loss) else get_loss(loss),
+            ball=ball,
+            feature_names=names,
+            index=index,
+        )
+        for values in (x, w, b, costs, lower, upper):
+            values.flags.writeable = False
+        return problem
+
+    def rows(self) -> Rows:
+        """Return the problem as the kernels read it."""
+        return Rows(
+            self.points, self.coef, self.intercept, self.feature_costs, self.lower, self.upper
+        )
+
+    def row(self, i: int) -> RecourseProblem:
+        """Return the problem of one row alone."""
+        if not -self.n_rows <= i < self.n_rows:
+            raise IndexError(f"row {i} of a problem with {self.n_rows} rows")
+        i = i % self.n_rows
+
+        def pick(values: Floats) -> Floats:
+            return values[i : i + 1] if values.shape[0] > 1 else values
+
+        return RecourseProblem(
+            points=self.points[i : i + 1],
+            coef=pick(self.coef),
+            intercept=pick(self.intercept),
+            feature_costs=pick(self.feature_costs),
+            lower=pick(self.lower),
+            upper=pick(self.upper),
+            loss=self.loss,
+            ball=self.ball,
+            feature_names=self.feature_names,
+            index=None if self.index is None else self.index[i : i + 1],
+        )
+
+
+def check_cost_weight(value: Any) -> float:
+    """Read a cost weight: positive and finite."""
+    return _between("cost_weight", value, 0.0, math.inf, "a positive, finite number")
+
+
+def check_guarantee(value: Any) -> float:
+    """Read a probability to be guaranteed: strictly between 0 and 1."""
+    return _between("guarantee", value, 0.0, 1.0, "a probability strictly between 0 and 1")
+
+
+def _between(name: str, value: Any, low: float, high: float, allowed: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not low < number < high:
+        raise ValueError(f"{name} = {value!r} is not allowed; it must be {allowed}")
+    return number
+
+
+def _labels(points: Any) -> tuple[list[str] | None, Any]:
+    """Column names and row labels, when the points are a pandas data frame."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(points, pandas.DataFrame):
+        names = [str(name) for name in points.columns]
+        if len(set(names)) < len(names):
+            raise ValueError(f"points has columns of the same name: {names}")
+        return names, points.index
+    return None, None
+
+
+def _floats(name: str, values: Any) -> Floats:
+    """Return a read-only C-ordered view or copy as float64; what the caller holds stays his."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as numbers: {error}") from None
+    return np.ascontiguousarray(array).view()
+
+
+def _aligned(name: str, values: Any, names: list[str] | None) -> Any:
+    """Put a labelled series (or mapping) into the order of the points' columns."""
+    pandas = sys.modules.get("pandas")
+    if isinstance(values, dict):
+        labels, get = list(values), values.__getitem__
+    elif pandas is not None and isinstance(values, pandas.Series) and names is not None:
+        labels, get = list(values.index), values.__getitem__
+    elif pandas is not None and isinstance(values, pandas.DataFrame) and names is not None:
+        if set(map(str, values.columns)) != set(names):
+            raise ValueError(f"{name} has columns {list(values.columns)}, the points have {names}")
+        return values[names].to_numpy()
+    else:
+        return values
+    if names is None:
+        raise ValueError(f"{name} is given by name, but the points are no data frame with names")
+    if set(labels) != set(names):
+        unknown, missing = sorted(set(labels) - set(names)), sorted(set(names) - set(labels))
+        raise ValueError(f"{name} does not fit the columns: unknown {unknown}, missing {missing}")
+    return [get(column) for column in names]
+
+
+def _rows(name: str, values: Any, n: int, d: int, names: list[str] | None) -> Floats:
+    """Return (1, d) or (n, d)."""
+    array = _floats(name, _aligned(name, values, names))
+    if array.ndim == 0:
+        array = np.full((1, d), float(array))
+    if array.ndim == 1:
+        array = array.reshape(1, -1)
+    if array.ndim != 2 or array.shape[1] != d or array.shape[0] not in (1, n):
+        shape = np.shape(values)
+        raise ValueError(f"{name} has shape {shape}, expected ({d},) or ({n}, {d})")
+    return np.ascontiguousarray(array)
+
+
+def _intercept(values: Any, n: int) -> Floats:
+    array = _floats("intercept", values)
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if array.ndim != 1 or array.size not in (1, n):
+        raise ValueError(f"intercept has shape {array.shape}, expected a number or ({n},)")
+    return array
+
+
+def _bounds(bounds: Any, n: int, d: int, names: list[str] | None) -> tuple[Floats, Floats]:
+    if bounds is None:
+        return np.full((1, d), -np.inf), np.full((1, d), np.inf)
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise ValueError(f"bounds = {bounds!r}: expected a pair (lower, upper)")
+    lower = _rows("lower bounds", bounds[0], n, d, names)
+    upper = _rows("upper bounds", bounds[1], n, d, names)
+    if lower.shape[0] == upper.shape[0] == 1:
+        wrong = ~(lower <= upper) | (lower == np.inf) | (upper == -np.inf)
+        if wrong.any():
+            column = int(np.flatnonzero(wrong[0])[0])
+            label = column if names is None else names[column]
+            raise ValueError(
+                f"bounds of feature {label!r} are [{lower[0, column]}, {upper[0, column]}]; "
+                "the lower one must not exceed the upper one"
+            )
+    return lower, upper
+
+
+def _refuse(name: str, values: Floats, wrong: NDArray[np.bool_], allowed: str) -> None:
+    if wrong.any():
+        where = tuple(int(k) for k in np.argwhere(wrong)[0])
+        raise ValueError(f"{name}{list(where)} = {values[where]!r} is not allowed; must be {allowed}")

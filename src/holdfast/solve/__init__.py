@@ -1,0 +1,41 @@
+"""The exact solvers: one kernel for p = 1, one for p = inf, one for everything between."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._threads import over_rows
+from holdfast.problem import GUARANTEE, Goal, RecourseProblem
+from holdfast.solve.batch import Answers, guarantee_rows, price_rows, radius_rows
+from holdfast.solve.kinds import new_work
+
+__all__ = ["Answers", "largest_radii", "new_answers", "solve_problem"]
+
+
+def new_answers(n: int, d: int) -> Answers:
+    """Return room for the answers to n rows."""
+    return Answers(np.empty((n, d)), np.empty(n), np.empty(n, dtype=np.int8))
+
+
+def solve_problem(problem: RecourseProblem, goal: Goal, threads: int) -> Answers:
+    """Solve every row, for a guarantee or for the price with a convex loss."""
+    n, d = problem.points.shape
+    answers = new_answers(n, d)
+    rows_kernel = guarantee_rows if goal.mode == GUARANTEE else price_rows
+    arguments = (problem.rows(), problem.ball.numbers(d), goal, answers)
+    over_rows(rows_kernel, n, threads, *arguments, private=lambda: new_work(problem))
+    return answers
+
+
+def largest_radii(
+    problem: RecourseProblem, goal: Goal, which: NDArray[np.int64], threads: int
+) -> NDArray[np.float64]:
+    """Return, for rows whose target is out of reach, the largest radius at which it is not.
+
+    NaN where even radius 0 does not help.
+    """
+    radii = np.empty(which.size)
+    arguments = (problem.rows(), problem.ball.numbers(problem.n_features), goal, which, radii)
+    over_rows(radius_rows, which.size, threads, *arguments, private=lambda: new_work(problem))
+    return radii
