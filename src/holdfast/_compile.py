@@ -37,12 +37,13 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     Division follows IEEE rules (1/0 is inf), and no re-ordering of sums is allowed, so that a row
     gives the same bits in any batch and on any number of threads.
     """
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _CACHE_DIRECTORY  # read once, when the function is decorated
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = _CACHE_DIRECTORY  # read once, when the function is decorated
     try:
         compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(
             function
         )
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
     return compiled

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from holdfast._compile import kernel
 from holdfast._threads import over_rows
 from holdfast.ball import pick, score_of, worst_score_of
-from holdfast.certificate import price_bound, price_bound_under_lines, support_line
+from holdfast.certificate import STEEP, price_bound, price_bound_under_lines, support_line
 from holdfast.losses import loss_value
 from holdfast.problem import GUARANTEE, Goal, RecourseProblem
-from holdfast.solve import Answers, new_answers, solve_problem
-from holdfast.solve.batch import open_row
-from holdfast.solve.bent import new_lines, solve_bent_row
-from holdfast.solve.kinds import new_work
+from holdfast.solvers import Answers, new_answers, solve_problem
+from holdfast.solvers.batch import open_row
+from holdfast.solvers.bent import new_lines, solve_bent_row
+from holdfast.solvers.kinds import new_work
 
 Floats = NDArray[np.float64]
 
@@ -40,19 +40,53 @@ def answer(problem: RecourseProblem, goal: Goal, threads: int) -> tuple[Answers,
     if goal.mode == GUARANTEE or problem.loss.convex:
         answers = solve_problem(problem, goal, threads)
         over_rows(
-            certify_rows, n, threads, rows, ball, goal, answers, appraisal.lower_bound,
+            certify_rows,
+            n,
+            threads,
+            rows,
+            ball,
+            goal,
+            answers,
+            appraisal.lower_bound,
             private=lambda: np.empty(d),
         )
     else:
         answers = new_answers(n, d)
         over_rows(
-            bent_rows, n, threads, rows, ball, goal, answers, appraisal.lower_bound,
+            bent_rows,
+            n,
+            threads,
+            rows,
+            ball,
+            goal,
+            answers,
+            appraisal.lower_bound,
             private=lambda: (new_work(problem), new_lines(d), np.empty(d)),
         )
-    over_rows(
-        appraise_rows, n, threads, rows, ball, goal, answers, appraisal, private=lambda: 0
-    )
+    over_rows(appraise_rows, n, threads, rows, ball, goal, answers, appraisal, private=lambda: 0)
     return answers, appraisal
+
+
+def worst_model(
+    problem: RecourseProblem, recourse: Floats, multiplier: float
+) -> tuple[Floats, float]:
+    """Return the model that proves the recourse of a one-row problem: a worst one in the ball."""
+    rows, model = problem.rows(), np.full(problem.n_features, np.nan)
+    if math.isnan(multiplier) or np.isnan(recourse).any():
+        return model, math.nan
+    _, _, intercept = support_line(
+        recourse,
+        multiplier,
+        rows.points[0],
+        rows.coef[0],
+        rows.intercept[0],
+        rows.cost[0],
+        rows.lower[0],
+        rows.upper[0],
+        problem.ball.numbers(problem.n_features),
+        model,
+    )
+    return model, float(intercept)
 
 
 @kernel
@@ -113,14 +147,26 @@ def bent_rows(private, rows, ball, goal, answers, lower_bound, begin, end):
         start, coef, intercept = rows.points[i], pick(rows.coef, i), pick(rows.intercept, i)
         lower, upper, cost = pick(rows.lower, i), pick(rows.upper, i), pick(rows.cost, i)
         count, answers.multiplier[i] = solve_bent_row(
-            start, coef, intercept, cost, ball, goal.loss, goal.level, work, lines,
+            start,
+            coef,
+            intercept,
+            cost,
+            ball,
+            goal.loss,
+            goal.level,
+            work,
+            lines,
             answers.recourse[i],
         )
         for k in range(count):
-            lines.mus[k], lines.offsets[k], _ = support_line(
-                lines.points[k], lines.mus[k], start, coef, intercept, cost, lower, upper, ball,
-                model,
-            )
+            mu = lines.mus[k]
+            for _ in range(2):
+                lines.mus[k], lines.offsets[k], _ = support_line(
+                    lines.points[k], mu, start, coef, intercept, cost, lower, upper, ball, model
+                )
+                mu = STEEP / goal.level
+                if lines.mus[k] == math.inf or lines.mus[k] <= mu:
+                    break
         start_score = worst_score_of(start, coef, intercept, ball)
         lower_bound[i] = price_bound_under_lines(
             goal.loss, goal.level, start_score, lines.mus, lines.offsets, count

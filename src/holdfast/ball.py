@@ -45,7 +45,7 @@ def dual_norm(x, scale, intercept_scale, q):
 
 @kernel
 def power(base, exponent):
-    """base ** exponent for base >= 0, with the common exponents spared a call of pow."""
+    """Raise base >= 0 to a power, with the common exponents spared a call of pow."""
     if exponent == 1.0:
         return base
     if exponent == 2.0:
@@ -237,7 +237,11 @@ def _batch(
     x = np.ascontiguousarray(np.atleast_2d(np.asarray(points, dtype=np.float64)))
     w = np.ascontiguousarray(np.atleast_2d(np.asarray(coef, dtype=np.float64)))
     b = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
-    if x.ndim != 2 or w.shape not in ((1, x.shape[1]), x.shape) or b.shape not in ((1,), x[:, 0].shape):
+    if (
+        x.ndim != 2
+        or w.shape not in ((1, x.shape[1]), x.shape)
+        or b.shape not in ((1,), x[:, 0].shape)
+    ):
         raise ValueError(
             f"points {x.shape}, coef {w.shape} and intercept {b.shape} do not fit together; "
             "expected (n, d), (d,) or (n, d), and a number or (n,)"

@@ -32,6 +32,8 @@ from holdfast.losses import loss_value, score_at_slope, steepest, tilted_minimum
 Floats = NDArray[np.float64]
 
 _EPS = 2.220446049250313e-16
+# Slope of cost_weight * C(t) beyond which a line cannot be added up without rounding.
+STEEP = 1e6
 # Points of the box whose size is this near to the largest count as tied with it (p = 1).
 _TIE = 1e-12
 
@@ -56,7 +58,7 @@ def saddle_model(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
 
 @kernel
 def saddle_linf(gain, start, coef, intercept, cost, lower, upper, ball, v):
-    """p = inf: each coefficient on its own, anywhere in w +- radius * scale.
+    """For p = inf: each coefficient on its own, anywhere in w +- radius * scale.
 
     The dual is concave in v_i with slope -lower, -start, -upper for v_i below, within and above
     ``+- gain * cost``: it is largest where the sign of that position changes.
@@ -79,7 +81,7 @@ def saddle_linf(gain, start, coef, intercept, cost, lower, upper, ball, v):
 
 @kernel
 def saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
-    """p = 1: the radius is a budget, spent where a unit of it hurts most, down to the size of x.
+    """For p = 1: the radius is a budget, spent where a unit of it hurts most, down to the size of x.
 
     First what an infinite room demands (v_i back within +- gain * cost), then every change that
     hurts more than M, the size of x, then changes that hurt as much as M until nothing is left.
@@ -109,7 +111,9 @@ def saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
                 spend = min(budget, abs(v[i] - end) / ball.scale[i])
                 if spend == 0.0:
                     break
-                v[i] = end if spend < budget else v[i] - math.copysign(spend * ball.scale[i], position)
+                v[i] = (
+                    end if spend < budget else v[i] - math.copysign(spend * ball.scale[i], position)
+                )
                 budget -= spend
     return intercept
 
@@ -154,10 +158,13 @@ def saddle_lp(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
         if norm == 0.0:
             v[i] = resting_coef(x[i], start[i], coef[i], price, lower[i], upper[i])
             continue
-        felt = power(ball.scale[i] * abs(x[i]) / norm, ball.q - 1.0)
+        near = ball.scale[i] * abs(x[i]) / norm
+        felt = power(near, ball.q - 1.0)
         v[i] = coef[i] - math.copysign(ball.radius * ball.scale[i] * felt, x[i])
         moved = x[i] != start[i] and lower[i] < x[i] < upper[i]
-        if moved and abs(abs(v[i]) - price) <= 1e-6 * (abs(coef[i]) + price):
+        # for large p, `felt` of a point next to 0 is mostly rounding, and hardly matters
+        rough = near <= 1e-4 or abs(abs(v[i]) - price) <= 1e-6 * (abs(coef[i]) + price)
+        if moved and rough:
             v[i] = math.copysign(price, x[i] - start[i])
     shift = 0.0
     if norm > 0.0:
@@ -224,15 +231,18 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
         return 0.0, 0.0, intercept
     b = saddle_model(x, mu, start, coef, intercept, cost, lower, upper, ball, v)
     if mu == math.inf:
-        offset = b
+        reach = b
         for i in range(v.size):
             if v[i] != 0.0:
-                offset += v[i] * (upper[i] if v[i] > 0.0 else lower[i])
-        return mu, offset, b
+                reach += v[i] * (upper[i] if v[i] > 0.0 else lower[i])
+        if reach < math.inf:
+            return mu, reach, b
+        # rounding left a trace of a coefficient before an infinite room: the line below is steep
     for i in range(v.size):
         room = upper[i] - start[i] if v[i] > 0.0 else start[i] - lower[i]
+        over = v[i] != 0.0 and mu * abs(v[i]) > cost[i]
         barely = mu * abs(v[i]) <= (1.0 + _TIE) * cost[i]  # by rounding: do not pay for the room
-        if (room == math.inf or barely) and mu * abs(v[i]) > cost[i]:
+        if over and (room == math.inf or barely):
             mu = cost[i] / abs(v[i])
             if room == math.inf and mu * abs(v[i]) > cost[i]:
                 mu *= 1.0 - _EPS
@@ -276,24 +286,27 @@ def least_on(loss, slope, low, high):
 def price_bound_under_lines(loss, cost_weight, start_score, mus, offsets, count):
     """Return a lower bound on the price for any loss: the least under several lines at once.
 
-    Scores below `start_score` need not be looked at: they cost nothing and lose more.
+    Scores below `start_score` need not be looked at: they cost nothing and lose more. The lines
+    are used up: `mus` and `offsets` are overwritten.
     """
     cap = math.inf
     for k in range(count):
         if mus[k] == math.inf:
             cap = min(cap, offsets[k])
+    cap = max(cap, start_score)  # the start is always reached, whatever rounding says
+    kept = 0
+    for k in range(count):  # a line too steep to be added up without rounding is left out
+        if cost_weight * mus[k] <= 2.0 * STEEP:
+            mus[kept], offsets[kept] = mus[k], offsets[k]
+            kept += 1
     best = math.inf
-    for k in range(-1, count):  # -1 is the line C(t) >= 0
+    for k in range(-1, kept):  # -1 is the line C(t) >= 0
         mu = 0.0 if k < 0 else mus[k]
         offset = 0.0 if k < 0 else offsets[k]
-        if mu == math.inf:
-            continue
         low, high = start_score, cap
-        for j in range(-1, count):
+        for j in range(-1, kept):
             other = 0.0 if j < 0 else mus[j]
             shift = 0.0 if j < 0 else offsets[j]
-            if other == math.inf or j == k:
-                continue
             if other < mu:
                 low = max(low, (offset - shift) / (mu - other))
             elif other > mu:

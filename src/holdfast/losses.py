@@ -8,7 +8,9 @@ need ``s`` and its inverse (the score at which a given steepness is reached); ce
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,10 +66,8 @@ def probit_slope(t):
 @kernel
 def probit_score_at_slope(s):
     """Newton on log s(t): it is concave and decreasing, so every step from the right is safe."""
-    if s > 1.0:
-        t = -s
-    else:
-        t = math.sqrt(max(0.0, -2.0 * math.log(s * math.sqrt(2.0 * math.pi)))) + 0.5
+    far = math.sqrt(max(0.0, -2.0 * math.log(s * math.sqrt(2.0 * math.pi)))) + 0.5
+    t = -s if s > 1.0 else far
     for _ in range(100):
         current = probit_slope(t)
         if current == 0.0:
@@ -187,7 +187,7 @@ def tilted_minimum(loss, s):
 @kernel
 def steepest(loss):
     """The least upper bound of the steepness s."""
-    if loss == LOGISTIC or loss == HINGE:
+    if loss in (LOGISTIC, HINGE):
         return 1.0
     if loss == SQUARED_ERROR:
         return _SQUARED_ERROR_STEEPEST
@@ -226,15 +226,15 @@ class Loss:
 
     def value(self, score: ArrayLike) -> NDArray[np.float64]:
         """Loss at each score."""
-        return _over(loss_value, self.code, score)
+        return _over(_values, self.code, score)
 
     def slope(self, score: ArrayLike) -> NDArray[np.float64]:
         """Steepness (minus the derivative) at each score."""
-        return _over(loss_slope, self.code, score)
+        return _over(_slopes, self.code, score)
 
     def score_at_slope(self, slope: ArrayLike) -> NDArray[np.float64]:
         """Score at which the loss has the given steepness."""
-        return _over(score_at_slope, self.code, slope)
+        return _over(_scores_at_slope, self.code, slope)
 
     def probability(self, score: ArrayLike) -> NDArray[np.float64]:
         """Probability of approval at each score; NaN for a loss that has no link."""
@@ -282,7 +282,26 @@ def get_loss(name: str) -> Loss:
         raise ValueError(f"loss = {name!r} is not known; allowed are: {allowed}") from None
 
 
-def _over(function, code: int, values: ArrayLike) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
-    array = np.asarray(values, dtype=np.float64)
-    out = np.array([function(code, t) for t in array.ravel()], dtype=np.float64)
-    return out.reshape(array.shape)
+@kernel
+def _values(loss, scores, out):
+    for i in range(scores.size):
+        out[i] = loss_value(loss, scores[i])
+
+
+@kernel
+def _slopes(loss, scores, out):
+    for i in range(scores.size):
+        out[i] = loss_slope(loss, scores[i])
+
+
+@kernel
+def _scores_at_slope(loss, slopes, out):
+    for i in range(slopes.size):
+        out[i] = score_at_slope(loss, slopes[i])
+
+
+def _over(function: Callable[..., Any], code: int, values: ArrayLike) -> NDArray[np.float64]:
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    out = np.empty(array.size)
+    function(code, array.reshape(-1), out)
+    return out.reshape(np.shape(values))

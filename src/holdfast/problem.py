@@ -1,4 +1,4 @@
-"""The question, stated once: points, linear scores, costs, bounds and a ball; validated and frozen."""
+"""The question, stated once: points, linear scores, costs, bounds and a ball; checked, frozen."""
 
 from __future__ import annotations
 
@@ -270,4 +270,6 @@ def _bounds(bounds: Any, n: int, d: int, names: list[str] | None) -> tuple[Float
 def _refuse(name: str, values: Floats, wrong: NDArray[np.bool_], allowed: str) -> None:
     if wrong.any():
         where = tuple(int(k) for k in np.argwhere(wrong)[0])
-        raise ValueError(f"{name}{list(where)} = {values[where]!r} is not allowed; must be {allowed}")
+        raise ValueError(
+            f"{name}{list(where)} = {values[where]!r} is not allowed; must be {allowed}"
+        )

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from holdfast._compile import kernel
 from holdfast.ball import dual_norm, power
 from holdfast.problem import GUARANTEE
-from holdfast.solve.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at, stop_score
+from holdfast.solvers.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at, stop_score
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ def solve_lp(row, intercept, ball, goal, scratch, y):
     copy(row.start, scratch.low)
     if low.excess >= 0.0:
         copy(row.start, y)
-        return FOUND, gain_at(goal, start_score)
+        return FOUND, gain_at(goal, start_score, math.inf)
 
     if goal.mode == GUARANTEE:
         least = least_gain(row, ball, most)
@@ -72,7 +72,7 @@ def solve_lp(row, intercept, ball, goal, scratch, y):
             return UNBOUNDED, 0.0
         gain = max(0.25 * most, least)
     else:
-        gain = gain_at(goal, start_score)  # the least that can be worth it
+        gain = gain_at(goal, start_score, math.inf)  # the least that can be worth it
     while True:
         score, norm = point_at_gain(row, intercept, ball, scratch, gain, norm, scratch.high)
         high = Side(gain, score - stop_score(goal, gain))

@@ -17,7 +17,7 @@ import math
 
 from holdfast._compile import kernel
 from holdfast.problem import GUARANTEE
-from holdfast.solve.row import (
+from holdfast.solvers.row import (
     EXHAUSTED,
     FOUND,
     ROUNDING,
@@ -126,13 +126,14 @@ def fill_box(row, intercept, ball, goal, plan, size, y):
         else:
             y[i] = row.start[i]
         score += row.coef[i] * y[i]
+    last = math.inf
     for k in range(plan.order.size):
         i = plan.order[k]
         w = row.coef[i]
         if w <= 0.0:
             break
         if score >= plan.stop[k]:
-            return score, gain_at(goal, score)
+            return score, gain_at(goal, score, last)
         end = row.upper[i]
         if ball.scale[i] > 0.0 and ball.scale[i] * end > size:
             end = size / ball.scale[i]
@@ -145,7 +146,8 @@ def fill_box(row, intercept, ball, goal, plan, size, y):
             return plan.stop[k], plan.gain[i]
         y[i] = end
         score += w * room
-    return score, gain_at(goal, score)
+        last = plan.gain[i]
+    return score, gain_at(goal, score, last)
 
 
 @kernel

@@ -16,7 +16,7 @@ import math
 
 from holdfast._compile import kernel
 from holdfast.problem import GUARANTEE
-from holdfast.solve.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at, sort_plan
+from holdfast.solvers.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at, sort_plan
 
 
 @kernel
@@ -38,12 +38,13 @@ def solve_linf(row, intercept, ball, goal, plan, y):
     for i in range(y.size):
         y[i] = row.start[i]
         score += row.coef[i] * y[i] - ball.radius * ball.scale[i] * abs(y[i])
+    last = math.inf
     for k in range(plan.order.size):
         gain = plan.gain[plan.order[k]]
         if gain <= 0.0:
             break
         if score >= plan.stop[k]:
-            return FOUND, gain_at(goal, score)
+            return FOUND, gain_at(goal, score, last)
         i, second = divmod(plan.order[k], 2)
         end = segment_end(row, ball, i, second, y[i])
         length = abs(end - y[i])
@@ -58,8 +59,9 @@ def solve_linf(row, intercept, ball, goal, plan, y):
             return FOUND, gain
         y[i] = end
         score += slope * length
+        last = gain
     outcome = EXHAUSTED if goal.mode == GUARANTEE and score < goal.level else FOUND
-    return outcome, gain_at(goal, score)
+    return outcome, gain_at(goal, score, last)
 
 
 @kernel

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from holdfast._compile import kernel
 from holdfast.ball import BallNumbers, dual_norm, pick, score_of, worst_score_of
 from holdfast.problem import GUARANTEE, Goal
-from holdfast.solve.kinds import make_plan, solve_row
-from holdfast.solve.row import EXHAUSTED, FOUND, UNBOUNDED, orient
+from holdfast.solvers.kinds import make_plan, solve_row
+from holdfast.solvers.row import EXHAUSTED, FOUND, UNBOUNDED, orient
 
 NOT_FINITE, OUT_OF_BOUNDS, BAD_BOUNDS = 3, 4, 5
 

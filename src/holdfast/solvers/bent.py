@@ -19,9 +19,9 @@ from holdfast._compile import kernel
 from holdfast.ball import worst_score_of
 from holdfast.losses import loss_value, score_at_slope
 from holdfast.problem import GUARANTEE, Goal
-from holdfast.solve.batch import turn_back
-from holdfast.solve.kinds import make_plan, solve_row
-from holdfast.solve.row import EXHAUSTED
+from holdfast.solvers.batch import turn_back
+from holdfast.solvers.kinds import make_plan, solve_row
+from holdfast.solvers.row import EXHAUSTED
 
 Floats = NDArray[np.float64]
 

@@ -82,10 +82,14 @@ def stop_score(goal, gain):
 
 
 @kernel
-def gain_at(goal, score):
-    """Return the gain whose stop score is `score`: the multiplier between two features."""
+def gain_at(goal, score, last):
+    """Return the gain at which the walk rests between two purchases.
+
+    `last` is the gain of the last purchase, inf before the first. For a target it is what put the
+    score there (0 if it is not there yet); for the price it is known from the loss.
+    """
     if goal.mode == GUARANTEE:
-        return math.inf if score >= goal.level else 0.0
+        return last if score >= goal.level else 0.0
     return goal.level / loss_slope(goal.loss, score)
 
 

@@ -7,10 +7,17 @@ from numpy.typing import NDArray
 
 from holdfast._threads import over_rows
 from holdfast.problem import GUARANTEE, Goal, RecourseProblem
-from holdfast.solve.batch import Answers, guarantee_rows, price_rows, radius_rows
-from holdfast.solve.kinds import new_work
+from holdfast.solvers.batch import (
+    Answers,
+    best_score,
+    guarantee_rows,
+    load_row,
+    price_rows,
+    radius_rows,
+)
+from holdfast.solvers.kinds import new_work
 
-__all__ = ["Answers", "largest_radii", "new_answers", "solve_problem"]
+__all__ = ["Answers", "largest_radii", "largest_score", "new_answers", "solve_problem"]
 
 
 def new_answers(n: int, d: int) -> Answers:
@@ -39,3 +46,10 @@ def largest_radii(
     arguments = (problem.rows(), problem.ball.numbers(problem.n_features), goal, which, radii)
     over_rows(radius_rows, which.size, threads, *arguments, private=lambda: new_work(problem))
     return radii
+
+
+def largest_score(problem: RecourseProblem) -> float:
+    """Return the largest worst-case score that the first row can reach; inf if there is no end."""
+    work, rows = new_work(problem), problem.rows()
+    load_row(rows, 0, work)
+    return float(best_score(rows.intercept[0], problem.ball.numbers(problem.n_features), work)[0])

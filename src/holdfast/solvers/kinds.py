@@ -10,10 +10,10 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from holdfast.problem import RecourseProblem
-from holdfast.solve.l1 import plan_l1, solve_l1
-from holdfast.solve.linf import plan_linf, solve_linf
-from holdfast.solve.lp import Scratch, solve_lp
-from holdfast.solve.row import Plan, Row, new_plan
+from holdfast.solvers.l1 import plan_l1, solve_l1
+from holdfast.solvers.linf import plan_linf, solve_linf
+from holdfast.solvers.lp import Scratch, solve_lp
+from holdfast.solvers.row import Plan, Row, new_plan
 
 Floats = NDArray[np.float64]
 

@@ -1,0 +1,192 @@
+"""The door for people who have coefficients in hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast._threads import thread_count
+from holdfast.answer import Appraisal, answer
+from holdfast.ball import NormBall
+from holdfast.problem import (
+    GUARANTEE,
+    PRICE,
+    Goal,
+    RecourseProblem,
+    check_cost_weight,
+    check_guarantee,
+)
+from holdfast.result import GAP_TOLERANCE, Recourse, Status
+from holdfast.solvers import Answers, largest_radii
+from holdfast.solvers.batch import BAD_BOUNDS, NOT_FINITE, OUT_OF_BOUNDS
+from holdfast.solvers.row import EXHAUSTED, FOUND
+
+
+def solve(
+    points: ArrayLike,
+    coef: ArrayLike,
+    intercept: ArrayLike = 0.0,
+    *,
+    ball: NormBall,
+    cost_weight: float | None = None,
+    guarantee: float | None = None,
+    feature_costs: ArrayLike | None = None,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    loss: str = "logistic",
+    threads: int | None = None,
+) -> Recourse:
+    """Find the optimal robust recourse of every point, with a certificate for each.
+
+    The score of a point is ``coef @ x + intercept``; the wanted class has the positive scores.
+    Give either `cost_weight` or `guarantee`.
+
+    Parameters
+    ----------
+    points : (n, d) array or data frame
+        The people turned down. Column names are kept.
+    coef : (d,) or (n, d)
+        One model for all, or one for each row (say, a local linearisation).
+    intercept : float or (n,)
+    ball : NormBall
+        The models that the recourse must withstand.
+    cost_weight : float, optional
+        Minimise ``worst-case loss + cost_weight * cost``.
+    guarantee : float, optional
+        Minimise the cost such that every model in the ball gives at least this probability.
+    feature_costs : (d,) or (n, d), optional
+        Cost of one unit of each feature; ones by default.
+    bounds : (lower, upper), optional
+        Where each feature may go; each is broadcast to (n, d). Equal bounds mean immutable.
+    loss : {"logistic", "probit", "hinge", "squared_hinge", "squared_error"}
+        Loss of the score. `squared_error` is ``(1 - probability)**2``: not convex in the score,
+        and still solved to the global optimum.
+    threads : int, optional
+        All available processors by default. The answer does not depend on it.
+
+    Returns
+    -------
+    Recourse
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> ball = holdfast.NormBall(p=1, radius=0.1)
+    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, guarantee=0.5)
+    >>> result.recourse.round(3)
+    array([[2.222, 2.   ]])
+    >>> str(result.status[0]), float(result.cost[0].round(3)), bool(result.gap[0] < 1e-9)
+    ('optimal', 2.222, True)
+    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, cost_weight=0.1)
+    >>> float(result.worst_case_validity[0].round(3))
+    0.889
+    """
+    if (cost_weight is None) == (guarantee is None):
+        raise ValueError(
+            f"cost_weight = {cost_weight!r} and guarantee = {guarantee!r}: give exactly one of them"
+        )
+    problem = RecourseProblem.build(
+        points, coef, intercept, ball=ball, feature_costs=feature_costs, bounds=bounds, loss=loss
+    )
+    workers = thread_count(threads)
+    goal = make_goal(problem, cost_weight, guarantee)
+    answers, appraisal = answer(problem, goal, workers)
+    return _result(problem, goal, cost_weight, guarantee, answers, appraisal, workers)
+
+
+def make_goal(problem: RecourseProblem, cost_weight: float | None, guarantee: float | None) -> Goal:
+    """Check the one of the two that is given, and say what the kernels must do."""
+    if guarantee is not None:
+        target = problem.loss.score(check_guarantee(guarantee))
+        return Goal(GUARANTEE, problem.loss.code, target)
+    return Goal(PRICE, problem.loss.code, check_cost_weight(cost_weight))
+
+
+def _result(
+    problem: RecourseProblem,
+    goal: Goal,
+    cost_weight: float | None,
+    guarantee: float | None,
+    answers: Answers,
+    known: Appraisal,
+    threads: int,
+) -> Recourse:
+    outcome, recourse = answers.outcome, answers.recourse
+    price = known.cost.copy() if goal.mode == GUARANTEE else known.loss + goal.level * known.cost
+    validity = problem.loss.probability(known.worst_score)
+    current = problem.loss.probability(known.score)
+    reachable = np.full(len(outcome), np.nan)
+    radius = np.full(len(outcome), np.nan)
+    lost = np.flatnonzero(outcome == EXHAUSTED)
+    if lost.size:
+        reachable[lost] = validity[lost]
+        radius[lost] = largest_radii(problem, goal, lost, threads)
+        recourse[lost] = np.nan
+        for values in (known.loss, known.worst_score, known.score, validity, current):
+            values[lost] = np.nan
+        known.cost[lost] = price[lost] = np.inf
+    with np.errstate(invalid="ignore"):
+        gap = price - known.lower_bound
+    gap[lost] = np.where(np.isinf(known.lower_bound[lost]), 0.0, np.inf)
+    return Recourse(
+        problem=problem,
+        cost_weight=cost_weight,
+        guarantee=guarantee,
+        status=_status(goal, outcome, gap, price, known),
+        cost=known.cost,
+        price=price,
+        lower_bound=known.lower_bound,
+        gap=gap,
+        worst_case_loss=known.loss,
+        worst_case_score=known.worst_score,
+        worst_case_validity=validity,
+        current_validity=current,
+        reachable_validity=reachable,
+        reachable_radius=radius,
+        multiplier=answers.multiplier,
+        recourse_array=recourse,
+        notes=_notes(problem, outcome),
+    )
+
+
+def _status(goal: Goal, outcome: Any, gap: Any, price: Any, known: Appraisal) -> Any:
+    status = np.full(len(outcome), Status.INVALID_INPUT, dtype=object)
+    found = outcome == FOUND
+    closed = gap <= GAP_TOLERANCE * (1.0 + price)
+    status[found & closed] = Status.OPTIMAL
+    status[found & ~closed] = Status.GAP_OPEN
+    approved = known.worst_score >= (goal.level if goal.mode == GUARANTEE else 0.0)
+    status[found & closed & approved & (known.cost == 0.0)] = Status.ALREADY_VALID
+    status[outcome == EXHAUSTED] = Status.INFEASIBLE
+    status[outcome == OUT_OF_BOUNDS] = Status.OUT_OF_BOUNDS
+    return status
+
+
+def _notes(problem: RecourseProblem, outcome: Any) -> dict[int, str]:
+    """Say which value made a row unusable."""
+    notes = {}
+    for i in np.flatnonzero(outcome >= NOT_FINITE).tolist():
+        row = problem.row(i)
+        lower, upper, point = row.lower[0], row.upper[0], row.points[0]
+        if outcome[i] == NOT_FINITE:
+            values = np.concatenate([point, row.coef[0], row.intercept])
+            labels = [*_names(problem), *(f"coefficient of {n}" for n in _names(problem))]
+            k = int(np.flatnonzero(~np.isfinite(values))[0])
+            label = [*labels, "intercept"][k]
+            notes[i] = f"The row cannot be used: {label} is {values[k]}, expected a finite number."
+        else:
+            wrong = ~(lower <= upper) | (lower == np.inf) | (upper == -np.inf)
+            if outcome[i] != BAD_BOUNDS:
+                wrong = ~((lower <= point) & (point <= upper))
+            k = int(np.flatnonzero(wrong)[0])
+            room = f"[{lower[k]:g}, {upper[k]:g}]"
+            if outcome[i] == BAD_BOUNDS:
+                notes[i] = f"The row cannot be used: the bounds of {_names(problem)[k]} are {room}."
+            else:
+                notes[i] = f"{_names(problem)[k]} is {point[k]:g}, outside its own bounds {room}."
+    return notes
+
+
+def _names(problem: RecourseProblem) -> list[str]:
+    return problem.feature_names or [f"feature {j}" for j in range(problem.n_features)]

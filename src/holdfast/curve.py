@@ -1,0 +1,231 @@
+"""The whole trade-off of one person: from cost to worst-case score, every answer read off it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.answer import answer
+from holdfast.api import make_goal
+from holdfast.ball import NormBall
+from holdfast.losses import get_loss
+from holdfast.problem import GUARANTEE, Floats, Goal, RecourseProblem, check_cost_weight
+from holdfast.solvers import largest_score
+from holdfast.solvers.batch import check_row
+from holdfast.solvers.row import FOUND
+from holdfast.solvers.vertices import Vertices, frontier_vertices
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A point of the frontier: the cheapest recourse with its worst-case score.
+
+    Attributes
+    ----------
+    score, cost : float
+    multiplier : float
+        Cost of one more unit of worst-case score.
+    recourse : (d,) array
+    """
+
+    score: float
+    cost: float
+    multiplier: float
+    recourse: Floats
+
+
+class Frontier:
+    """The least cost of every worst-case score that one person can reach.
+
+    For p = 1 and p = inf (and radius 0) it is piecewise linear, its breakpoints are known exactly,
+    and every answer is interpolated between two of them. Between, it is curved, and each answer is
+    worked out when it is asked for.
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> ball = holdfast.NormBall(p=1, radius=0.1)
+    >>> frontier = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, ball=ball)
+    >>> frontier.at_guarantee(0.5).recourse.round(3)
+    array([2.222, 2.   ])
+    >>> frontier.breakpoints()[["score", "cost"]].round(3)
+       score  cost
+    0   -2.2   0.0
+    1   -0.2   2.0
+    """
+
+    def __init__(self, problem: RecourseProblem) -> None:
+        if problem.n_rows != 1:
+            raise ValueError(f"a frontier is that of one row, not of {problem.n_rows}")
+        self.problem = problem
+        coef, intercept = problem.coef[0], problem.intercept[0]
+        outcome = check_row(problem.points[0], coef, intercept, problem.lower[0], problem.upper[0])
+        if outcome != FOUND:
+            raise ValueError("the row has no frontier: a value is missing or outside its bounds")
+
+    def __repr__(self) -> str:
+        kind = "curved" if self._vertices is None else f"{len(self._vertices.scores)} breakpoints"
+        return (
+            f"<Frontier, {kind}, worst-case score from {self.start_score:g} to {self.max_score:g}>"
+        )
+
+    @cached_property
+    def _vertices(self) -> Vertices | None:
+        return frontier_vertices(self.problem)
+
+    @property
+    def is_piecewise_linear(self) -> bool:
+        """Whether it has breakpoints."""
+        return self._vertices is not None
+
+    @cached_property
+    def start_score(self) -> float:
+        """Worst-case score of the point as it is: the beginning of the curve."""
+        problem = self.problem
+        return float(problem.ball.worst_score(problem.points, problem.coef, problem.intercept)[0])
+
+    @cached_property
+    def max_score(self) -> float:
+        """The largest worst-case score within the bounds; inf where there is no end."""
+        if self._vertices is not None:
+            return np.inf if self._vertices.ray is not None else float(self._vertices.scores[-1])
+        return largest_score(self.problem)
+
+    def breakpoints(self) -> pd.DataFrame:
+        """Return the breakpoints: score, probability, cost, multiplier beyond it, and recourse."""
+        import pandas as pd
+
+        if self._vertices is None:
+            raise ValueError(
+                f"for p = {self.problem.ball.p:g} the frontier is curved and has no breakpoints; "
+                "use sample()"
+            )
+        scores, multipliers = self._vertices.scores, np.full(len(self._vertices.scores), np.inf)
+        multipliers[: len(self._vertices.multipliers)] = self._vertices.multipliers
+        columns = {
+            "score": scores,
+            "probability": self.problem.loss.probability(scores),
+            "cost": self._vertices.costs,
+            "multiplier": multipliers,
+        }
+        names = self.problem.feature_names or [f"x{j}" for j in range(self.problem.n_features)]
+        recourse = {f"recourse.{name}": self._vertices.points[:, j] for j, name in enumerate(names)}
+        return pd.DataFrame({**columns, **recourse})
+
+    def at_score(self, score: float) -> FrontierPoint:
+        """Return the cheapest recourse with at least this worst-case score."""
+        if np.isnan(score) or score > self.max_score:
+            raise ValueError(
+                f"score = {score!r} is out of reach: the largest worst-case score is "
+                f"{self.max_score:.6g}"
+            )
+        if score <= self.start_score:
+            return FrontierPoint(self.start_score, 0.0, 0.0, self.problem.points[0].copy())
+        if self._vertices is None:
+            return self._solve(Goal(GUARANTEE, self.problem.loss.code, float(score)))
+        return _interpolate(self._vertices, float(score))
+
+    def at_guarantee(self, probability: float) -> FrontierPoint:
+        """Return the cheapest recourse that every model of the ball approves with `probability`."""
+        return self.at_score(make_goal(self.problem, None, probability).level)
+
+    def at_cost_weight(self, cost_weight: float, loss: str | None = None) -> FrontierPoint:
+        """Return the recourse of least price, for any loss."""
+        weight = check_cost_weight(cost_weight)
+        chosen = self.problem.loss if loss is None else get_loss(loss)
+        if self._vertices is None:
+            other = Frontier(replace(self.problem, loss=chosen))
+            return other._solve(make_goal(other.problem, weight, None))
+        vertices = self._vertices
+        starts = np.append(vertices.scores, np.inf)
+        best = (float(chosen.value(self.start_score)), self.start_score)
+        for k, multiplier in enumerate(vertices.multipliers):
+            low, high = starts[k], starts[k + 1]
+            stop = float(chosen.score_at_slope(weight * multiplier))
+            for t in {min(max(stop, low), high), high} - {np.inf}:
+                cost = vertices.costs[k] + multiplier * (t - low)
+                best = min(best, (float(chosen.value(t)) + weight * cost, float(t)))
+        return self.at_score(best[1])
+
+    def sample(self, n: int = 200, max_score: float | None = None) -> pd.DataFrame:
+        """Return n points of the curve as a table, for drawing: score, probability, cost."""
+        import pandas as pd
+
+        end = self.max_score if max_score is None else max_score
+        if np.isinf(end):
+            end = max(self.start_score, 0.0) + 5.0
+        points = [self.at_score(t) for t in np.linspace(self.start_score, end, n)[:-1]]
+        scores = np.array([point.score for point in points])
+        return pd.DataFrame(
+            {
+                "score": scores,
+                "probability": self.problem.loss.probability(scores),
+                "cost": [point.cost for point in points],
+                "multiplier": [point.multiplier for point in points],
+            }
+        )
+
+    def _solve(self, goal: Goal) -> FrontierPoint:
+        answers, known = answer(self.problem, goal, 1)
+        return FrontierPoint(
+            float(known.worst_score[0]),
+            float(known.cost[0]),
+            float(answers.multiplier[0]),
+            answers.recourse[0],
+        )
+
+
+def frontier(
+    point: ArrayLike,
+    coef: ArrayLike,
+    intercept: float = 0.0,
+    *,
+    ball: NormBall,
+    feature_costs: ArrayLike | None = None,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    loss: str = "logistic",
+) -> Frontier:
+    """Return the frontier of one point; the arguments are those of `holdfast.solve`.
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> ball = holdfast.NormBall(p=2, radius=0.1)
+    >>> curve = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, ball=ball)
+    >>> curve
+    <Frontier, curved, worst-case score from -2.22361 to inf>
+    >>> curve.at_cost_weight(0.1).recourse.round(3)
+    array([4.604, 2.   ])
+    """
+    problem = RecourseProblem.build(
+        np.atleast_2d(np.asarray(point, dtype=np.float64)),
+        coef,
+        intercept,
+        ball=ball,
+        feature_costs=feature_costs,
+        bounds=bounds,
+        loss=loss,
+    )
+    return Frontier(problem)
+
+
+def _interpolate(vertices: Vertices, score: float) -> FrontierPoint:
+    """Piece k is straight in score, cost and recourse alike."""
+    k = min(int(np.searchsorted(vertices.scores, score)) - 1, len(vertices.multipliers) - 1)
+    low, multiplier = vertices.scores[k], float(vertices.multipliers[k])
+    cost = float(vertices.costs[k] + multiplier * (score - low))
+    if k + 1 < len(vertices.scores):
+        share = (score - low) / (vertices.scores[k + 1] - low)
+        point = vertices.points[k] + share * (vertices.points[k + 1] - vertices.points[k])
+    else:
+        assert vertices.ray is not None
+        extra = cost - vertices.costs[k]
+        point = vertices.points[k] + vertices.ray * extra
+    return FrontierPoint(score, cost, multiplier, point)

@@ -1,0 +1,249 @@
+"""What comes back: for every row a recourse, what it costs, how safe it is, and the proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.problem import Floats, RecourseProblem
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A row is called optimal when the certificate leaves less than this, relative to 1 + price.
+GAP_TOLERANCE = 1e-9
+
+
+class Status(StrEnum):
+    """What became of a row."""
+
+    OPTIMAL = "optimal"
+    ALREADY_VALID = "already valid"
+    INFEASIBLE = "infeasible"
+    GAP_OPEN = "gap open"
+    OUT_OF_BOUNDS = "out of bounds"
+    INVALID_INPUT = "invalid input"
+
+    @property
+    def sentence(self) -> str:
+        """What the status means, in a sentence."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Status.OPTIMAL: "The best recourse there is, proven by its certificate.",
+    Status.ALREADY_VALID: "Every model of the ball approves this point as it is; nothing to do.",
+    Status.INFEASIBLE: "No change within the bounds gives the guarantee.",
+    Status.GAP_OPEN: "A recourse was found, but the certificate does not prove it the best.",
+    Status.OUT_OF_BOUNDS: "The point lies outside its own bounds; correct one of them.",
+    Status.INVALID_INPUT: "The row cannot be used.",
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Proof of one row's recourse, checkable without the solver.
+
+    Attributes
+    ----------
+    price : float
+        What the recourse costs: the price, or, for a guarantee, the cost alone.
+    lower_bound : float
+        No recourse whatsoever has a lower one.
+    gap : float
+        ``price - lower_bound``: 0, up to rounding, means proven optimal.
+    multiplier : float
+        Cost of one more unit of worst-case score at the recourse.
+    worst_model : (coef, intercept)
+        A model of the ball under which the bound holds; it is a worst one for the recourse.
+    """
+
+    price: float
+    lower_bound: float
+    gap: float
+    multiplier: float
+    worst_model: tuple[Floats, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Recourse:
+    """The answer to a batch of recourse problems, one entry for each row.
+
+    Rows without a recourse hold NaN there, infinite cost and price where it is proven that there
+    is none, and a `status` that says why.
+
+    Attributes
+    ----------
+    status : array of Status
+    cost : array
+        ``sum(feature_costs * |action|)``.
+    price : array
+        What was minimised: worst-case loss + cost weight * cost; for a guarantee, the cost.
+    lower_bound, gap : arrays
+        The certificate: nothing is better than `lower_bound`; ``gap = price - lower_bound``.
+    worst_case_loss, worst_case_score, worst_case_validity : arrays
+        Loss, score and probability of approval of the recourse under the worst model in the ball.
+    current_validity : array
+        Probability of approval of the recourse under today's model.
+    initial_validity : array
+        Probability of approval of the point as it was, under today's model.
+    reachable_validity, reachable_radius : arrays
+        For infeasible rows: the largest worst-case probability that can be reached, and the
+        largest radius at which the guarantee could still be given (NaN: at none).
+    multiplier : array
+        Cost of one more unit of worst-case score.
+    """
+
+    problem: RecourseProblem
+    cost_weight: float | None
+    guarantee: float | None
+    status: NDArray[np.object_]
+    cost: Floats
+    price: Floats
+    lower_bound: Floats
+    gap: Floats
+    worst_case_loss: Floats
+    worst_case_score: Floats
+    worst_case_validity: Floats
+    current_validity: Floats
+    reachable_validity: Floats
+    reachable_radius: Floats
+    multiplier: Floats
+    recourse_array: Floats = field(repr=False)
+    notes: dict[int, str] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return self.problem.n_rows
+
+    def __repr__(self) -> str:
+        names, counts = np.unique(self.status.astype(str), return_counts=True)
+        rows = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
+        goal = (
+            f"guarantee={self.guarantee}"
+            if self.guarantee is not None
+            else f"cost_weight={self.cost_weight}"
+        )
+        ball = f"p={self.problem.ball.p:g}, radius={self.problem.ball.radius:g}"
+        return f"<Recourse of {len(self)} rows ({goal}, {ball}): {rows}>"
+
+    @property
+    def recourse(self) -> Floats | pd.DataFrame:
+        """Where each person should go; a data frame if the points were one."""
+        return self._labelled(self.recourse_array)
+
+    @property
+    def action(self) -> Floats | pd.DataFrame:
+        """What each person should change: recourse minus point."""
+        return self._labelled(self.recourse_array - self.problem.points)
+
+    @cached_property
+    def initial_validity(self) -> Floats:
+        """Probability of approval of each point as it was, under today's model."""
+        score = (
+            np.einsum(
+                "ij,ij->i",
+                self.problem.points,
+                np.broadcast_to(self.problem.coef, self.problem.points.shape),
+            )
+            + self.problem.intercept
+        )
+        return self.problem.loss.probability(score)
+
+    def message(self, i: int) -> str:
+        """Say in a sentence what became of row i."""
+        i = range(len(self))[i]
+        status: Status = self.status[i]
+        if i in self.notes:
+            return self.notes[i]
+        if status is Status.INFEASIBLE:
+            return _infeasible_message(self, i)
+        if status is Status.OPTIMAL and self.cost[i] == 0.0:
+            return "No change is worth its cost: staying put has the lowest price, proven."
+        if status is Status.GAP_OPEN:
+            return (
+                f"A recourse was found at {self.price[i]:.6g}; proven is only that none is below "
+                f"{self.lower_bound[i]:.6g}."
+            )
+        return status.sentence
+
+    def certificate(self, i: int) -> Certificate:
+        """Return the proof of row i, with its worst model."""
+        from holdfast.answer import worst_model  # here: it needs the compiled certificate
+
+        i = range(len(self))[i]
+        model = worst_model(self.problem.row(i), self.recourse_array[i], float(self.multiplier[i]))
+        return Certificate(
+            price=float(self.price[i]),
+            lower_bound=float(self.lower_bound[i]),
+            gap=float(self.gap[i]),
+            multiplier=float(self.multiplier[i]),
+            worst_model=model,
+        )
+
+    def worst_models(self) -> tuple[Floats, Floats]:
+        """Return the worst model of the ball for each recourse: coefficients and intercepts."""
+        problem = self.problem
+        return problem.ball.worst_model(self.recourse_array, problem.coef, problem.intercept)
+
+    def frontier(self, i: int) -> Any:
+        """Return the whole curve from cost to worst-case score of row i (a `Frontier`)."""
+        from holdfast.curve import Frontier
+
+        return Frontier(self.problem.row(i))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one tidy row for each person, with the features of recourse and action by name."""
+        import pandas as pd
+
+        names = self.problem.feature_names or [f"x{j}" for j in range(self.problem.n_features)]
+        action = self.recourse_array - self.problem.points
+        columns: dict[str, Any] = {
+            "status": self.status.astype(str),
+            "message": [self.message(i) for i in range(len(self))],
+        }
+        for name in _COLUMNS:
+            columns[name] = getattr(self, name)
+        for j, name in enumerate(names):
+            columns[f"recourse.{name}"] = self.recourse_array[:, j]
+        for j, name in enumerate(names):
+            columns[f"action.{name}"] = action[:, j]
+        return pd.DataFrame(columns, index=self.problem.index)
+
+    def _labelled(self, values: Floats) -> Floats | pd.DataFrame:
+        if self.problem.feature_names is None:
+            return values
+        import pandas as pd
+
+        return pd.DataFrame(values, columns=self.problem.feature_names, index=self.problem.index)
+
+
+_COLUMNS = (
+    "cost",
+    "price",
+    "lower_bound",
+    "gap",
+    "worst_case_loss",
+    "worst_case_score",
+    "worst_case_validity",
+    "current_validity",
+    "initial_validity",
+    "reachable_validity",
+    "reachable_radius",
+)
+
+
+def _infeasible_message(result: Recourse, i: int) -> str:
+    radius, reach = result.reachable_radius[i], result.reachable_validity[i]
+    best = f"at most {reach:.4g}" if np.isfinite(reach) else "not reached"
+    said = (
+        f"No change within the bounds keeps the probability at {result.guarantee:.4g} for every "
+        f"model within {result.problem.ball.radius:.4g}: {best} can be had. "
+    )
+    if np.isnan(radius):
+        return said + "Not even today's model alone can be satisfied."
+    return said + f"A radius up to {radius:.4g} would work."
