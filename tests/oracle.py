@@ -38,7 +38,6 @@ def oracle(
             "logistic": cp.logistic(-score),
             "hinge": cp.pos(1 - score),
             "squared_hinge": cp.square(cp.pos(1 - score)),
-            "probit": None,
         }[problem.loss.name]
         question = cp.Problem(cp.Minimize(loss + cost_weight * cost), constraints)
     question.solve(solver=cp.CLARABEL)
@@ -46,7 +45,9 @@ def oracle(
     return value, (np.full(d, np.nan) if x.value is None else x.value * units)
 
 
-def price_of(problem: RecourseProblem, i: int, points: np.ndarray, cost_weight: float) -> np.ndarray:
+def price_of(
+    problem: RecourseProblem, i: int, points: np.ndarray, cost_weight: float
+) -> np.ndarray:
     """Price of any points for row i, straight from the definition, with numpy alone."""
     row, ball, d = problem.row(i), problem.ball, problem.n_features
     scale = np.append(ball.feature_scale(d), ball.intercept_scale)

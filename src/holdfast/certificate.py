@@ -81,7 +81,7 @@ def saddle_linf(gain, start, coef, intercept, cost, lower, upper, ball, v):
 
 @kernel
 def saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
-    """For p = 1: the radius is a budget, spent where a unit of it hurts most, down to the size of x.
+    """For p = 1: the radius is a budget, spent where a unit of it hurts most.
 
     First what an infinite room demands (v_i back within +- gain * cost), then every change that
     hurts more than M, the size of x, then changes that hurt as much as M until nothing is left.

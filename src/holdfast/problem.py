@@ -270,6 +270,5 @@ def _bounds(bounds: Any, n: int, d: int, names: list[str] | None) -> tuple[Float
 def _refuse(name: str, values: Floats, wrong: NDArray[np.bool_], allowed: str) -> None:
     if wrong.any():
         where = tuple(int(k) for k in np.argwhere(wrong)[0])
-        raise ValueError(
-            f"{name}{list(where)} = {values[where]!r} is not allowed; must be {allowed}"
-        )
+        value = float(values[where])
+        raise ValueError(f"{name}{list(where)} = {value} is not allowed; it must be {allowed}")

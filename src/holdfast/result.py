@@ -246,4 +246,4 @@ def _infeasible_message(result: Recourse, i: int) -> str:
     )
     if np.isnan(radius):
         return said + "Not even today's model alone can be satisfied."
-    return said + f"A radius up to {radius:.4g} would work."
+    return said + f"Any radius below {radius:.4g} would work."

@@ -143,12 +143,12 @@ def reach_target(coef, intercept, ball, goal, work, point):
             margin = 0.0
         outcome, gain = solve_row(work, intercept - margin, ball, goal)
         turn_back(coef, work.row, work.y, point)
-        reached = worst_score_of(point, coef, intercept, ball) >= goal.level
+        missing = goal.level - worst_score_of(point, coef, intercept, ball)
         if margin == 0.0:
-            return (FOUND if reached else EXHAUSTED), gain
-        if outcome == FOUND and reached:
+            return (FOUND if missing <= 0.0 else EXHAUSTED), gain
+        if outcome == FOUND and missing <= 0.0:
             return FOUND, gain
-        margin = 0.0 if outcome == EXHAUSTED else 8.0 * margin
+        margin = 0.0 if outcome == EXHAUSTED else 4.0 * (margin + missing)
     return EXHAUSTED, 0.0
 
 

@@ -117,6 +117,7 @@ def keep_between(values, count, low, high):
 def fill_box(row, intercept, ball, goal, plan, size, y):
     """Solve for fixed M: clip the start, then buy in order. Return (score, gain)."""
     score = intercept - ball.radius * size
+    terms = abs(intercept) + ball.radius * size
     for i in range(y.size):
         felt = ball.scale[i] * row.start[i]
         if felt > size:
@@ -126,14 +127,16 @@ def fill_box(row, intercept, ball, goal, plan, size, y):
         else:
             y[i] = row.start[i]
         score += row.coef[i] * y[i]
+        terms += abs(row.coef[i] * y[i])
+    dust = 4.0 * 2.220446049250313e-16 * terms  # what is missing by rounding is not bought
     last = math.inf
     for k in range(plan.order.size):
         i = plan.order[k]
         w = row.coef[i]
         if w <= 0.0:
             break
-        if score >= plan.stop[k]:
-            return score, gain_at(goal, score, last)
+        if score >= plan.stop[k] - dust:
+            return max(score, plan.stop[k]), gain_at(goal, max(score, plan.stop[k]), last)
         end = row.upper[i]
         if ball.scale[i] > 0.0 and ball.scale[i] * end > size:
             end = size / ball.scale[i]

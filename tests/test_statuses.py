@@ -1,0 +1,228 @@
+"""Each kind of row gets its own status and sentence, and never spoils its neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from problems import EXPONENTS, random_problem, solve_like
+
+import holdfast
+from holdfast import NormBall, Status, solve
+
+COEF = np.array([1.0, -0.5])
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_bad_rows_do_not_spoil_their_neighbours(p):
+    good = np.array([[0.0, 2.0], [0.5, 1.0]])
+    mixed = np.array([[0.0, 2.0], [np.nan, 1.0], [9.0, 0.0], [np.inf, 0.0], [0.5, 1.0], [-7.0, 0]])
+    lower, upper = [-5.0, -5.0], [10.0, 10.0]
+    goal = {"ball": NormBall(p, 0.2), "bounds": (lower, upper), "guarantee": 0.5}
+    alone, together = solve(good, COEF, -1.0, **goal), solve(mixed, COEF, -1.0, **goal)
+    assert list(together.status) == [
+        Status.OPTIMAL,
+        Status.INVALID_INPUT,
+        Status.ALREADY_VALID,
+        Status.INVALID_INPUT,
+        Status.OPTIMAL,
+        Status.OUT_OF_BOUNDS,
+    ]
+    np.testing.assert_array_equal(together.recourse[[0, 4]], alone.recourse)
+    np.testing.assert_array_equal(together.gap[[0, 4]], alone.gap)
+    assert np.isnan(together.recourse[[1, 3, 5]]).all()
+    assert np.isnan(together.price[[1, 3, 5]]).all()
+    assert together.cost[2] == 0.0
+    assert "feature 0 is nan" in together.message(1)
+    assert "outside its own bounds [-5, 10]" in together.message(5)
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_infeasible_rows_say_what_could_be_had(p):
+    points = np.array([[0.0, 2.0], [0.0, 0.0]])
+    bounds = (np.array([-1.0, 1.0]), np.array([1.5, 2.5]))
+    goal = {"ball": NormBall(p, 0.8), "bounds": (bounds[0] - 1, bounds[1]), "guarantee": 0.9}
+    result = solve(points, COEF, 0.1, **goal)
+    assert list(result.status) == [Status.INFEASIBLE, Status.INFEASIBLE]
+    assert np.isnan(result.recourse).all()
+    assert np.isinf(result.cost).all()
+    assert np.isinf(result.price).all()
+    assert np.isinf(result.lower_bound).all()  # proven: no point of the box reaches it
+    assert (result.gap == 0).all()
+    reach = result.reachable_validity[0]
+    for shift, status in ((-1e-6, Status.OPTIMAL), (1e-6, Status.INFEASIBLE)):
+        near = solve(points[:1], COEF, 0.1, **{**goal, "guarantee": reach + shift})
+        assert near.status[0] is status
+    # even today's model cannot give 0.9 here: its best is sigmoid(1.5 - 0 + 0.1)
+    assert np.isnan(result.reachable_radius).all()
+    assert "Not even today's model" in result.message(0)
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_largest_radius_is_the_largest(p):
+    rng = np.random.default_rng(4)
+    seen = 0
+    for _ in range(40):
+        problem = random_problem(rng, n=20, p=p)
+        result = solve_like(problem, guarantee=0.6)
+        lost = np.flatnonzero((result.status == Status.INFEASIBLE) & (result.reachable_radius > 0))
+        for i in lost[:3]:
+            row, radius, ball = problem.row(i), result.reachable_radius[i], problem.ball
+            assert radius <= ball.radius * (1 + 1e-12)
+            for factor, feasible in ((1 - 1e-6, True), (1 + 1e-6, False)):
+                if radius * factor > ball.radius:
+                    continue
+                trial = NormBall(p, radius * factor, scale=ball.scale, intercept=ball.intercept)
+                again = solve(
+                    row.points,
+                    row.coef,
+                    row.intercept,
+                    ball=trial,
+                    feature_costs=row.feature_costs,
+                    bounds=(row.lower, row.upper),
+                    guarantee=0.6,
+                )
+                assert (again.status[0] is not Status.INFEASIBLE) == feasible
+            seen += 1
+    assert seen > 10
+
+
+def test_price_mode_statuses():
+    ball = NormBall(1, 0.1)
+    points = [[0.0, 2.0], [0.0, 2.0], [20.0, 0.0]]
+    cheap = solve(points, COEF, -1.0, ball=ball, cost_weight=0.1)
+    assert list(cheap.status) == [Status.OPTIMAL, Status.OPTIMAL, Status.ALREADY_VALID]
+    dear = solve(points, COEF, -1.0, ball=ball, cost_weight=5.0)
+    assert dear.status[0] is Status.OPTIMAL
+    assert dear.cost[0] == 0.0
+    assert "No change is worth its cost" in dear.message(0)
+
+
+def test_per_row_bounds_that_contradict_each_other_are_that_rows_problem():
+    lower = np.array([[-1.0, -1.0], [2.0, -1.0]])
+    upper = np.array([[1.0, 1.0], [1.0, 1.0]])
+    result = solve(
+        np.zeros((2, 2)), COEF, 0.0, ball=NormBall(1, 0.1), bounds=(lower, upper), guarantee=0.5
+    )
+    assert list(result.status) == [Status.OPTIMAL, Status.INVALID_INPUT]
+    assert "bounds of feature 0 are [2, 1]" in result.message(1)
+
+
+def test_data_frames_keep_their_names():
+    people = pd.DataFrame({"income": [0.0, 1.0], "debt": [2.0, np.nan]}, index=["ann", "bob"])
+    coef = pd.Series({"debt": -0.5, "income": 1.0})  # in another order: aligned by name
+    result = solve(people, coef, -1.0, ball=NormBall(1, 0.1), guarantee=0.5)
+    assert list(result.recourse.columns) == ["income", "debt"]
+    assert list(result.action.index) == ["ann", "bob"]
+    table = result.to_frame()
+    assert table.loc["ann", "recourse.income"] == pytest.approx(2.0 / 0.9)
+    assert table.loc["ann", "action.debt"] == 0.0
+    assert table.loc["bob", "status"] == "invalid input"
+    assert "debt is nan" in table.loc["bob", "message"]
+    unnamed = solve(people.to_numpy(), [1.0, -0.5], -1.0, ball=NormBall(1, 0.1), guarantee=0.5)
+    np.testing.assert_array_equal(unnamed.recourse, result.recourse.to_numpy())
+    assert {"recourse.x0", "gap", "worst_case_validity"} <= set(unnamed.to_frame().columns)
+
+
+def test_an_empty_batch_gives_an_empty_result():
+    for goal in ({"guarantee": 0.5}, {"cost_weight": 0.1}):
+        result = solve(np.empty((0, 2)), COEF, ball=NormBall(2, 0.1), **goal)
+        assert len(result) == 0
+        assert result.to_frame().empty
+
+
+def test_input_is_never_changed():
+    points = np.zeros((3, 2))
+    result = solve(points, COEF, -1.0, ball=NormBall(1, 0.1), guarantee=0.5)
+    assert points.flags.writeable
+    assert not points.any()
+    with pytest.raises(ValueError, match="read-only"):
+        result.problem.points[0, 0] = 1.0
+
+
+def test_summary_counts_rows():
+    result = solve([[0.0, 2.0]], COEF, -1.0, ball=NormBall(1, 0.1), guarantee=0.5)
+    assert repr(result) == "<Recourse of 1 rows (guarantee=0.5, p=1, radius=0.1): 1 optimal>"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ball": {"p": 0.5}}, "p = 0.5 is not allowed; it must be from 1 to inf"),
+        ({"ball": {"p": "two"}}, "p = 'two' is not allowed"),
+        ({"ball": {"radius": -1}}, "radius = -1 is not allowed; it must be at least 0 and finite"),
+        ({"ball": {"radius": np.inf}}, "radius = inf is not allowed"),
+        ({"ball": {"scale": [1.0, -2.0]}}, "scale"),
+        ({"ball": {"scale": [1.0]}}, "scale has 1 numbers, but there are 2 features"),
+        ({"ball": {"intercept": -1.0}}, "intercept = -1.0 is not allowed"),
+        ({"cost_weight": 0.0}, "cost_weight = 0.0 is not allowed; it must be a positive, finite"),
+        ({"cost_weight": np.inf}, "cost_weight = inf is not allowed"),
+        ({"cost_weight": "much"}, "cost_weight = 'much' is not allowed"),
+        ({"cost_weight": None, "guarantee": 1.0}, "guarantee = 1.0 is not allowed"),
+        ({"cost_weight": None, "guarantee": 0.0}, "strictly between 0 and 1"),
+        ({"cost_weight": None}, "give exactly one of them"),
+        ({"guarantee": 0.5}, "give exactly one of them"),
+        ({"loss": "cubic"}, "loss = 'cubic' is not known; allowed are: hinge, logistic"),
+        ({"points": [1.0, 2.0]}, r"points has shape \(2,\), expected \(n, d\)"),
+        ({"points": [["a", "b"]]}, "points cannot be read as numbers"),
+        ({"coef": [1.0, 2.0, 3.0]}, r"coef has shape \(3,\), expected \(2,\) or \(3, 2\)"),
+        ({"coef": [1.0, np.nan]}, r"coef\[0, 1\] = nan is not allowed; it must be finite"),
+        ({"intercept": [1.0, 2.0]}, r"intercept has shape \(2,\), expected a number or \(3,\)"),
+        ({"feature_costs": [1.0, 0.0]}, r"feature_costs\[0, 1\] = 0.0 is not allowed"),
+        ({"feature_costs": [1.0]}, "feature_costs has shape"),
+        ({"bounds": ([0, 0], [1, -1])}, r"bounds of feature 1 are \[0.0, -1.0\]"),
+        ({"bounds": [1.0]}, r"expected a pair \(lower, upper\)"),
+        ({"bounds": (np.zeros(3), np.ones(2))}, r"lower bounds has shape \(3,\)"),
+        ({"threads": 0}, "threads = 0 is not allowed"),
+    ],
+)
+def test_wrong_arguments_are_named(change, message):
+    ball = {"p": 1.0, "radius": 0.1, **change.pop("ball", {})}
+    arguments = {"points": np.zeros((3, 2)), "coef": COEF, "intercept": 0.0, "cost_weight": 0.1}
+    with pytest.raises(ValueError, match=message):
+        solve(**{**arguments, **change}, ball=NormBall(**ball))
+
+
+def test_unknown_options_are_errors():
+    with pytest.raises(TypeError, match="feature_cost"):
+        solve([[0.0]], [1.0], ball=NormBall(1, 0.1), cost_weight=1, feature_cost=[1.0])
+    with pytest.raises(TypeError, match="not a NormBall"):
+        solve([[0.0]], [1.0], ball=0.1, cost_weight=1)
+
+
+def test_names_that_do_not_fit_are_errors():
+    people = pd.DataFrame({"income": [0.0], "debt": [2.0]})
+    with pytest.raises(ValueError, match=r"unknown \['depts'\], missing \['debt'\]"):
+        solve(people, {"income": 1.0, "depts": 1.0}, ball=NormBall(1, 0.1), guarantee=0.5)
+    with pytest.raises(ValueError, match="no data frame"):
+        solve(people.to_numpy(), {"income": 1.0}, ball=NormBall(1, 0.1), guarantee=0.5)
+
+
+def test_a_hinge_has_no_probabilities_but_a_boundary():
+    ball = NormBall(2, 0.1)
+    result = solve([[0.0, 2.0]], COEF, -1.0, ball=ball, guarantee=0.5, loss="hinge")
+    assert result.worst_case_score[0] >= 0.0
+    assert np.isnan(result.worst_case_validity[0])
+    with pytest.raises(ValueError, match="hinge loss has no probabilities"):
+        solve([[0.0, 2.0]], COEF, -1.0, ball=ball, guarantee=0.7, loss="hinge")
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.5, 0.9, 0.999999])
+@pytest.mark.parametrize("loss", ["logistic", "probit"])
+def test_the_guarantee_holds_to_the_last_bit(tau, loss):
+    rng = np.random.default_rng(2)
+    for p in EXPONENTS:
+        result = solve(
+            rng.normal(size=(300, 4)),
+            [1.0, -0.7, 0.3, 2.0],
+            -1.0,
+            ball=NormBall(p, 0.2),
+            guarantee=tau,
+            loss=loss,
+        )
+        assert np.all(result.worst_case_validity >= tau)
+
+
+def test_everything_public_is_documented():
+    for name in holdfast.__all__:
+        assert getattr(holdfast, name).__doc__, name
