@@ -246,14 +246,15 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
             mu = cost[i] / abs(v[i])
             if room == math.inf and mu * abs(v[i]) > cost[i]:
                 mu *= 1.0 - _EPS
-    offset = b
-    penalty = 0.0
+    base, terms, penalty = b, abs(b), 0.0
     for i in range(v.size):
-        offset += v[i] * start[i]
+        base += v[i] * start[i]
+        terms += abs(v[i] * start[i])
         over = mu * abs(v[i]) - cost[i]
         if over > 0.0:
             penalty += over * (upper[i] - start[i] if v[i] > 0.0 else start[i] - lower[i])
-    return mu, mu * offset + penalty, b
+    # rounded so that the line never lies above the true one
+    return mu, mu * (base + 4.0 * _EPS * terms) + penalty, b
 
 
 @kernel

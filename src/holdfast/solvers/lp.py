@@ -54,8 +54,10 @@ def solve_lp(row, intercept, ball, goal, scratch, y):
     """Write the answer into y; return (outcome, gain)."""
     norm = dual_norm(row.start, ball.scale, ball.intercept_scale, ball.q)
     start_score = intercept - ball.radius * norm
+    terms = 1.0 + abs(intercept) + ball.radius * norm
     for i in range(y.size):
         start_score += row.coef[i] * row.start[i]
+        terms += abs(row.coef[i] * row.start[i])
     most = most_gain(row, ball)
     low = Side(most, start_score - stop_score(goal, most))
     copy(row.start, scratch.low)
@@ -88,7 +90,8 @@ def solve_lp(row, intercept, ball, goal, scratch, y):
     settled, low, high = settle_jumps(row, intercept, ball, goal, scratch, low, high, norm, y)
     if settled:
         return FOUND, low.gain
-    return FOUND, close_bracket(row, intercept, ball, goal, scratch, low, high, norm, y)
+    noise = 4.0 * _EPS * terms  # of a score: no root is sharper than that
+    return FOUND, close_bracket(row, intercept, ball, goal, scratch, low, high, norm, noise, y)
 
 
 @kernel
@@ -148,46 +151,49 @@ def settle_jumps(row, intercept, ball, goal, scratch, low, high, norm, y):
 
 
 @kernel
-def close_bracket(row, intercept, ball, goal, scratch, low, high, norm, y):
-    """Find the gain at which the goal is met.
+def close_bracket(row, intercept, ball, goal, scratch, low, high, norm, noise, y):
+    """Find the gain at which the goal is met (Chandrupatla's method on its logarithm).
 
-    Regula falsi (Anderson-Bjoerck) on the logarithm of the gain, with a bisection wherever it
-    does not halve the bracket in three steps or a side is endless.
+    It interpolates where three points say that this is safe, and halves the bracket otherwise,
+    as it must where a side is endless or where the score jumps.
     """
-    a, fa, b, fb = low.gain, low.excess, high.gain, high.excess
-    last, width = 0, math.inf
+    # a is the newest end of the bracket, b the other one, c the end that was given up last
+    a, fa, b, fb = high.gain, high.excess, low.gain, low.excess
+    c, fc = a, fa
     for step in range(300):
+        least, most = min(a, b), max(a, b)
         gain = math.sqrt(a) * math.sqrt(b)
-        if fb < math.inf and (step % 3 < 2 or math.log(a / b) <= 0.5 * width):
-            gain = b * math.exp(fb * math.log(a / b) / (fb - fa))
-            if not b < gain < a:
-                gain = math.sqrt(a) * math.sqrt(b)
-        if step % 3 == 2:
-            width = math.log(a / b)
-        if not b < gain < a:
-            break
+        if step > 0:
+            share = interpolate(math.log(a / b), math.log(c / b), fa, fb, fc)
+            gain = a * math.exp(share * math.log(b / a))
+        if not least < gain < most:
+            gain = math.sqrt(a) * math.sqrt(b)
+            if not least < gain < most:
+                break
         score, norm = point_at_gain(row, intercept, ball, scratch, gain, norm, y)
         excess = score - stop_score(goal, gain)
-        if score < math.inf and abs(excess) <= 2.0 * _EPS * (1.0 + abs(score)):
+        if score < math.inf and abs(excess) <= noise:
             return gain
-        if excess < 0.0:
-            if last < 0:
-                fb *= damping(excess, fa)
-            a, fa, last = gain, excess, -1
-            copy(y, scratch.low)
-        else:
-            if last > 0:
-                fa *= damping(excess, fb)
-            b, fb, last = gain, excess, 1
-            copy(y, scratch.high)
-    blend(row, intercept, ball, scratch, stop_score(goal, b), a, b, norm, y)
-    return b
+        copy(y, scratch.low if excess < 0.0 else scratch.high)
+        c, fc = a, fa
+        if (excess < 0.0) != (fa < 0.0):
+            c, fc, b, fb = b, fb, a, fa
+        a, fa = gain, excess
+    gain = min(a, b)
+    blend(row, intercept, ball, scratch, stop_score(goal, gain), max(a, b), gain, norm, y)
+    return gain
 
 
 @kernel
-def damping(new, old):
-    factor = 1.0 - new / old
-    return factor if factor > 0.0 else 0.5
+def interpolate(ab, cb, fa, fb, fc):
+    """Return how far from a towards b to go, given log(a/b), log(c/b) and the three values."""
+    share = 0.5
+    if cb != 0.0 and fc < math.inf and fa < math.inf and fb < math.inf:
+        xi, phi = ab / cb, (fa - fb) / (fc - fb)
+        if phi * phi < xi and (1.0 - phi) * (1.0 - phi) < 1.0 - xi:  # else: too bent to trust
+            share = fa / (fb - fa) * fc / (fb - fc)
+            share += (cb - ab) / -ab * fa / (fc - fa) * fb / (fc - fb)
+    return min(max(share, 0.0), 1.0)
 
 
 @kernel
@@ -288,18 +294,20 @@ def rests_at_origin(row, ball, scratch):
 
 
 @kernel
-def place(row, ball, scratch, i, r):
-    """Return scale * x of feature i at norm r, and its share while active (else -1)."""
-    rho = ball.scale[i]
-    felt, share = rho * row.start[i], -1.0
-    if felt < r * scratch.push[i]:
-        felt, share = r * scratch.push[i], scratch.push_share[i]
-    elif row.start[i] > 0.0 and felt > r * scratch.pull[i]:
-        felt, share = r * scratch.pull[i], scratch.pull_share[i]
-    if felt > rho * row.upper[i]:
-        felt, share = rho * row.upper[i], -1.0
-    elif felt < rho * row.lower[i]:
-        felt, share = rho * row.lower[i], -1.0
+def place(felt, lower, upper, push, push_share, pull, pull_share, r):
+    """Return where a feature goes at norm r, and its share while active (else -1).
+
+    All in units of scale * x, `felt` being its start. Numbers alone, so that it is inlined.
+    """
+    share = -1.0
+    if felt < r * push:
+        felt, share = r * push, push_share
+    elif felt > 0.0 and felt > r * pull:
+        felt, share = r * pull, pull_share
+    if felt > upper:
+        return upper, -1.0
+    if felt < lower:
+        return lower, -1.0
     return felt, share
 
 
@@ -313,14 +321,25 @@ def find_norm(row, ball, scratch, guess):
     r = guess if guess > 0.0 else 1.0
     low, high = 0.0, math.inf
     for _ in range(2000):
-        active, passive = 0.0, power(ball.intercept_scale / r, ball.q)
+        per_r = 1.0 / r
+        active, passive = 0.0, power(ball.intercept_scale * per_r, ball.q)
         for i in range(row.coef.size):
-            if ball.scale[i] > 0.0:
-                felt, share = place(row, ball, scratch, i, r)
+            rho = ball.scale[i]
+            if rho > 0.0:
+                felt, share = place(
+                    rho * row.start[i],
+                    rho * row.lower[i],
+                    rho * row.upper[i],
+                    scratch.push[i],
+                    scratch.push_share[i],
+                    scratch.pull[i],
+                    scratch.pull_share[i],
+                    r,
+                )
                 if share >= 0.0:
                     active += share
                 else:
-                    passive += power(abs(felt) / r, ball.q)
+                    passive += power(abs(felt) * per_r, ball.q)
         if active + passive > 1.0:
             low = r
         else:
@@ -352,7 +371,16 @@ def write_point(row, ball, scratch, gain, norm, y):
         if rho == 0.0:
             y[i] = row.upper[i] if row.coef[i] / row.cost[i] > gain else row.start[i]
             continue
-        felt, share = place(row, ball, scratch, i, norm)
+        felt, share = place(
+            rho * row.start[i],
+            rho * row.lower[i],
+            rho * row.upper[i],
+            scratch.push[i],
+            scratch.push_share[i],
+            scratch.pull[i],
+            scratch.pull_share[i],
+            norm,
+        )
         if share >= 0.0:
             y[i] = felt / rho
         elif felt == rho * row.start[i]:

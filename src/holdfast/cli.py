@@ -1,0 +1,62 @@
+"""The command line: parse, call, show."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except ValueError as error:
+        print(f"holdfast: {error}", file=sys.stderr)
+        return 2
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    from holdfast import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="holdfast",
+        description="Robust algorithmic recourse, provably optimal, with a certificate.",
+    )
+    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    demo = commands.add_parser(
+        "demo",
+        help="recourse for real loan applicants, plain and robust, and which of it lasts",
+        description="Recourse for the applicants of German Credit whom a model turns down.",
+    )
+    demo.add_argument("--p", type=float, default=1.0, help="norm of the ball, 1 to inf (default 1)")
+    demo.add_argument("--radius", type=float, default=0.5, help="radius of the ball (default 0.5)")
+    demo.add_argument("--people", type=_count, default=6, help="how many to list (default 6)")
+    demo.add_argument(
+        "--models", type=_count, default=100, help="how many retrained models (default 100)"
+    )
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= 1")
+    return int(text)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from holdfast.demo import run_demo
+    from holdfast.demo_view import show
+
+    console = Console()
+    progress = "working (the first run also compiles the solvers, some seconds more) ..."
+    with Console(stderr=True).status(progress):
+        demo = run_demo(p=options.p, radius=options.radius, n_models=options.models)
+    show(demo, console, options.people)
+    return 0

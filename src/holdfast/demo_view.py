@@ -1,0 +1,125 @@
+"""How the demonstration looks in a terminal."""
+
+from __future__ import annotations
+
+import pandas as pd
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.demo import CATEGORICAL, GUARANTEE, MOST_YEARS_OLDER, NUMERIC, Advice, Demo
+
+LABELS = {
+    "duration": "duration",
+    "credit_amount": "amount",
+    "age": "age",
+    "installment_commitment": "instalment",
+    "savings_status": "savings",
+    "other_parties": "other parties",
+}
+
+
+def show(demo: Demo, console: Console, people: int) -> None:
+    """Print the whole demonstration."""
+    console.print(_heading(demo))
+    console.print(_people(demo, people))
+    console.print(_summary(demo))
+    console.print(_nobody_can_help(demo))
+
+
+def _heading(demo: Demo) -> Text:
+    ball = demo.robust.ball
+    text = Text()
+    text.append(f"{demo.data.name}", style="bold")
+    text.append(
+        f": a logistic regression trained on {demo.n_train} loans (right on "
+        f"{demo.accuracy:.0%} of the other {demo.n_test}) turns down {len(demo.denied)} of these "
+        f"{demo.n_test} applicants.\n"
+    )
+    text.append("They can change the duration and the amount, build up savings, find a guarantor, ")
+    text.append(f"or wait up to {MOST_YEARS_OLDER:g} years. The cheapest change to a ")
+    text.append(f"probability of {GUARANTEE:.0%}:\n")
+    text.append("  plain  ", style="bold yellow")
+    text.append("under today's model;\n")
+    text.append("  robust ", style="bold green")
+    text.append(f"under every model within L{ball.p:g} distance {ball.radius:g} of today's.\n")
+    return text
+
+
+def _people(demo: Demo, people: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=f"The first {people} applicants turned down")
+    table.add_column("applicant", justify="right")
+    table.add_column("today", justify="right")
+    for name, style in (("plain", "yellow"), ("robust", "green")):
+        table.add_column(f"{name} recourse", style=style)
+        table.add_column("price", justify="right", style=style)
+        table.add_column("holds", justify="right", style=style)
+    table.add_column("gap", justify="right")
+    for i in range(min(people, len(demo.denied))):
+        gap = max(demo.plain.gap[i], demo.robust.gap[i])
+        table.add_row(
+            str(demo.denied.index[i]),
+            f"{demo.probability[i]:.0%}",
+            *_cells(demo, demo.plain, i),
+            *_cells(demo, demo.robust, i),
+            f"{gap:.0e}" if gap > 0 else "0",
+            end_section=True,
+        )
+    return table
+
+
+def _cells(demo: Demo, advice: Advice, i: int) -> tuple[str, str, str]:
+    if not advice.found[i]:
+        return str(advice.status[i]), "-", "-"
+    changes = "\n".join(describe(demo.denied.iloc[i], advice.recourse.iloc[i], demo.data.units))
+    return changes, f"{advice.price[i]:.2f}", f"{advice.held[i]:.0%}"
+
+
+def describe(before: pd.Series, after: pd.Series, units: dict[str, str]) -> list[str]:
+    """Return what changes, a line for each feature, in raw units."""
+    lines = []
+    for name in NUMERIC:
+        old, new = float(before[name]), float(after[name])
+        if abs(new - old) > 1e-9 * max(1.0, abs(old)):
+            digits = 0 if name == "credit_amount" else 1
+            lines.append(f"{LABELS[name]} {old:,.0f} → {new:,.{digits}f} {units[name]}")
+    for name in CATEGORICAL:
+        if before[name] != after[name]:
+            lines.append(f"{LABELS[name]} {before[name]} → {after[name]}")
+    return lines
+
+
+def _summary(demo: Demo) -> RenderableType:
+    both = demo.plain.found & demo.robust.found
+    table = Table(box=box.SIMPLE_HEAD, title=f"All {len(demo.denied)} applicants turned down")
+    for name in ("", "can be helped", "mean price", "largest gap", "still holds"):
+        table.add_column(name, justify="right")
+    for name, advice, style in (
+        ("plain", demo.plain, "yellow"),
+        ("robust", demo.robust, "green"),
+    ):
+        cells = ["-", "-", "-"]
+        if both.any():
+            cells = [
+                f"{advice.price[both].mean():.2f}",
+                f"{advice.gap[advice.found].max():.0e}",
+                f"{advice.held[both].mean():.1%}",
+            ]
+        table.add_row(name, f"{advice.found.sum()} of {len(both)}", *cells, style=style)
+    note = (
+        "price: cost in standard deviations of the data, 1 for a new category; gap: price minus a "
+        "proven lower bound,\n0 up to rounding means that nothing is cheaper; holds: share of "
+        f"{demo.n_models} models retrained on resampled data that approve.\n"
+        f"Mean price and 'still holds' are over the {both.sum()} applicants whom both can help.\n"
+    )
+    return Group(table, Text(note, style="dim"))
+
+
+def _nobody_can_help(demo: Demo) -> Text:
+    lost = [i for i in range(len(demo.denied)) if not demo.robust.found[i]]
+    if not lost:
+        return Text("Everybody can be helped at this radius.")
+    text = Text(f"Applicant {demo.denied.index[lost[0]]}", style="bold")
+    text.append(f" has no robust recourse. {demo.robust.reasons[lost[0]]}", style="not bold")
+    return text

@@ -1,0 +1,89 @@
+"""The rules of the house: which rooms may import which, and what `import holdfast` may load."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+
+PACKAGE = Path(holdfast.__file__).parent
+ROOMS = sorted(PACKAGE.rglob("*.py"))
+
+# From what is asked to what is shown: a room imports only rooms that stand before it.
+FLOOR_PLAN = [
+    {"_compile", "_threads"},
+    {"losses", "ball"},
+    {"problem"},
+    {"certificate", "solvers"},
+    {"answer"},
+    {"result"},
+    {"api"},
+    {"curve"},
+    {"datasets"},
+    {"demo"},
+    {"demo_view"},
+    {"cli"},
+    {"__main__"},
+]
+# Doors that open only when they are used, so that no cycle arises at import.
+LATE = {("result", "answer"), ("result", "curve"), ("cli", "__init__")}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> set[tuple[str, bool]]:
+    """Rooms imported by a file, and whether at its top level."""
+    tree = ast.parse(path.read_text())
+    found = set()
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            if name == "holdfast" or name.startswith("holdfast."):
+                parts = name.split(".")
+                found.add((parts[1] if len(parts) > 1 else "__init__", node in tree.body))
+    return found
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_one_way(path):
+    room = room_of(path)
+    if room == "__init__":
+        return
+    floor = {name: k for k, rooms in enumerate(FLOOR_PLAN) for name in rooms}
+    assert room in floor, f"{room} has no place in the floor plan"
+    for other, at_top in imports_of(path):
+        if other == room or (not at_top and (room, other) in LATE):
+            continue
+        allowed = floor[other] < floor[room] or {room, other} == {"losses", "ball"}
+        assert allowed, f"{room} must not import {other}"
+
+
+def test_the_certificate_knows_nothing_of_the_solvers():
+    assert "solvers" not in {name for name, _ in imports_of(PACKAGE / "certificate.py")}
+    for path in (PACKAGE / "solvers").glob("*.py"):
+        assert "certificate" not in {name for name, _ in imports_of(path)}
+
+
+def test_importing_holdfast_is_light():
+    code = "import sys, holdfast; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    heavy = {"torch", "matplotlib", "sklearn", "pandas", "fastapi", "flask", "cvxpy", "rich"}
+    assert not heavy & set(loaded)
+
+
+def test_nothing_in_the_package_imports_experiments():
+    for path in ROOMS:
+        assert "import experiments" not in path.read_text()
