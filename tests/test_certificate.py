@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -133,3 +135,25 @@ def test_squared_error_gap_closes():
         rows += len(result)
     # open gaps are reported as such; they occur where the radius equals the length of the model
     assert closed >= 0.998 * rows
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_worst_models_are_worst_and_in_the_ball(p):
+    rng = np.random.default_rng(14)
+    for _ in range(10):
+        problem = random_problem(rng, n=30, p=p)
+        points = problem.points.copy()
+        points[3, 0] = np.nan
+        result = solve_like(replace(problem, points=points), cost_weight=0.05)
+        coef, intercept = result.worst_models()
+        used = np.delete(np.arange(30), 3)
+        change = [
+            problem.row(i).ball.distance(
+                problem.row(i).coef, problem.row(i).intercept, coef[i], intercept[i]
+            )[0]
+            for i in used
+        ]
+        assert np.all(np.array(change) <= problem.ball.radius * (1 + 1e-12))
+        score = np.einsum("ij,ij->i", coef, result.recourse) + intercept
+        np.testing.assert_allclose(score[used], result.worst_case_score[used], rtol=1e-7, atol=1e-7)
+        assert np.isnan(coef[3]).any()

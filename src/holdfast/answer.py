@@ -67,26 +67,35 @@ def answer(problem: RecourseProblem, goal: Goal, threads: int) -> tuple[Answers,
     return answers, appraisal
 
 
-def worst_model(
-    problem: RecourseProblem, recourse: Floats, multiplier: float
-) -> tuple[Floats, float]:
-    """Return the model that proves the recourse of a one-row problem: a worst one in the ball."""
-    rows, model = problem.rows(), np.full(problem.n_features, np.nan)
-    if math.isnan(multiplier) or np.isnan(recourse).any():
-        return model, math.nan
-    _, _, intercept = support_line(
-        recourse,
-        multiplier,
-        rows.points[0],
-        rows.coef[0],
-        rows.intercept[0],
-        rows.cost[0],
-        rows.lower[0],
-        rows.upper[0],
-        problem.ball.numbers(problem.n_features),
-        model,
-    )
-    return model, float(intercept)
+def worst_models(
+    problem: RecourseProblem, recourse: Floats, multiplier: Floats
+) -> tuple[Floats, Floats]:
+    """Return the worst model of the ball for each recourse; where there is a choice, the one that
+    proves the recourse optimal. NaN for rows without a recourse.
+    """
+    coef, intercept = problem.ball.worst_model(recourse, problem.coef, problem.intercept)
+    ball = problem.ball.numbers(problem.n_features)
+    prove_rows(problem.rows(), ball, recourse, multiplier, coef, intercept)
+    return coef, intercept
+
+
+@kernel
+def prove_rows(rows, ball, recourse, multiplier, coef, intercept):
+    """Overwrite worst models by those that the certificate uses."""
+    for i in range(multiplier.size):
+        if multiplier[i] > 0.0 and not math.isnan(recourse[i, 0]):
+            _, _, intercept[i] = support_line(
+                recourse[i],
+                multiplier[i],
+                rows.points[i],
+                pick(rows.coef, i),
+                pick(rows.intercept, i),
+                pick(rows.cost, i),
+                pick(rows.lower, i),
+                pick(rows.upper, i),
+                ball,
+                coef[i],
+            )
 
 
 @kernel

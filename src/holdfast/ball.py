@@ -193,7 +193,7 @@ class NormBall:
             share = np.ones_like(felt)
         elif self.p == 1.0:
             tied = felt == felt.max(axis=1, keepdims=True)
-            share = tied / tied.sum(axis=1, keepdims=True)
+            share = tied / np.maximum(tied.sum(axis=1, keepdims=True), 1)
         else:
             largest = felt.max(axis=1, keepdims=True)
             ratio = np.divide(felt, largest, out=np.zeros_like(felt), where=largest > 0)

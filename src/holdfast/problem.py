@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
     upper: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RecourseProblem:
     """A batch of recourse problems for linear scores.
 
@@ -70,7 +70,7 @@ class RecourseProblem:
     loss: Loss
     ball: NormBall
     feature_names: list[str] | None = None
-    index: Any = field(default=None, compare=False)
+    index: Any = None
 
     @property
     def n_rows(self) -> int:

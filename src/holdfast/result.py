@@ -173,22 +173,28 @@ class Recourse:
 
     def certificate(self, i: int) -> Certificate:
         """Return the proof of row i, with its worst model."""
-        from holdfast.answer import worst_model  # here: it needs the compiled certificate
+        from holdfast.answer import worst_models  # late: answers are made before results
 
         i = range(len(self))[i]
-        model = worst_model(self.problem.row(i), self.recourse_array[i], float(self.multiplier[i]))
+        coef, intercept = worst_models(
+            self.problem.row(i), self.recourse_array[i : i + 1], self.multiplier[i : i + 1]
+        )
         return Certificate(
             price=float(self.price[i]),
             lower_bound=float(self.lower_bound[i]),
             gap=float(self.gap[i]),
             multiplier=float(self.multiplier[i]),
-            worst_model=model,
+            worst_model=(coef[0], float(intercept[0])),
         )
 
     def worst_models(self) -> tuple[Floats, Floats]:
-        """Return the worst model of the ball for each recourse: coefficients and intercepts."""
-        problem = self.problem
-        return problem.ball.worst_model(self.recourse_array, problem.coef, problem.intercept)
+        """Return the worst model of the ball for each recourse: coefficients and intercepts.
+
+        Where several are equally bad, it is the one that proves the recourse optimal.
+        """
+        from holdfast.answer import worst_models  # late: answers are made before results
+
+        return worst_models(self.problem, self.recourse_array, self.multiplier)
 
     def frontier(self, i: int) -> Any:
         """Return the whole curve from cost to worst-case score of row i (a `Frontier`)."""
