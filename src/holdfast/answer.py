@@ -70,8 +70,9 @@ def answer(problem: RecourseProblem, goal: Goal, threads: int) -> tuple[Answers,
 def worst_models(
     problem: RecourseProblem, recourse: Floats, multiplier: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the worst model of the ball for each recourse; where there is a choice, the one that
-    proves the recourse optimal. NaN for rows without a recourse.
+    """Return the worst model of the ball for each recourse; NaN for rows without one.
+
+    Where several models are equally bad, it is the one that proves the recourse optimal.
     """
     coef, intercept = problem.ball.worst_model(recourse, problem.coef, problem.intercept)
     ball = problem.ball.numbers(problem.n_features)
