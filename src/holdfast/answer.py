@@ -6,20 +6,18 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast._compile import kernel
+from holdfast._numbers import Floats
 from holdfast._threads import over_rows
 from holdfast.ball import pick, score_of, worst_score_of
-from holdfast.certificate import STEEP, price_bound, price_bound_under_lines, support_line
+from holdfast.certificate import STEEP, price_bound, price_bound_under_lines, row_line
 from holdfast.losses import loss_value
-from holdfast.problem import GUARANTEE, Goal, RecourseProblem
+from holdfast.problem import GUARANTEE, Goal, RecourseProblem, cost_of
 from holdfast.solvers import Answers, new_answers, solve_problem
 from holdfast.solvers.batch import open_row
 from holdfast.solvers.bent import new_lines, solve_bent_row
 from holdfast.solvers.kinds import new_work
-
-Floats = NDArray[np.float64]
 
 
 class Appraisal(NamedTuple):
@@ -63,7 +61,7 @@ def answer(problem: RecourseProblem, goal: Goal, threads: int) -> tuple[Answers,
             appraisal.lower_bound,
             private=lambda: (new_work(problem), new_lines(d), np.empty(d)),
         )
-    over_rows(appraise_rows, n, threads, rows, ball, goal, answers, appraisal, private=lambda: 0)
+    over_rows(appraise_rows, n, threads, rows, ball, goal, answers, appraisal)
     return answers, appraisal
 
 
@@ -85,26 +83,7 @@ def prove_rows(rows, ball, recourse, multiplier, coef, intercept):
     """Overwrite worst models by those that the certificate uses."""
     for i in range(multiplier.size):
         if multiplier[i] > 0.0 and not math.isnan(recourse[i, 0]):
-            _, _, intercept[i] = support_line(
-                recourse[i],
-                multiplier[i],
-                rows.points[i],
-                pick(rows.coef, i),
-                pick(rows.intercept, i),
-                pick(rows.cost, i),
-                pick(rows.lower, i),
-                pick(rows.upper, i),
-                ball,
-                coef[i],
-            )
-
-
-@kernel
-def cost_of(point, start, cost):
-    total = 0.0
-    for j in range(point.size):
-        total += cost[j] * abs(point[j] - start[j])
-    return total
+            _, _, intercept[i] = row_line(rows, i, recourse[i], multiplier[i], ball, coef[i])
 
 
 @kernel
@@ -126,18 +105,7 @@ def certify_rows(model, rows, ball, goal, answers, lower_bound, begin, end):
     for i in range(begin, end):
         if math.isnan(answers.multiplier[i]):
             continue
-        mu, offset, _ = support_line(
-            answers.recourse[i],
-            answers.multiplier[i],
-            rows.points[i],
-            pick(rows.coef, i),
-            pick(rows.intercept, i),
-            pick(rows.cost, i),
-            pick(rows.lower, i),
-            pick(rows.upper, i),
-            ball,
-            model,
-        )
+        mu, offset, _ = row_line(rows, i, answers.recourse[i], answers.multiplier[i], ball, model)
         if goal.mode == GUARANTEE:
             bound = mu * goal.level - offset
             if mu == math.inf:  # an upright line: nothing beyond `offset` can be reached
@@ -152,32 +120,23 @@ def bent_rows(private, rows, ball, goal, answers, lower_bound, begin, end):
     """Solve and certify together: the many lines of such a proof are not kept."""
     work, lines, model = private
     for i in range(begin, end):
-        if not open_row(rows, ball, goal, answers, True, i, work):
+        if not open_row(rows, answers, i, work):
             continue
-        start, coef, intercept = rows.points[i], pick(rows.coef, i), pick(rows.intercept, i)
-        lower, upper, cost = pick(rows.lower, i), pick(rows.upper, i), pick(rows.cost, i)
         count, answers.multiplier[i] = solve_bent_row(
-            start,
-            coef,
-            intercept,
-            cost,
-            ball,
-            goal.loss,
-            goal.level,
-            work,
-            lines,
-            answers.recourse[i],
+            rows, i, ball, goal.loss, goal.level, work, lines, answers.recourse[i]
         )
         for k in range(count):
             mu = lines.mus[k]
             for _ in range(2):
-                lines.mus[k], lines.offsets[k], _ = support_line(
-                    lines.points[k], mu, start, coef, intercept, cost, lower, upper, ball, model
+                lines.mus[k], lines.offsets[k], _ = row_line(
+                    rows, i, lines.points[k], mu, ball, model
                 )
                 mu = STEEP / goal.level
                 if lines.mus[k] == math.inf or lines.mus[k] <= mu:
                     break
-        start_score = worst_score_of(start, coef, intercept, ball)
+        start_score = worst_score_of(
+            rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball
+        )
         lower_bound[i] = price_bound_under_lines(
             goal.loss, goal.level, start_score, lines.mus, lines.offsets, count
         )

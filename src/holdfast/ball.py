@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from holdfast._compile import kernel
-
-Floats = NDArray[np.float64]
+from holdfast._numbers import Floats
 
 
 class BallNumbers(NamedTuple):

@@ -22,16 +22,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from holdfast._compile import kernel
-from holdfast.ball import dual_norm, power
+from holdfast._numbers import EPS
+from holdfast.ball import dual_norm, pick, power
 from holdfast.losses import loss_value, score_at_slope, steepest, tilted_minimum
 
-Floats = NDArray[np.float64]
-
-_EPS = 2.220446049250313e-16
 # Slope of cost_weight * C(t) beyond which a line cannot be added up without rounding.
 STEEP = 1e6
 # Points of the box whose size is this near to the largest count as tied with it (p = 1).
@@ -208,9 +203,9 @@ def pull_into_ball(gain, coef, intercept, shift, cost, ball, v):
         return intercept - shift
     free_factor, pinned_factor = 0.0, 1.0
     if pinned <= 1.0:
-        free_factor = power((1.0 - pinned) / free, 1.0 / ball.p) * (1.0 - 2.0 * _EPS)
+        free_factor = power((1.0 - pinned) / free, 1.0 / ball.p) * (1.0 - 2.0 * EPS)
     else:
-        pinned_factor = power(1.0 / pinned, 1.0 / ball.p) * (1.0 - 2.0 * _EPS)
+        pinned_factor = power(1.0 / pinned, 1.0 / ball.p) * (1.0 - 2.0 * EPS)
     for i in range(v.size):
         factor = pinned_factor if abs(v[i]) == gain * cost[i] else free_factor
         if factor != 1.0:
@@ -245,7 +240,7 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
         if over and (room == math.inf or barely):
             mu = cost[i] / abs(v[i])
             if room == math.inf and mu * abs(v[i]) > cost[i]:
-                mu *= 1.0 - _EPS
+                mu *= 1.0 - EPS
     base, terms, penalty = b, abs(b), 0.0
     for i in range(v.size):
         base += v[i] * start[i]
@@ -254,7 +249,24 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
         if over > 0.0:
             penalty += over * (upper[i] - start[i] if v[i] > 0.0 else start[i] - lower[i])
     # rounded so that the line never lies above the true one
-    return mu, mu * (base + 4.0 * _EPS * terms) + penalty, b
+    return mu, mu * (base + 4.0 * EPS * terms) + penalty, b
+
+
+@kernel
+def row_line(rows, i, x, mu, ball, v):
+    """Return `support_line` for row i of a batch."""
+    return support_line(
+        x,
+        mu,
+        rows.points[i],
+        pick(rows.coef, i),
+        pick(rows.intercept, i),
+        pick(rows.cost, i),
+        pick(rows.lower, i),
+        pick(rows.upper, i),
+        ball,
+        v,
+    )
 
 
 @kernel

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast._numbers import Floats
 from holdfast.answer import answer
 from holdfast.api import make_goal
 from holdfast.ball import NormBall
 from holdfast.losses import get_loss
-from holdfast.problem import GUARANTEE, Floats, Goal, RecourseProblem, check_cost_weight
+from holdfast.problem import GUARANTEE, Goal, RecourseProblem, check_cost_weight
 from holdfast.solvers import largest_score
 from holdfast.solvers.batch import check_row
 from holdfast.solvers.row import FOUND

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from holdfast._compile import kernel
+from holdfast._numbers import Floats
 from holdfast.ball import NormBall
 from holdfast.losses import Loss, get_loss
-
-Floats = NDArray[np.float64]
-
 
 PRICE, GUARANTEE = 0, 1
 
@@ -36,6 +35,15 @@ class Rows(NamedTuple):
     cost: Floats
     lower: Floats
     upper: Floats
+
+
+@kernel
+def cost_of(point: Any, start: Any, cost: Any) -> Any:
+    """Cost of moving from start to point."""
+    total = 0.0
+    for j in range(point.size):
+        total += cost[j] * abs(point[j] - start[j])
+    return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.problem import Floats, RecourseProblem
+from holdfast._numbers import Floats
+from holdfast.problem import RecourseProblem
 
 if TYPE_CHECKING:
     import pandas as pd

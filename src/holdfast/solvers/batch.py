@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._compile import kernel
+from holdfast._numbers import EPS, Floats
 from holdfast.ball import BallNumbers, dual_norm, pick, score_of, worst_score_of
 from holdfast.problem import GUARANTEE, Goal
 from holdfast.solvers.kinds import make_plan, solve_row
 from holdfast.solvers.row import EXHAUSTED, FOUND, UNBOUNDED, orient
 
 NOT_FINITE, OUT_OF_BOUNDS, BAD_BOUNDS = 3, 4, 5
-
-Floats = NDArray[np.float64]
 
 
 class Answers(NamedTuple):
@@ -54,8 +53,8 @@ def load_row(rows, i, work):
 
 
 @kernel
-def open_row(rows, ball, goal, answers, shared, i, work):
-    """Load row i if it can be used; a plan that rows share is made with the first of them."""
+def open_row(rows, answers, i, work):
+    """Load row i into the workspace; False, and its answer is written, if it cannot be used."""
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
     answers.outcome[i] = check_row(rows.points[i], coef, intercept, lower, upper)
@@ -64,19 +63,13 @@ def open_row(rows, ball, goal, answers, shared, i, work):
         answers.recourse[i] = math.nan
         return False
     load_row(rows, i, work)
-    if not shared:
-        make_plan(work, ball, goal)
     return True
 
 
 @kernel
-def is_shared(rows):
-    return rows.coef.shape[0] == 1 and rows.cost.shape[0] == 1
-
-
-@kernel
 def plan_shared(rows, ball, goal, work):
-    shared = is_shared(rows)
+    """Make the plan that all rows share, if they do; return whether they do."""
+    shared = rows.coef.shape[0] == 1 and rows.cost.shape[0] == 1
     if shared and rows.points.shape[0] > 0:
         load_row(rows, 0, work)
         make_plan(work, ball, goal)
@@ -96,7 +89,9 @@ def price_rows(work, rows, ball, goal, answers, begin, end):
     """Minimise worst-case loss + cost weight * cost, for a convex loss."""
     shared = plan_shared(rows, ball, goal, work)
     for i in range(begin, end):
-        if open_row(rows, ball, goal, answers, shared, i, work):
+        if open_row(rows, answers, i, work):
+            if not shared:
+                make_plan(work, ball, goal)
             outcome, gain = solve_row(work, pick(rows.intercept, i), ball, goal)
             turn_back(pick(rows.coef, i), work.row, work.y, answers.recourse[i])
             answers.outcome[i] = outcome
@@ -108,8 +103,10 @@ def guarantee_rows(work, rows, ball, goal, answers, begin, end):
     """Minimise the cost of reaching the target score."""
     shared = plan_shared(rows, ball, goal, work)
     for i in range(begin, end):
-        if not open_row(rows, ball, goal, answers, shared, i, work):
+        if not open_row(rows, answers, i, work):
             continue
+        if not shared:
+            make_plan(work, ball, goal)
         coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
         if worst_score_of(rows.points[i], coef, intercept, ball) >= goal.level:
             answers.recourse[i] = rows.points[i]
@@ -126,7 +123,7 @@ def rounding_margin(row, intercept, ball, target):
     size = abs(target) + abs(intercept) + ball.radius * ball.intercept_scale
     for j in range(row.coef.size):
         size += (row.coef[j] + ball.radius * ball.scale[j]) * abs(row.start[j])
-    return 4.0 * 2.220446049250313e-16 * size
+    return 4.0 * EPS * size
 
 
 @kernel

@@ -13,17 +13,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast._compile import kernel
-from holdfast.ball import worst_score_of
+from holdfast._numbers import Floats
+from holdfast.ball import pick, worst_score_of
 from holdfast.losses import loss_value, score_at_slope
-from holdfast.problem import GUARANTEE, Goal
+from holdfast.problem import GUARANTEE, Goal, cost_of
 from holdfast.solvers.batch import turn_back
 from holdfast.solvers.kinds import make_plan, solve_row
 from holdfast.solvers.row import EXHAUSTED
-
-Floats = NDArray[np.float64]
 
 MOST_LINES = 200
 _CLOSE = 1e-11
@@ -85,14 +83,6 @@ def least_price_between(loss, cost_weight, lines, k, count, cap):
 
 
 @kernel
-def cost_of(cost, start, point):
-    total = 0.0
-    for j in range(point.size):
-        total += cost[j] * abs(point[j] - start[j])
-    return total
-
-
-@kernel
 def insert(lines, count, score, cost, mu, point):
     scores, costs, mus, points, _ = lines
     k = count
@@ -105,8 +95,10 @@ def insert(lines, count, score, cost, mu, point):
 
 
 @kernel
-def solve_bent_row(start, coef, intercept, cost, ball, loss, cost_weight, work, lines, best):
+def solve_bent_row(rows, i, ball, loss, cost_weight, work, lines, best):
     """Write the answer into `best`; return (number of lines, multiplier of the answer)."""
+    start, coef, intercept = rows.points[i], pick(rows.coef, i), pick(rows.intercept, i)
+    cost = pick(rows.cost, i)
     start_score = worst_score_of(start, coef, intercept, ball)
     insert(lines, 0, start_score, 0.0, 0.0, start)
     best[:] = start
@@ -118,7 +110,7 @@ def solve_bent_row(start, coef, intercept, cost, ball, loss, cost_weight, work, 
         make_plan(work, ball, goal)
         outcome, gain = solve_row(work, intercept, ball, goal)
         turn_back(coef, work.row, work.y, point)
-        spent, mu = cost_of(cost, start, point), 1.0 / gain
+        spent, mu = cost_of(point, start, cost), 1.0 / gain
         if outcome == EXHAUSTED:
             target = worst_score_of(point, coef, intercept, ball)
             cap, mu = min(cap, target), math.inf

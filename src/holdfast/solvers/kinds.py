@@ -7,15 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
-from numpy.typing import NDArray
 
+from holdfast._numbers import Floats
 from holdfast.problem import RecourseProblem
 from holdfast.solvers.l1 import plan_l1, solve_l1
 from holdfast.solvers.linf import plan_linf, solve_linf
 from holdfast.solvers.lp import Scratch, solve_lp
 from holdfast.solvers.row import Plan, Row, new_plan
-
-Floats = NDArray[np.float64]
 
 
 class L1Work(NamedTuple):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 
 from holdfast._compile import kernel
+from holdfast._numbers import EPS
 from holdfast.problem import GUARANTEE
 from holdfast.solvers.row import (
     EXHAUSTED,
@@ -128,7 +129,7 @@ def fill_box(row, intercept, ball, goal, plan, size, y):
             y[i] = row.start[i]
         score += row.coef[i] * y[i]
         terms += abs(row.coef[i] * y[i])
-    dust = 4.0 * 2.220446049250313e-16 * terms  # what is missing by rounding is not bought
+    dust = 4.0 * EPS * terms  # what is missing by rounding is not bought
     last = math.inf
     for k in range(plan.order.size):
         i = plan.order[k]

@@ -18,17 +18,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from holdfast._compile import kernel
+from holdfast._numbers import EPS, Floats
 from holdfast.ball import dual_norm, power
 from holdfast.problem import GUARANTEE
 from holdfast.solvers.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at, stop_score
-
-Floats = NDArray[np.float64]
-
-_EPS = 2.220446049250313e-16
 
 
 class Scratch(NamedTuple):
@@ -90,7 +84,7 @@ def solve_lp(row, intercept, ball, goal, scratch, y):
     settled, low, high = settle_jumps(row, intercept, ball, goal, scratch, low, high, norm, y)
     if settled:
         return FOUND, low.gain
-    noise = 4.0 * _EPS * terms  # of a score: no root is sharper than that
+    noise = 4.0 * EPS * terms  # of a score: no root is sharper than that
     return FOUND, close_bracket(row, intercept, ball, goal, scratch, low, high, norm, noise, y)
 
 
@@ -347,7 +341,7 @@ def find_norm(row, ball, scratch, guess):
         following = -1.0
         if active < 1.0 and 0.0 < passive < math.inf:
             following = r * power(passive / (1.0 - active), 1.0 / ball.q)
-            if abs(following - r) <= 4.0 * _EPS * r:
+            if abs(following - r) <= 4.0 * EPS * r:
                 return following
         if not low < following < high:
             if high == math.inf:
@@ -356,7 +350,7 @@ def find_norm(row, ball, scratch, guess):
                 following = 0.25 * r
             else:
                 following = math.sqrt(low) * math.sqrt(high)
-                if high - low <= 4.0 * _EPS * high:
+                if high - low <= 4.0 * EPS * high:
                     return following
         r = following
         if r == 0.0 or r == math.inf:

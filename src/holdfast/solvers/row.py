@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._compile import kernel
+from holdfast._numbers import Floats
 from holdfast.losses import loss_slope, score_at_slope
 from holdfast.problem import GUARANTEE
 
@@ -26,8 +27,6 @@ FOUND, EXHAUSTED, UNBOUNDED = 0, 1, 2
 # Where the radius equals the length of the model, the gain of going on for ever is a difference of
 # rounding errors. Relative to the radius, less than this counts as nothing.
 ROUNDING = 1e-13
-
-Floats = NDArray[np.float64]
 
 
 class Row(NamedTuple):

@@ -11,8 +11,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from holdfast._numbers import Floats
 from holdfast.ball import BallNumbers, worst_score_of
 from holdfast.problem import GUARANTEE, Goal, RecourseProblem
 from holdfast.solvers.batch import load_row
@@ -20,8 +20,6 @@ from holdfast.solvers.kinds import L1Work, LinfWork, LpWork, new_work
 from holdfast.solvers.l1 import collect_kinks, edge_sums, slope_in_size, smallest_size
 from holdfast.solvers.linf import plan_linf, segment_end
 from holdfast.solvers.row import Row
-
-Floats = NDArray[np.float64]
 
 
 class Vertices(NamedTuple):
