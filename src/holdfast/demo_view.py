@@ -48,32 +48,30 @@ def _heading(demo: Demo) -> Text:
 
 
 def _people(demo: Demo, people: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title=f"The first {people} applicants turned down")
-    table.add_column("applicant", justify="right")
-    table.add_column("today", justify="right")
-    for name, style in (("plain", "yellow"), ("robust", "green")):
-        table.add_column(f"{name} recourse", style=style)
-        table.add_column("price", justify="right", style=style)
-        table.add_column("holds", justify="right", style=style)
-    table.add_column("gap", justify="right")
-    for i in range(min(people, len(demo.denied))):
-        gap = max(demo.plain.gap[i], demo.robust.gap[i])
+    people = min(people, len(demo.denied))
+    title = f"The first {people} applicants turned down"
+    table = Table(box=box.SIMPLE_HEAD, title=title, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("applicant", justify="right", no_wrap=True)
+    table.add_column("today", justify="right", no_wrap=True)
+    table.add_column("kind", no_wrap=True)
+    table.add_column("what to change")
+    for name in ("price", "gap", "holds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for i in range(people):
+        who = (str(demo.denied.index[i]), f"{demo.probability[i]:.0%}")
+        table.add_row(*who, "plain", *_cells(demo, demo.plain, i), style="yellow")
         table.add_row(
-            str(demo.denied.index[i]),
-            f"{demo.probability[i]:.0%}",
-            *_cells(demo, demo.plain, i),
-            *_cells(demo, demo.robust, i),
-            f"{gap:.0e}" if gap > 0 else "0",
-            end_section=True,
+            "", "", "robust", *_cells(demo, demo.robust, i), style="green", end_section=True
         )
     return table
 
 
-def _cells(demo: Demo, advice: Advice, i: int) -> tuple[str, str, str]:
+def _cells(demo: Demo, advice: Advice, i: int) -> tuple[str, str, str, str]:
     if not advice.found[i]:
-        return str(advice.status[i]), "-", "-"
+        return str(advice.status[i]), "-", "-", "-"
     changes = "\n".join(describe(demo.denied.iloc[i], advice.recourse.iloc[i], demo.data.units))
-    return changes, f"{advice.price[i]:.2f}", f"{advice.held[i]:.0%}"
+    gap = f"{advice.gap[i]:.0e}" if advice.gap[i] > 0 else "0"
+    return changes, f"{advice.price[i]:.2f}", gap, f"{advice.held[i]:.0%}"
 
 
 def describe(before: pd.Series, after: pd.Series, units: dict[str, str]) -> list[str]:
@@ -108,10 +106,10 @@ def _summary(demo: Demo) -> RenderableType:
             ]
         table.add_row(name, f"{advice.found.sum()} of {len(both)}", *cells, style=style)
     note = (
-        "price: cost in standard deviations of the data, 1 for a new category; gap: price minus a "
-        "proven lower bound,\n0 up to rounding means that nothing is cheaper; holds: share of "
-        f"{demo.n_models} models retrained on resampled data that approve.\n"
-        f"Mean price and 'still holds' are over the {both.sum()} applicants whom both can help.\n"
+        "price: cost in standard deviations of the data, 1 for a new category. gap: price minus a "
+        "proven lower bound; 0 up to rounding means that nothing is cheaper. holds: share of "
+        f"{demo.n_models} models, retrained on resampled data, that approve. Mean price and 'still "
+        f"holds' are over the {both.sum()} applicants whom both kinds can help.\n"
     )
     return Group(table, Text(note, style="dim"))
 
