@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import NormBall, Recourse, RecourseProblem, solve
+from holdfast import NormBall, RecourseProblem
 
 EXPONENTS = (1.0, 1.1, 1.5, 2.0, 3.0, 10.0, math.inf)
 
@@ -62,17 +62,3 @@ def _bounds(rng: np.random.Generator, points: np.ndarray, units: np.ndarray) -> 
         at_bound = rng.random((n, d)) < 0.1
         upper[at_bound] = points[at_bound]
     return lower, upper
-
-
-def solve_like(problem: RecourseProblem, **goal: Any) -> Recourse:
-    """Solve a problem through the public door."""
-    return solve(
-        problem.points,
-        problem.coef,
-        problem.intercept,
-        ball=problem.ball,
-        feature_costs=problem.feature_costs,
-        bounds=(problem.lower, problem.upper),
-        loss=problem.loss.name,
-        **goal,
-    )

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import price_of
-from problems import EXPONENTS, random_problem, solve_like
+from problems import EXPONENTS, random_problem
+from scipy import special
 
-from holdfast import NormBall, RecourseProblem, Status
-from holdfast.certificate import price_bound, support_line
-from holdfast.losses import LOGISTIC
+from holdfast import NormBall, RecourseProblem, Status, solve_problem
+from holdfast.certificate import price_bound, price_bound_under_lines, support_line
+from holdfast.losses import LOGISTIC, SQUARED_ERROR
 
 CONVEX = ("logistic", "probit", "hinge", "squared_hinge")
 
@@ -23,13 +24,13 @@ def check_batch(rng: np.random.Generator) -> int:
     problem = random_problem(rng, loss=str(rng.choice(CONVEX)))
     lower, upper = problem.lower, problem.upper
 
-    priced = solve_like(problem, cost_weight=10.0 ** rng.uniform(-3, 0.3))
+    priced = solve_problem(problem, cost_weight=10.0 ** rng.uniform(-3, 0.3))
     assert np.all(np.abs(priced.gap) <= 1e-9 * (1 + priced.price))
     assert np.all((lower <= priced.recourse) & (priced.recourse <= upper))
 
     has_link = problem.loss.link is not None
     tau = float(rng.uniform(0.05, 0.95)) if has_link else 0.5
-    sure = solve_like(problem, guarantee=tau)
+    sure = solve_problem(problem, guarantee=tau)
     found = sure.status != Status.INFEASIBLE
     assert np.all(sure.worst_case_score[found] >= problem.loss.score(tau))
     assert np.all((lower <= sure.recourse) & (sure.recourse <= upper) | ~found[:, None])
@@ -68,7 +69,9 @@ def test_bound_never_exceeds_any_price(seed, p, log_mu, weight):
     rows, d = problem.rows(), problem.n_features
     others = problem.points[0] + rng.normal(size=(200, d)) * rng.choice([0.1, 1, 10])
     others = np.clip(others / problem.feature_costs[0], problem.lower[0], problem.upper[0])
-    others = np.vstack([others, problem.points, solve_like(problem, cost_weight=weight).recourse])
+    others = np.vstack(
+        [others, problem.points, solve_problem(problem, cost_weight=weight).recourse]
+    )
     guess = others[rng.integers(len(others))]
     model = np.empty(d)
     mu, offset, intercept = support_line(
@@ -87,6 +90,17 @@ def test_bound_never_exceeds_any_price(seed, p, log_mu, weight):
     assert distance[0] <= problem.ball.radius * (1 + 1e-12)
     prices = price_of(problem, 0, others, weight)
     assert price_bound(LOGISTIC, weight, mu, offset) <= prices.min() + 1e-9 * (1 + prices.min())
+    # the line lies below the frontier: below every point's own score and cost
+    scores = problem.ball.worst_score(others, rows.coef, rows.intercept)
+    costs = np.abs(others - rows.points[0]) @ rows.cost[0]
+    assert np.all(mu * scores - offset <= costs + 1e-9 * (1 + costs + mu * np.abs(scores)))
+    # and so does the bound for a loss that is not convex
+    bent = special.expit(-scores) ** 2 + weight * costs
+    start_score = problem.ball.worst_score(rows.points, rows.coef, rows.intercept)[0]
+    bound = price_bound_under_lines(
+        SQUARED_ERROR, weight, start_score, np.array([mu]), np.array([offset]), 1
+    )
+    assert bound <= bent.min() + 1e-9
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
@@ -100,7 +114,7 @@ def test_certificate_can_be_checked_by_hand(p):
         ball=NormBall(p, 0.3),
         bounds=(np.full(5, -4.0), np.full(5, 4.0)),
     )
-    result = solve_like(problem, guarantee=0.7)
+    result = solve_problem(problem, guarantee=0.7)
     for i in np.flatnonzero(result.status == Status.OPTIMAL):
         proof, start = result.certificate(i), problem.points[i]
         coef, intercept = proof.worst_model
@@ -118,7 +132,7 @@ def test_certificate_can_be_checked_by_hand(p):
 def test_a_worse_point_has_an_open_gap():
     """The certificate is a test that can fail: move the recourse and the gap opens."""
     problem = random_problem(np.random.default_rng(11), n=50, d=6, p=2.0, radius=0.3)
-    good = solve_like(problem, cost_weight=0.05)
+    good = solve_problem(problem, cost_weight=0.05)
     worse = good.recourse + 0.1 / problem.feature_costs
     prices = np.array([price_of(problem, i, worse[i : i + 1], 0.05)[0] for i in range(50)])
     assert np.all(prices - good.lower_bound > 1e-4)
@@ -129,7 +143,7 @@ def test_squared_error_gap_closes():
     closed = rows = 0
     for _ in range(60):
         problem = random_problem(rng, loss="squared_error")
-        result = solve_like(problem, cost_weight=10.0 ** rng.uniform(-3, 0))
+        result = solve_problem(problem, cost_weight=10.0 ** rng.uniform(-3, 0))
         assert np.all(result.gap >= -1e-9)
         closed += int(np.sum(result.gap <= 1e-8))
         rows += len(result)
@@ -144,7 +158,7 @@ def test_worst_models_are_worst_and_in_the_ball(p):
         problem = random_problem(rng, n=30, p=p)
         points = problem.points.copy()
         points[3, 0] = np.nan
-        result = solve_like(replace(problem, points=points), cost_weight=0.05)
+        result = solve_problem(replace(problem, points=points), cost_weight=0.05)
         coef, intercept = result.worst_models()
         used = np.delete(np.arange(30), 3)
         change = [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
-from problems import EXPONENTS, random_problem, solve_like
+from problems import EXPONENTS, random_problem
 
 import holdfast
-from holdfast import Frontier, NormBall, Status
+from holdfast import Frontier, NormBall, Status, solve_problem
 from holdfast.losses import LOSSES
 
 SHARP = (1.0, np.inf)
@@ -19,8 +20,8 @@ def test_every_tau_and_cost_weight_is_read_off(p):
     for _ in range(12):
         problem = random_problem(rng, n=3, p=p)
         tau, weight = rng.uniform(0.1, 0.9), 10.0 ** rng.uniform(-2.5, 0)
-        sure = solve_like(problem, guarantee=tau)
-        priced = solve_like(problem, cost_weight=weight)
+        sure = solve_problem(problem, guarantee=tau)
+        priced = solve_problem(problem, cost_weight=weight)
         for i in range(3):
             curve = priced.frontier(i)
             if sure.status[i] is Status.INFEASIBLE:
@@ -30,7 +31,7 @@ def test_every_tau_and_cost_weight_is_read_off(p):
                 read = curve.at_guarantee(tau)
                 assert read.cost == pytest.approx(sure.cost[i], rel=1e-8, abs=1e-9)
             read = curve.at_cost_weight(weight)
-            price = np.logaddexp(0, -read.score) + weight * read.cost
+            price = np.logaddexp(0, -read.worst_case_score) + weight * read.cost
             assert price == pytest.approx(priced.price[i], rel=1e-9, abs=1e-11)
 
 
@@ -41,10 +42,10 @@ def test_every_loss_is_read_off_the_same_breakpoints(p, loss):
     for _ in range(10):
         problem = random_problem(rng, n=2, p=p, loss=loss)
         weight = 10.0 ** rng.uniform(-2.5, 0)
-        priced = solve_like(problem, cost_weight=weight)
+        priced = solve_problem(problem, cost_weight=weight)
         for i in range(2):
             read = Frontier(problem.row(i)).at_cost_weight(weight, loss=loss)
-            price = float(LOSSES[loss].value(read.score)) + weight * read.cost
+            price = float(LOSSES[loss].value(read.worst_case_score)) + weight * read.cost
             assert price == pytest.approx(priced.price[i], rel=1e-9, abs=1e-10)
 
 
@@ -57,7 +58,7 @@ def test_breakpoints_are_exact_and_convex(p):
         table = curve.breakpoints()
         recourse = table.filter(like="recourse.").to_numpy()
         score = problem.ball.worst_score(recourse, problem.coef, problem.intercept)
-        np.testing.assert_allclose(score, table["score"], atol=1e-12)
+        np.testing.assert_allclose(score, table["worst_case_score"], atol=1e-12)
         cost = np.abs(recourse - problem.points) @ problem.feature_costs[0]
         np.testing.assert_allclose(cost, table["cost"], atol=1e-12)
         # strictly rising, but that the way to an endless ray may have the slope of the ray
@@ -65,14 +66,14 @@ def test_breakpoints_are_exact_and_convex(p):
         assert np.all(rises[:-1] > 0)
         assert np.all(rises >= 0)
         assert np.all((problem.lower <= recourse) & (recourse <= problem.upper))
-        slopes = np.diff(table["cost"]) / np.diff(table["score"])
+        slopes = np.diff(table["cost"]) / np.diff(table["worst_case_score"])
         np.testing.assert_allclose(slopes, table["multiplier"][: len(slopes)], rtol=1e-6)
         for k in range(len(table) - 1):  # the middle of a piece costs what the solver says
-            middle = table["score"][k : k + 2].mean()
+            middle = table["worst_case_score"][k : k + 2].mean()
             read = curve.at_score(middle)
             tau = 1 / (1 + np.exp(-middle))
             if 1e-6 < tau < 1 - 1e-6:
-                sure = solve_like(problem, guarantee=tau)
+                sure = solve_problem(problem, guarantee=tau)
                 assert read.cost == pytest.approx(sure.cost[0], rel=1e-7, abs=1e-8)
 
 
@@ -90,7 +91,7 @@ def test_points_of_the_curve_have_the_score_and_cost_they_claim(p):
             ]
             cost = np.abs(read.recourse - problem.points[0]) @ problem.feature_costs[0]
             tolerance = 1e-9 * (1 + np.abs(read.recourse * problem.coef[0]).sum())
-            assert score == pytest.approx(read.score, abs=tolerance)
+            assert score == pytest.approx(read.worst_case_score, abs=tolerance)
             assert cost == pytest.approx(read.cost, rel=1e-9, abs=1e-9)
 
 
@@ -110,3 +111,25 @@ def test_curved_frontier_has_no_breakpoints_and_says_so():
 def test_frontier_of_an_unusable_row_is_refused():
     with pytest.raises(ValueError, match="no frontier"):
         holdfast.frontier([np.nan], [1.0], ball=NormBall(2, 0.1))
+
+
+def test_names_are_aligned_as_in_solve():
+    people = pd.DataFrame({"income": [0.0], "debt": [2.0]}, index=["ann"])
+    coef = pd.Series({"debt": -0.5, "income": 1.0})
+    expected = holdfast.solve(people, coef, -1.0, ball=NormBall(1, 0.1), guarantee=0.5).cost[0]
+    for point in (people, people.loc["ann"]):
+        curve = holdfast.frontier(point, coef, -1.0, ball=NormBall(1, 0.1))
+        assert curve.at_guarantee(0.5).cost == pytest.approx(expected)
+        assert "recourse.income" in curve.breakpoints().columns
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_a_sample_has_both_ends(p):
+    bounds = ([-1.0, -1.0], [1.0, 2.0])
+    curve = holdfast.frontier([0.0, 1.0], [1.0, -0.5], -1.0, ball=NormBall(p, 0.1), bounds=bounds)
+    table = curve.sample(9)
+    assert len(table) == 9
+    assert table["cost"].iloc[0] == 0.0
+    assert table["worst_case_score"].iloc[-1] == pytest.approx(curve.max_score)
+    assert np.isfinite(table["cost"]).all()
+    assert curve.is_piecewise_linear == (p in SHARP)

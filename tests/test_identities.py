@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import EXPONENTS, random_problem, solve_like
+from problems import EXPONENTS, random_problem
 
-from holdfast import NormBall, RecourseProblem, Status, solve
+from holdfast import NormBall, RecourseProblem, Status, solve, solve_problem
 
 
 def example(p, radius=0.3, n=60, d=6, seed=0, **more):
@@ -19,7 +19,9 @@ def example(p, radius=0.3, n=60, d=6, seed=0, **more):
 
 
 def both_goals(problem, **more):
-    return solve_like(problem, cost_weight=0.1, **more), solve_like(problem, guarantee=0.6, **more)
+    return solve_problem(problem, cost_weight=0.1, **more), solve_problem(
+        problem, guarantee=0.6, **more
+    )
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
@@ -87,7 +89,7 @@ def test_units_do_not_matter(p):
         feature_costs=1 / units,
         cost_weight=0.1,
     )
-    one = solve_like(problem, cost_weight=0.1)
+    one = solve_problem(problem, cost_weight=0.1)
     np.testing.assert_allclose(one.recourse * units, other.recourse, rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(one.price, other.price, rtol=1e-12)
 
@@ -113,13 +115,15 @@ def test_shared_and_per_row_models_agree_bit_for_bit(p):
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_rows_depend_neither_on_the_batch_nor_on_threads(p, loss):
     problem = example(p, n=1500, seed=4, loss=loss)
-    one = solve_like(problem, cost_weight=0.1, threads=1)
+    one = solve_problem(problem, cost_weight=0.1, threads=1)
     for threads in (2, 5):
-        many = solve_like(problem, cost_weight=0.1, threads=threads)
+        many = solve_problem(problem, cost_weight=0.1, threads=threads)
         np.testing.assert_array_equal(one.recourse, many.recourse)
         np.testing.assert_array_equal(one.lower_bound, many.lower_bound)
     some = replace(problem, points=problem.points[100:140].copy())
-    np.testing.assert_array_equal(one.recourse[100:140], solve_like(some, cost_weight=0.1).recourse)
+    np.testing.assert_array_equal(
+        one.recourse[100:140], solve_problem(some, cost_weight=0.1).recourse
+    )
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
@@ -128,15 +132,19 @@ def test_price_is_monotone_in_weight_radius_and_p(p):
     for _ in range(8):
         problem = random_problem(rng, p=p)
         weights = np.geomspace(1e-3, 1.0, 7)
-        prices = [solve_like(problem, cost_weight=w).price for w in weights]
+        prices = [solve_problem(problem, cost_weight=w).price for w in weights]
         assert np.all(np.diff(prices, axis=0) >= -1e-9)
         radii = [0.0, 0.05, 0.1, 0.4, 1.0]
         balls = [replace(problem.ball, radius=radius) for radius in radii]
-        prices = [solve_like(replace(problem, ball=ball), cost_weight=0.1).price for ball in balls]
+        prices = [
+            solve_problem(replace(problem, ball=ball), cost_weight=0.1).price for ball in balls
+        ]
         assert np.all(np.diff(prices, axis=0) >= -1e-9 * (1 + np.array(prices[1:])))
         larger = [p, *(q for q in EXPONENTS if q > p), np.inf]
         balls = [replace(problem.ball, p=q) for q in larger]
-        prices = [solve_like(replace(problem, ball=ball), cost_weight=0.1).price for ball in balls]
+        prices = [
+            solve_problem(replace(problem, ball=ball), cost_weight=0.1).price for ball in balls
+        ]
         assert np.all(np.diff(prices, axis=0) >= -1e-9 * (1 + np.array(prices[1:])))
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracle import oracle, price_of
-from problems import EXPONENTS, random_problem, solve_like
+from problems import EXPONENTS, random_problem
 
-from holdfast import Status
+from holdfast import Status, solve_problem
 
 seeds = st.integers(min_value=0, max_value=2**32 - 1)
 
@@ -29,7 +29,7 @@ def clarabel(problem, **goal):
 def test_price_agrees_with_clarabel(loss, seed, p, log_weight):
     problem = random_problem(np.random.default_rng(seed), n=1, p=p, loss=loss)
     weight = 10.0**log_weight
-    ours = solve_like(problem, cost_weight=weight)
+    ours = solve_problem(problem, cost_weight=weight)
     theirs, _ = clarabel(problem, cost_weight=weight)
     assert ours.status[0] in (Status.OPTIMAL, Status.ALREADY_VALID)
     assert ours.price[0] == pytest.approx(theirs, rel=2e-6, abs=2e-6)
@@ -40,7 +40,7 @@ def test_price_agrees_with_clarabel(loss, seed, p, log_weight):
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_guarantee_agrees_with_clarabel(seed, p, tau):
     problem = random_problem(np.random.default_rng(seed), n=1, p=p)
-    ours = solve_like(problem, guarantee=tau)
+    ours = solve_problem(problem, guarantee=tau)
     assume(not 1e6 < ours.cost[0] < np.inf)  # beyond the reach of an interior-point solver
     theirs, _ = clarabel(problem, target=np.log(tau / (1 - tau)))
     if ours.status[0] is Status.INFEASIBLE:
@@ -58,7 +58,7 @@ def test_price_is_the_least_on_a_grid(d, p):
     for _ in range(6):
         problem = random_problem(rng, n=1, d=d, p=p)
         weight = 10.0 ** rng.uniform(-1.5, 0.0)
-        ours = solve_like(problem, cost_weight=weight)
+        ours = solve_problem(problem, cost_weight=weight)
         best = ours.recourse[0]
         width = 1.5 * np.maximum(np.abs(best - problem.points[0]), 1.0 / problem.feature_costs[0])
         steps = 4001 if d == 1 else 301
@@ -80,7 +80,7 @@ def test_squared_error_is_globally_optimal_on_a_grid(p):
     for _ in range(6):
         problem = random_problem(rng, n=1, d=1, p=p, loss="squared_error")
         weight = 10.0 ** rng.uniform(-2.0, -0.5)
-        ours = solve_like(problem, cost_weight=weight)
+        ours = solve_problem(problem, cost_weight=weight)
         start = problem.points[0, 0]
         span = 1.5 / (weight * problem.feature_costs[0, 0])  # beyond it, the cost alone exceeds 1
         x = np.clip(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from problems import EXPONENTS, random_problem, solve_like
+from problems import EXPONENTS, random_problem
 
 import holdfast
-from holdfast import NormBall, Status, solve
+from holdfast import NormBall, Status, solve, solve_problem
 
 COEF = np.array([1.0, -0.5])
 
@@ -33,7 +33,7 @@ def test_bad_rows_do_not_spoil_their_neighbours(p):
     assert np.isnan(together.recourse[[1, 3, 5]]).all()
     assert np.isnan(together.price[[1, 3, 5]]).all()
     assert together.cost[2] == 0.0
-    assert "feature 0 is nan" in together.message(1)
+    assert "x0 is nan" in together.message(1)
     assert "outside its own bounds [-5, 10]" in together.message(5)
 
 
@@ -64,7 +64,7 @@ def test_largest_radius_is_the_largest(p):
     seen = 0
     for _ in range(40):
         problem = random_problem(rng, n=20, p=p)
-        result = solve_like(problem, guarantee=0.6)
+        result = solve_problem(problem, guarantee=0.6)
         lost = np.flatnonzero((result.status == Status.INFEASIBLE) & (result.reachable_radius > 0))
         for i in lost[:3]:
             row, radius, ball = problem.row(i), result.reachable_radius[i], problem.ball
@@ -105,7 +105,7 @@ def test_per_row_bounds_that_contradict_each_other_are_that_rows_problem():
         np.zeros((2, 2)), COEF, 0.0, ball=NormBall(1, 0.1), bounds=(lower, upper), guarantee=0.5
     )
     assert list(result.status) == [Status.OPTIMAL, Status.INVALID_INPUT]
-    assert "bounds of feature 0 are [2, 1]" in result.message(1)
+    assert "bounds of x0 are [2, 1]" in result.message(1)
 
 
 def test_data_frames_keep_their_names():
@@ -174,6 +174,8 @@ def test_summary_counts_rows():
         ({"bounds": [1.0]}, r"expected a pair \(lower, upper\)"),
         ({"bounds": (np.zeros(3), np.ones(2))}, r"lower bounds has shape \(3,\)"),
         ({"threads": 0}, "threads = 0 is not allowed"),
+        ({"ball": {"p": True}}, "p = True is not allowed"),
+        ({"ball": {"scale": pd.Series([1.0, 2.0])}}, "scale goes by position"),
     ],
 )
 def test_wrong_arguments_are_named(change, message):
@@ -223,6 +225,33 @@ def test_the_guarantee_holds_to_the_last_bit(tau, loss):
         assert np.all(result.worst_case_validity >= tau)
 
 
-def test_everything_public_is_documented():
+def test_everything_public_has_an_example():
     for name in holdfast.__all__:
-        assert getattr(holdfast, name).__doc__, name
+        assert ">>>" in getattr(holdfast, name).__doc__, name
+
+
+def test_columns_named_by_numbers_work_like_any_other():
+    people = pd.DataFrame([[0.0, 2.0]])
+    ball = NormBall(1, 0.1)
+    by_position = solve(people.to_numpy(), COEF, -1.0, ball=ball, guarantee=0.5)
+    for coef in (pd.Series({1: -0.5, 0: 1.0}), {1: -0.5, 0: 1.0}, pd.DataFrame([COEF])):
+        by_name = solve(people, coef, -1.0, ball=ball, guarantee=0.5)
+        np.testing.assert_array_equal(by_name.recourse, by_position.recourse)
+        assert list(by_name.recourse.columns) == [0, 1]
+
+
+def test_scalars_broadcast():
+    wide = solve([[0.0, 2.0]], COEF, -1.0, ball=NormBall(1, 0.1), guarantee=0.5, bounds=(-9, 9))
+    assert wide.status[0] is Status.OPTIMAL
+    tight = solve([[0.0, 2.0]], COEF, -1.0, ball=NormBall(1, 0.1), guarantee=0.5, bounds=(0, 2))
+    np.testing.assert_array_equal(tight.problem.upper, [[2.0, 2.0]])
+
+
+def test_a_gap_that_does_not_close_is_said_to_be_open():
+    """A radius a hair below the length of the model: the cost is enormous, and rounding shows."""
+    result = solve(
+        [[0.3, 0.2]], [1.0, 1.0], 0.1, ball=NormBall(10, 2**0.1 * (1 - 1e-11)), guarantee=0.6
+    )
+    assert result.status[0] is Status.GAP_OPEN
+    assert result.gap[0] > 1e-9 * (1 + result.cost[0])
+    assert "proven is only that none is below" in result.message(0)

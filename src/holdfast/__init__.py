@@ -1,6 +1,6 @@
 """Holdfast: robust algorithmic recourse, provably optimal, with a certificate for every answer."""
 
-from holdfast.api import solve
+from holdfast.api import solve, solve_problem
 from holdfast.ball import NormBall
 from holdfast.curve import Frontier, FrontierPoint, frontier
 from holdfast.problem import RecourseProblem
@@ -18,4 +18,5 @@ __all__ = [
     "Status",
     "frontier",
     "solve",
+    "solve_problem",
 ]

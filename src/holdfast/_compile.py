@@ -14,16 +14,15 @@ _PACKAGE = Path(__file__).parent
 
 
 def _cache_directory() -> str:
-    """Return a directory named after the sources of all kernels.
+    """Return a directory named after all sources of the package.
 
     numba looks only at the file of a function to see whether its machine code is stale, not at
-    the files of the functions that it calls. A directory per state of all sources is always right.
+    the files of the functions and constants that it uses. A directory for each state of all
+    sources is always right.
     """
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
-        source = path.read_bytes()
-        if b"@kernel" in source:
-            digest.update(source)
+        digest.update(path.read_bytes())
     home = os.environ.get("NUMBA_CACHE_DIR") or str(_PACKAGE / "__pycache__")
     return str(Path(home) / f"kernels-{digest.hexdigest()[:16]}")
 

@@ -1,9 +1,27 @@
-"""Two names that every room uses."""
+"""Names that every room uses."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 EPS = 2.220446049250313e-16
+
+
+def to_number(value: Any) -> float:
+    """Read an argument as a float; NaN, which no range allows, for what is not a number."""
+    if isinstance(value, (bool, np.bool_)):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def refuse(name: str, value: Any, allowed: str) -> None:
+    """Raise the error that names the argument, its value and what is allowed."""
+    raise ValueError(f"{name} = {value!r} is not allowed; it must be {allowed}")

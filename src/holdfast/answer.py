@@ -14,7 +14,7 @@ from holdfast.ball import pick, score_of, worst_score_of
 from holdfast.certificate import STEEP, price_bound, price_bound_under_lines, row_line
 from holdfast.losses import loss_value
 from holdfast.problem import GUARANTEE, Goal, RecourseProblem, cost_of
-from holdfast.solvers import Answers, new_answers, solve_problem
+from holdfast.solvers import Answers, find_answers, new_answers
 from holdfast.solvers.batch import open_row
 from holdfast.solvers.bent import new_lines, solve_bent_row
 from holdfast.solvers.kinds import new_work
@@ -36,7 +36,7 @@ def answer(problem: RecourseProblem, goal: Goal, threads: int) -> tuple[Answers,
     rows, ball = problem.rows(), problem.ball.numbers(d)
     appraisal = Appraisal(*(np.full(n, np.nan) for _ in Appraisal._fields))
     if goal.mode == GUARANTEE or problem.loss.convex:
-        answers = solve_problem(problem, goal, threads)
+        answers = find_answers(problem, goal, threads)
         over_rows(
             certify_rows,
             n,

@@ -20,7 +20,7 @@ from holdfast.problem import (
 )
 from holdfast.result import GAP_TOLERANCE, Recourse, Status
 from holdfast.solvers import Answers, largest_radii
-from holdfast.solvers.batch import BAD_BOUNDS, NOT_FINITE, OUT_OF_BOUNDS
+from holdfast.solvers.batch import OUT_OF_BOUNDS
 from holdfast.solvers.row import EXHAUSTED, FOUND
 
 
@@ -82,13 +82,33 @@ def solve(
     >>> float(result.worst_case_validity[0].round(3))
     0.889
     """
+    problem = RecourseProblem.build(
+        points, coef, intercept, ball=ball, feature_costs=feature_costs, bounds=bounds, loss=loss
+    )
+    return solve_problem(problem, cost_weight=cost_weight, guarantee=guarantee, threads=threads)
+
+
+def solve_problem(
+    problem: RecourseProblem,
+    *,
+    cost_weight: float | None = None,
+    guarantee: float | None = None,
+    threads: int | None = None,
+) -> Recourse:
+    """Solve a problem that has been built already; the arguments are those of `solve`.
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> ball = holdfast.NormBall(p=2, radius=0.1)
+    >>> problem = holdfast.RecourseProblem.build([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball)
+    >>> holdfast.solve_problem(problem, cost_weight=0.1).price.round(3)
+    array([0.577])
+    """
     if (cost_weight is None) == (guarantee is None):
         raise ValueError(
             f"cost_weight = {cost_weight!r} and guarantee = {guarantee!r}: give exactly one of them"
         )
-    problem = RecourseProblem.build(
-        points, coef, intercept, ball=ball, feature_costs=feature_costs, bounds=bounds, loss=loss
-    )
     workers = thread_count(threads)
     goal = make_goal(problem, cost_weight, guarantee)
     answers, appraisal = answer(problem, goal, workers)
@@ -146,14 +166,13 @@ def _result(
         reachable_radius=radius,
         multiplier=answers.multiplier,
         recourse_array=recourse,
-        notes=_notes(problem, outcome),
     )
 
 
 def _status(goal: Goal, outcome: Any, gap: Any, price: Any, known: Appraisal) -> Any:
     status = np.full(len(outcome), Status.INVALID_INPUT, dtype=object)
     found = outcome == FOUND
-    closed = gap <= GAP_TOLERANCE * (1.0 + price)
+    closed = np.abs(gap) <= GAP_TOLERANCE * (1.0 + price)
     status[found & closed] = Status.OPTIMAL
     status[found & ~closed] = Status.GAP_OPEN
     approved = known.worst_score >= (goal.level if goal.mode == GUARANTEE else 0.0)
@@ -161,32 +180,3 @@ def _status(goal: Goal, outcome: Any, gap: Any, price: Any, known: Appraisal) ->
     status[outcome == EXHAUSTED] = Status.INFEASIBLE
     status[outcome == OUT_OF_BOUNDS] = Status.OUT_OF_BOUNDS
     return status
-
-
-def _notes(problem: RecourseProblem, outcome: Any) -> dict[int, str]:
-    """Say which value made a row unusable."""
-    notes = {}
-    for i in np.flatnonzero(outcome >= NOT_FINITE).tolist():
-        row = problem.row(i)
-        lower, upper, point = row.lower[0], row.upper[0], row.points[0]
-        if outcome[i] == NOT_FINITE:
-            values = np.concatenate([point, row.coef[0], row.intercept])
-            labels = [*_names(problem), *(f"coefficient of {n}" for n in _names(problem))]
-            k = int(np.flatnonzero(~np.isfinite(values))[0])
-            label = [*labels, "intercept"][k]
-            notes[i] = f"The row cannot be used: {label} is {values[k]}, expected a finite number."
-        else:
-            wrong = ~(lower <= upper) | (lower == np.inf) | (upper == -np.inf)
-            if outcome[i] != BAD_BOUNDS:
-                wrong = ~((lower <= point) & (point <= upper))
-            k = int(np.flatnonzero(wrong)[0])
-            room = f"[{lower[k]:g}, {upper[k]:g}]"
-            if outcome[i] == BAD_BOUNDS:
-                notes[i] = f"The row cannot be used: the bounds of {_names(problem)[k]} are {room}."
-            else:
-                notes[i] = f"{_names(problem)[k]} is {point[k]:g}, outside its own bounds {room}."
-    return notes
-
-
-def _names(problem: RecourseProblem) -> list[str]:
-    return problem.feature_names or [f"feature {j}" for j in range(problem.n_features)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._compile import kernel
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, refuse, to_number
 
 
 class BallNumbers(NamedTuple):
@@ -114,24 +115,23 @@ class NormBall:
 
     p: float
     radius: float
-    scale: tuple[float, ...] | None = None
+    scale: Sequence[float] | Floats | None = None
     intercept: bool | float = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "p", _number("p", self.p, 1.0, "from 1 to inf", closed=True))
-        object.__setattr__(
-            self, "radius", _number("radius", self.radius, 0.0, "at least 0 and finite")
-        )
+        p, radius = to_number(self.p), to_number(self.radius)
+        if not p >= 1.0:
+            refuse("p", self.p, "from 1 to inf")
+        if not 0.0 <= radius < math.inf:
+            refuse("radius", self.radius, "at least 0 and finite")
         if not isinstance(self.intercept, (bool, np.bool_)):
-            value = _number("intercept", self.intercept, 0.0, "True, False or a scale >= 0")
-            object.__setattr__(self, "intercept", value)
+            if not 0.0 <= to_number(self.intercept) < math.inf:
+                refuse("intercept", self.intercept, "True, False or a finite scale >= 0")
+            object.__setattr__(self, "intercept", float(self.intercept))
+        object.__setattr__(self, "p", p)
+        object.__setattr__(self, "radius", radius)
         if self.scale is not None:
-            values = np.asarray(self.scale, dtype=np.float64)
-            if values.ndim != 1 or not np.all(np.isfinite(values)) or np.any(values < 0):
-                raise ValueError(
-                    f"scale = {self.scale!r}: expected one finite number >= 0 for each feature"
-                )
-            object.__setattr__(self, "scale", tuple(values.tolist()))
+            object.__setattr__(self, "scale", _scale(self.scale))
 
     @property
     def dual_p(self) -> float:
@@ -203,7 +203,11 @@ class NormBall:
         return w + change[:, :-1], b + change[:, -1]
 
     def distance(
-        self, coef: ArrayLike, intercept: ArrayLike, other_coef: ArrayLike, other_intercept: Any
+        self,
+        coef: ArrayLike,
+        intercept: ArrayLike,
+        other_coef: ArrayLike,
+        other_intercept: ArrayLike,
     ) -> Floats:
         """Distance of other models from the given one, in the norm of this ball.
 
@@ -211,7 +215,7 @@ class NormBall:
         """
         w, v = np.atleast_2d(np.asarray(coef, float)), np.atleast_2d(np.asarray(other_coef, float))
         change = np.column_stack(
-            [v - w, np.broadcast_to(np.asarray(other_intercept) - intercept, v.shape[:1])]
+            [v - w, np.broadcast_to(np.subtract(other_intercept, intercept), v.shape[:1])]
         )
         scale = np.append(self.feature_scale(w.shape[1]), self.intercept_scale)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -219,15 +223,19 @@ class NormBall:
         return np.asarray(np.linalg.norm(felt, ord=self.p, axis=1))
 
 
-def _number(name: str, value: Any, least: float, allowed: str, *, closed: bool = False) -> float:
-    """Read a float that is at least `least` (and finite, unless the range is closed at inf)."""
+def _scale(values: Any) -> tuple[float, ...]:
+    if hasattr(values, "keys"):  # a mapping or a labelled series: the ball knows no names
+        raise ValueError(
+            "scale goes by position, in the order of the features, not by name; "
+            "for a pandas series write scale=series[columns].to_numpy()"
+        )
     try:
-        number = float(value)
+        scale = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        number = math.nan
-    if not number >= least or (math.isinf(number) and not closed):
-        raise ValueError(f"{name} = {value!r} is not allowed; it must be {allowed}")
-    return number
+        scale = np.array(np.nan)
+    if scale.ndim != 1 or not np.all(np.isfinite(scale)) or np.any(scale < 0):
+        refuse("scale", values, "a finite number >= 0 for each feature")
+    return tuple(scale.tolist())
 
 
 def _batch(

@@ -37,7 +37,7 @@ _TIE = 1e-12
 def saddle_model(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
     """Write the coefficients of a worst model that suits (x, mu) into v; return its intercept.
 
-    It lies in the ball whatever x and mu are.
+    It lies in the ball, to rounding, whatever x and mu are.
     """
     gain = 1.0 / mu
     if ball.radius == 0.0:
@@ -248,8 +248,8 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
         over = mu * abs(v[i]) - cost[i]
         if over > 0.0:
             penalty += over * (upper[i] - start[i] if v[i] > 0.0 else start[i] - lower[i])
-    # rounded so that the line never lies above the true one
-    return mu, mu * (base + 4.0 * EPS * terms) + penalty, b
+    # the sum, rounded so that the line does not lie above the true one
+    return mu, mu * (base + (v.size + 4.0) * EPS * terms) + penalty, b
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,13 +30,21 @@ class FrontierPoint:
 
     Attributes
     ----------
-    score, cost : float
+    worst_case_score, cost : float
     multiplier : float
         Cost of one more unit of worst-case score.
     recourse : (d,) array
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> ball = holdfast.NormBall(p=1, radius=0.1)
+    >>> point = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, ball=ball).at_score(-1.2)
+    >>> round(point.cost, 9), round(point.multiplier, 9)
+    (1.0, 1.0)
     """
 
-    score: float
+    worst_case_score: float
     cost: float
     multiplier: float
     recourse: Floats
@@ -56,10 +64,10 @@ class Frontier:
     >>> frontier = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, ball=ball)
     >>> frontier.at_guarantee(0.5).recourse.round(3)
     array([2.222, 2.   ])
-    >>> frontier.breakpoints()[["score", "cost"]].round(3)
-       score  cost
-    0   -2.2   0.0
-    1   -0.2   2.0
+    >>> frontier.breakpoints()[["worst_case_score", "cost"]].round(3)
+       worst_case_score  cost
+    0              -2.2   0.0
+    1              -0.2   2.0
     """
 
     def __init__(self, problem: RecourseProblem) -> None:
@@ -100,7 +108,7 @@ class Frontier:
         return largest_score(self.problem)
 
     def breakpoints(self) -> pd.DataFrame:
-        """Return the breakpoints: score, probability, cost, multiplier beyond it, and recourse."""
+        """Return the breakpoints: score, validity, cost, multiplier beyond it, and recourse."""
         import pandas as pd
 
         if self._vertices is None:
@@ -111,8 +119,8 @@ class Frontier:
         scores, multipliers = self._vertices.scores, np.full(len(self._vertices.scores), np.inf)
         multipliers[: len(self._vertices.multipliers)] = self._vertices.multipliers
         columns = {
-            "score": scores,
-            "probability": self.problem.loss.probability(scores),
+            "worst_case_score": scores,
+            "worst_case_validity": self.problem.loss.probability(scores),
             "cost": self._vertices.costs,
             "multiplier": multipliers,
         }
@@ -156,18 +164,22 @@ class Frontier:
         return self.at_score(best[1])
 
     def sample(self, n: int = 200, max_score: float | None = None) -> pd.DataFrame:
-        """Return n points of the curve as a table, for drawing: score, probability, cost."""
+        """Return n points of the curve, evenly spaced in score, as a table for drawing.
+
+        It ends at `max_score`; by default where the curve ends, or well inside the approvals
+        where it has no end.
+        """
         import pandas as pd
 
         end = self.max_score if max_score is None else max_score
         if np.isinf(end):
             end = max(self.start_score, 0.0) + 5.0
-        points = [self.at_score(t) for t in np.linspace(self.start_score, end, n)[:-1]]
-        scores = np.array([point.score for point in points])
+        points = [self.at_score(t) for t in np.linspace(self.start_score, end, n)]
+        scores = np.array([point.worst_case_score for point in points])
         return pd.DataFrame(
             {
-                "score": scores,
-                "probability": self.problem.loss.probability(scores),
+                "worst_case_score": scores,
+                "worst_case_validity": self.problem.loss.probability(scores),
                 "cost": [point.cost for point in points],
                 "multiplier": [point.multiplier for point in points],
             }
@@ -184,7 +196,7 @@ class Frontier:
 
 
 def frontier(
-    point: ArrayLike,
+    point: Any,
     coef: ArrayLike,
     intercept: float = 0.0,
     *,
@@ -193,7 +205,16 @@ def frontier(
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     loss: str = "logistic",
 ) -> Frontier:
-    """Return the frontier of one point; the arguments are those of `holdfast.solve`.
+    """Return the frontier of one point; the other arguments are those of `holdfast.solve`.
+
+    Parameters
+    ----------
+    point : (d,) array, series, or data frame of one row
+        Names are kept, and what is given by name is aligned with them.
+
+    Returns
+    -------
+    Frontier
 
     Examples
     --------
@@ -205,8 +226,12 @@ def frontier(
     >>> curve.at_cost_weight(0.1).recourse.round(3)
     array([4.604, 2.   ])
     """
+    if hasattr(point, "to_frame") and not hasattr(point, "columns"):  # a pandas series
+        point = point.to_frame().T
+    elif not hasattr(point, "columns"):
+        point = np.atleast_2d(point)
     problem = RecourseProblem.build(
-        np.atleast_2d(np.asarray(point, dtype=np.float64)),
+        point,
         coef,
         intercept,
         ball=ball,

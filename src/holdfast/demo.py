@@ -56,7 +56,7 @@ class Advice:
     @property
     def found(self) -> NDArray[np.bool_]:
         """Who has a recourse."""
-        return np.asarray(self.status == Status.OPTIMAL)
+        return np.isfinite(self.price)
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,9 @@ def _cheapest(
     price = total[best]
     lower_bound = np.array([bound[rows].min() for rows in _groups(owner)])
     found = np.isfinite(price)
-    gap = np.where(found, price - np.where(found, lower_bound, 0.0), 0.0)
+    gap = np.subtract(price, lower_bound, out=np.zeros(len(price)), where=np.isfinite(lower_bound))
     status = np.where(found, Status.OPTIMAL, Status.INFEASIBLE).astype(object)
-    status[found & ~(gap <= GAP_TOLERANCE * (1 + price))] = Status.GAP_OPEN
+    status[found & ~(np.abs(gap) <= GAP_TOLERANCE * (1 + price))] = Status.GAP_OPEN
     # who cannot be helped hears of the choice that came nearest
     nearest = [rows[np.nanargmax(_reach(result)[rows])] for rows in _groups(owner)]
     encoded = np.asarray(result.recourse)[best]

@@ -186,12 +186,8 @@ def tilted_minimum(loss, s):
 
 @kernel
 def steepest(loss):
-    """The least upper bound of the steepness s."""
-    if loss in (LOGISTIC, HINGE):
-        return 1.0
-    if loss == SQUARED_ERROR:
-        return _SQUARED_ERROR_STEEPEST
-    return math.inf
+    """Return the least upper bound of the steepness of a convex loss."""
+    return 1.0 if loss in (LOGISTIC, HINGE) else math.inf
 
 
 @dataclass(frozen=True)

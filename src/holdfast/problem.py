@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast._compile import kernel
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, refuse, to_number
 from holdfast.ball import NormBall
 from holdfast.losses import Loss, get_loss
 
@@ -65,8 +65,18 @@ class RecourseProblem:
         Where each feature may go; equal bounds mean that it may not move.
     loss : Loss
     ball : NormBall
-    feature_names : list of str, or None
-    index : row labels of the data frame that the points came in, or None
+    feature_names : the columns of the data frame that the points came in, or None
+    index : row labels of that data frame, or None
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> ball = holdfast.NormBall(p=1, radius=0.1)
+    >>> problem = holdfast.RecourseProblem.build([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball)
+    >>> problem.n_rows, problem.upper
+    (1, array([[inf, inf]]))
+    >>> holdfast.solve_problem(problem, guarantee=0.5).cost.round(3)
+    array([2.222])
     """
 
     points: Floats
@@ -77,16 +87,24 @@ class RecourseProblem:
     upper: Floats
     loss: Loss
     ball: NormBall
-    feature_names: list[str] | None = None
+    feature_names: list[Any] | None = None
     index: Any = None
 
     @property
     def n_rows(self) -> int:
+        """Number of people."""
         return int(self.points.shape[0])
 
     @property
     def n_features(self) -> int:
+        """Number of features."""
         return int(self.points.shape[1])
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features, to be shown; x0, x1, ... where they have none."""
+        labels = self.feature_names or [f"x{j}" for j in range(self.n_features)]
+        return [str(label) for label in labels]
 
     @classmethod
     def build(
@@ -175,29 +193,28 @@ class RecourseProblem:
 
 def check_cost_weight(value: Any) -> float:
     """Read a cost weight: positive and finite."""
-    return _between("cost_weight", value, 0.0, math.inf, "a positive, finite number")
+    if not 0.0 < to_number(value) < math.inf:
+        refuse("cost_weight", value, "a positive, finite number")
+    return float(value)
 
 
 def check_guarantee(value: Any) -> float:
     """Read a probability to be guaranteed: strictly between 0 and 1."""
-    return _between("guarantee", value, 0.0, 1.0, "a probability strictly between 0 and 1")
+    if not 0.0 < to_number(value) < 1.0:
+        refuse("guarantee", value, "a probability strictly between 0 and 1")
+    return float(value)
 
 
-def _between(name: str, value: Any, low: float, high: float, allowed: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not low < number < high:
-        raise ValueError(f"{name} = {value!r} is not allowed; it must be {allowed}")
-    return number
+def wrong_bounds(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    """Say which bounds leave no room at all."""
+    return np.asarray(~(lower <= upper) | (lower == np.inf) | (upper == -np.inf))
 
 
-def _labels(points: Any) -> tuple[list[str] | None, Any]:
+def _labels(points: Any) -> tuple[list[Any] | None, Any]:
     """Column names and row labels, when the points are a pandas data frame."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(points, pandas.DataFrame):
-        names = [str(name) for name in points.columns]
+        names = list(points.columns)
         if len(set(names)) < len(names):
             raise ValueError(f"points has columns of the same name: {names}")
         return names, points.index
@@ -210,10 +227,10 @@ def _floats(name: str, values: Any) -> Floats:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be read as numbers: {error}") from None
-    return np.ascontiguousarray(array).view()
+    return np.asarray(array, order="C").view()
 
 
-def _aligned(name: str, values: Any, names: list[str] | None) -> Any:
+def _aligned(name: str, values: Any, names: list[Any] | None) -> Any:
     """Put a labelled series (or mapping) into the order of the points' columns."""
     pandas = sys.modules.get("pandas")
     if isinstance(values, dict):
@@ -221,7 +238,7 @@ def _aligned(name: str, values: Any, names: list[str] | None) -> Any:
     elif pandas is not None and isinstance(values, pandas.Series) and names is not None:
         labels, get = list(values.index), values.__getitem__
     elif pandas is not None and isinstance(values, pandas.DataFrame) and names is not None:
-        if set(map(str, values.columns)) != set(names):
+        if set(values.columns) != set(names):
             raise ValueError(f"{name} has columns {list(values.columns)}, the points have {names}")
         return values[names].to_numpy()
     else:
@@ -229,12 +246,13 @@ def _aligned(name: str, values: Any, names: list[str] | None) -> Any:
     if names is None:
         raise ValueError(f"{name} is given by name, but the points are no data frame with names")
     if set(labels) != set(names):
-        unknown, missing = sorted(set(labels) - set(names)), sorted(set(names) - set(labels))
+        unknown = [label for label in labels if label not in names]
+        missing = [label for label in names if label not in labels]
         raise ValueError(f"{name} does not fit the columns: unknown {unknown}, missing {missing}")
     return [get(column) for column in names]
 
 
-def _rows(name: str, values: Any, n: int, d: int, names: list[str] | None) -> Floats:
+def _rows(name: str, values: Any, n: int, d: int, names: list[Any] | None) -> Floats:
     """Return (1, d) or (n, d)."""
     array = _floats(name, _aligned(name, values, names))
     if array.ndim == 0:
@@ -256,7 +274,7 @@ def _intercept(values: Any, n: int) -> Floats:
     return array
 
 
-def _bounds(bounds: Any, n: int, d: int, names: list[str] | None) -> tuple[Floats, Floats]:
+def _bounds(bounds: Any, n: int, d: int, names: list[Any] | None) -> tuple[Floats, Floats]:
     if bounds is None:
         return np.full((1, d), -np.inf), np.full((1, d), np.inf)
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
@@ -264,7 +282,7 @@ def _bounds(bounds: Any, n: int, d: int, names: list[str] | None) -> tuple[Float
     lower = _rows("lower bounds", bounds[0], n, d, names)
     upper = _rows("upper bounds", bounds[1], n, d, names)
     if lower.shape[0] == upper.shape[0] == 1:
-        wrong = ~(lower <= upper) | (lower == np.inf) | (upper == -np.inf)
+        wrong = wrong_bounds(lower, upper)
         if wrong.any():
             column = int(np.flatnonzero(wrong[0])[0])
             label = column if names is None else names[column]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,17 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._numbers import Floats
-from holdfast.problem import RecourseProblem
+from holdfast.answer import worst_models
+from holdfast.problem import RecourseProblem, wrong_bounds
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from holdfast.curve import Frontier
 
 # A row is called optimal when the certificate leaves less than this, relative to 1 + price.
 GAP_TOLERANCE = 1e-9
 
 
 class Status(StrEnum):
-    """What became of a row."""
+    """What became of a row.
+
+    Examples
+    --------
+    >>> Status.INFEASIBLE.sentence
+    'No change within the bounds gives the guarantee.'
+    >>> Status.OPTIMAL == "optimal"
+    True
+    """
 
     OPTIMAL = "optimal"
     ALREADY_VALID = "already valid"
@@ -62,6 +73,17 @@ class Certificate:
         Cost of one more unit of worst-case score at the recourse.
     worst_model : (coef, intercept)
         A model of the ball under which the bound holds; it is a worst one for the recourse.
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> ball = holdfast.NormBall(p=1, radius=0.1)
+    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, guarantee=0.5)
+    >>> proof = result.certificate(0)
+    >>> proof.worst_model
+    (array([ 0.9, -0.5]), -1.0)
+    >>> round(proof.lower_bound, 9) == round(proof.price, 9)
+    True
     """
 
     price: float
@@ -75,8 +97,8 @@ class Certificate:
 class Recourse:
     """The answer to a batch of recourse problems, one entry for each row.
 
-    Rows without a recourse hold NaN there, infinite cost and price where it is proven that there
-    is none, and a `status` that says why.
+    Rows without a recourse hold NaN there, infinite cost and price where there is none to be
+    had, and a `status` that says why.
 
     Attributes
     ----------
@@ -98,6 +120,18 @@ class Recourse:
         largest radius at which the guarantee could still be given (NaN: at none).
     multiplier : array
         Cost of one more unit of worst-case score.
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> ball = holdfast.NormBall(p=1, radius=0.1)
+    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, guarantee=0.5)
+    >>> result
+    <Recourse of 1 rows (guarantee=0.5, p=1, radius=0.1): 1 optimal>
+    >>> result.action.round(3)
+    array([[2.222, 0.   ]])
+    >>> result.to_frame()["status"].tolist()
+    ['optimal']
     """
 
     problem: RecourseProblem
@@ -115,8 +149,7 @@ class Recourse:
     reachable_validity: Floats
     reachable_radius: Floats
     multiplier: Floats
-    recourse_array: Floats = field(repr=False)
-    notes: dict[int, str] = field(default_factory=dict, repr=False)
+    recourse_array: Floats
 
     def __len__(self) -> int:
         return self.problem.n_rows
@@ -159,8 +192,8 @@ class Recourse:
         """Say in a sentence what became of row i."""
         i = range(len(self))[i]
         status: Status = self.status[i]
-        if i in self.notes:
-            return self.notes[i]
+        if status in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
+            return _unusable_message(self.problem.row(i))
         if status is Status.INFEASIBLE:
             return _infeasible_message(self, i)
         if status is Status.OPTIMAL and self.cost[i] == 0.0:
@@ -174,8 +207,6 @@ class Recourse:
 
     def certificate(self, i: int) -> Certificate:
         """Return the proof of row i, with its worst model."""
-        from holdfast.answer import worst_models  # late: answers are made before results
-
         i = range(len(self))[i]
         coef, intercept = worst_models(
             self.problem.row(i), self.recourse_array[i : i + 1], self.multiplier[i : i + 1]
@@ -193,13 +224,11 @@ class Recourse:
 
         Where several are equally bad, it is the one that proves the recourse optimal.
         """
-        from holdfast.answer import worst_models  # late: answers are made before results
-
         return worst_models(self.problem, self.recourse_array, self.multiplier)
 
-    def frontier(self, i: int) -> Any:
+    def frontier(self, i: int) -> Frontier:
         """Return the whole curve from cost to worst-case score of row i (a `Frontier`)."""
-        from holdfast.curve import Frontier
+        from holdfast.curve import Frontier  # late: curves are drawn with the door itself
 
         return Frontier(self.problem.row(i))
 
@@ -207,7 +236,7 @@ class Recourse:
         """Return one tidy row for each person, with the features of recourse and action by name."""
         import pandas as pd
 
-        names = self.problem.feature_names or [f"x{j}" for j in range(self.problem.n_features)]
+        names = self.problem.names
         action = self.recourse_array - self.problem.points
         columns: dict[str, Any] = {
             "status": self.status.astype(str),
@@ -246,11 +275,31 @@ _COLUMNS = (
 
 def _infeasible_message(result: Recourse, i: int) -> str:
     radius, reach = result.reachable_radius[i], result.reachable_validity[i]
-    best = f"at most {reach:.4g}" if np.isfinite(reach) else "not reached"
+    best = f": at most {reach:.4g} can be had" if np.isfinite(reach) else ""
+    which = "No change within the bounds"
+    if np.isfinite(result.lower_bound[i]):  # at the very edge of what can be reached
+        which += f" that costs less than {result.lower_bound[i]:.2g}"
     said = (
-        f"No change within the bounds keeps the probability at {result.guarantee:.4g} for every "
-        f"model within {result.problem.ball.radius:.4g}: {best} can be had. "
+        f"{which} keeps the probability at {result.guarantee:.4g} for every model within "
+        f"{result.problem.ball.radius:.4g}{best}. "
     )
     if np.isnan(radius):
         return said + "Not even today's model alone can be satisfied."
     return said + f"Any radius below {radius:.4g} would work."
+
+
+def _unusable_message(row: RecourseProblem) -> str:
+    """Say which value of a one-row problem makes it unusable."""
+    names = row.names
+    numbers = np.concatenate([row.points[0], row.coef[0], row.intercept])
+    labels = [*names, *(f"coefficient of {name}" for name in names), "intercept"]
+    for label, number in zip(labels, numbers, strict=True):
+        if not np.isfinite(number):
+            return f"The row cannot be used: {label} is {number}, expected a finite number."
+    lower, upper, point = row.lower[0], row.upper[0], row.points[0]
+    wrong = wrong_bounds(lower, upper)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        return f"The row cannot be used: the bounds of {names[k]} are [{lower[k]:g}, {upper[k]:g}]."
+    k = int(np.argmax(~((lower <= point) & (point <= upper))))
+    return f"{names[k]} is {point[k]:g}, outside its own bounds [{lower[k]:g}, {upper[k]:g}]."

@@ -17,7 +17,7 @@ from holdfast.solvers.batch import (
 )
 from holdfast.solvers.kinds import new_work
 
-__all__ = ["Answers", "largest_radii", "largest_score", "new_answers", "solve_problem"]
+__all__ = ["Answers", "find_answers", "largest_radii", "largest_score", "new_answers"]
 
 
 def new_answers(n: int, d: int) -> Answers:
@@ -25,7 +25,7 @@ def new_answers(n: int, d: int) -> Answers:
     return Answers(np.empty((n, d)), np.empty(n), np.empty(n, dtype=np.int8))
 
 
-def solve_problem(problem: RecourseProblem, goal: Goal, threads: int) -> Answers:
+def find_answers(problem: RecourseProblem, goal: Goal, threads: int) -> Answers:
     """Solve every row, for a guarantee or for the price with a convex loss."""
     n, d = problem.points.shape
     answers = new_answers(n, d)

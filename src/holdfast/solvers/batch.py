@@ -134,19 +134,17 @@ def reach_target(coef, intercept, ball, goal, work, point):
     intercept is a hair lower) makes the guarantee hold to the last bit. If there is no room for
     a hair, aim at the target itself.
     """
-    margin = rounding_margin(work.row, intercept, ball, goal.level)
-    for attempt in range(8):
-        if attempt == 7:
-            margin = 0.0
+    margin, tries = rounding_margin(work.row, intercept, ball, goal.level), 7
+    while True:
         outcome, gain = solve_row(work, intercept - margin, ball, goal)
         turn_back(coef, work.row, work.y, point)
         missing = goal.level - worst_score_of(point, coef, intercept, ball)
-        if margin == 0.0:
-            return (FOUND if missing <= 0.0 else EXHAUSTED), gain
-        if outcome == FOUND and missing <= 0.0:
+        if missing <= 0.0 and (outcome == FOUND or margin == 0.0):
             return FOUND, gain
-        margin = 0.0 if outcome == EXHAUSTED else 4.0 * (margin + missing)
-    return EXHAUSTED, 0.0
+        if margin == 0.0:
+            return EXHAUSTED, gain
+        tries -= 1
+        margin = 0.0 if outcome == EXHAUSTED or tries == 0 else 4.0 * (margin + missing)
 
 
 @kernel

@@ -69,7 +69,7 @@ def solve_row(work: Any, intercept: float, ball: Any, goal: Any) -> tuple[int, f
 @overload(make_plan)
 def _make_plan(work, ball, goal):
     if work.instance_class is L1Work:
-        return lambda work, ball, goal: plan_l1(work.plan, work.row, ball, goal)
+        return lambda work, ball, goal: plan_l1(work.plan, work.row, goal)
     if work.instance_class is LinfWork:
         return lambda work, ball, goal: plan_linf(work.plan, work.row, ball, goal)
     return lambda work, ball, goal: None

@@ -17,20 +17,19 @@ import math
 
 from holdfast._compile import kernel
 from holdfast._numbers import EPS
-from holdfast.problem import GUARANTEE
 from holdfast.solvers.row import (
-    EXHAUSTED,
     FOUND,
     ROUNDING,
     UNBOUNDED,
     gain_at,
+    outcome_of,
     sort_plan,
     stop_score,
 )
 
 
 @kernel
-def plan_l1(plan, row, ball, goal):
+def plan_l1(plan, row, goal):
     for i in range(row.coef.size):
         plan.gain[i] = row.coef[i] / row.cost[i]
     sort_plan(plan, goal)
@@ -65,13 +64,8 @@ def solve_l1(row, intercept, ball, goal, plan, y, kinks):
         return UNBOUNDED, 0.0
     size = size_at_score(row, intercept, ball, low, gain, stop)
     size = min(max(size, low), high)
-    score, _ = fill_box(row, intercept, ball, goal, plan, size, y)
+    fill_box(row, intercept, ball, goal, plan, size, y)
     return FOUND, gain
-
-
-@kernel
-def outcome_of(goal, score):
-    return EXHAUSTED if goal.mode == GUARANTEE and score < goal.level else FOUND
 
 
 @kernel

@@ -15,8 +15,7 @@ from __future__ import annotations
 import math
 
 from holdfast._compile import kernel
-from holdfast.problem import GUARANTEE
-from holdfast.solvers.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at, sort_plan
+from holdfast.solvers.row import FOUND, ROUNDING, UNBOUNDED, gain_at, outcome_of, sort_plan
 
 
 @kernel
@@ -60,8 +59,7 @@ def solve_linf(row, intercept, ball, goal, plan, y):
         y[i] = end
         score += slope * length
         last = gain
-    outcome = EXHAUSTED if goal.mode == GUARANTEE and score < goal.level else FOUND
-    return outcome, gain_at(goal, score, last)
+    return outcome_of(goal, score), gain_at(goal, score, last)
 
 
 @kernel

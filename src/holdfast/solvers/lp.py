@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from holdfast._compile import kernel
 from holdfast._numbers import EPS, Floats
-from holdfast.ball import dual_norm, power
+from holdfast.ball import dual_norm, power, worst_score_of
 from holdfast.problem import GUARANTEE
 from holdfast.solvers.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at, stop_score
 
@@ -197,26 +197,18 @@ def blend(row, intercept, ball, scratch, stop, low_gain, high_gain, norm, y):
     Both sides are minimisers at (to rounding) the same gain; so is the line between them, and the
     score is linear on it. Where the far side is a ray, go along it until there is score enough.
     """
-    low_score = score_at(row, intercept, ball, scratch.low)
-    high_score = score_at(row, intercept, ball, scratch.high)
+    low_score = worst_score_of(scratch.low, row.coef, intercept, ball)
+    high_score = worst_score_of(scratch.high, row.coef, intercept, ball)
     if not high_score < math.inf:
         is_unbounded(row, ball, scratch, high_gain)  # prepares the direction of the ray
         while not stop <= high_score and norm < 1e300:
             norm = 2.0 * max(norm, 1e-300)
             write_point(row, ball, scratch, low_gain, norm, scratch.high)
-            high_score = score_at(row, intercept, ball, scratch.high)
+            high_score = worst_score_of(scratch.high, row.coef, intercept, ball)
     share = (stop - low_score) / (high_score - low_score) if high_score > low_score else 1.0
     share = min(max(share, 0.0), 1.0)
     for i in range(y.size):
         y[i] = scratch.low[i] + share * (scratch.high[i] - scratch.low[i])
-
-
-@kernel
-def score_at(row, intercept, ball, y):
-    score = intercept
-    for i in range(y.size):
-        score += row.coef[i] * y[i]
-    return score - ball.radius * dual_norm(y, ball.scale, ball.intercept_scale, ball.q)
 
 
 @kernel

@@ -93,6 +93,11 @@ def gain_at(goal, score, last):
 
 
 @kernel
+def outcome_of(goal, score):
+    return EXHAUSTED if goal.mode == GUARANTEE and score < goal.level else FOUND
+
+
+@kernel
 def comes_after(gain, a, b):
     """Falling gain; ties by index, so that a row never depends on its neighbours."""
     return gain[a] < gain[b] or (gain[a] == gain[b] and a > b)
