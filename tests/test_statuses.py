@@ -142,7 +142,7 @@ def test_input_is_never_changed():
 
 def test_summary_counts_rows():
     result = solve([[0.0, 2.0]], COEF, -1.0, ball=NormBall(1, 0.1), guarantee=0.5)
-    assert repr(result) == "<Recourse of 1 rows (guarantee=0.5, p=1, radius=0.1): 1 optimal>"
+    assert repr(result) == "<Recourse, rows: 1 (guarantee=0.5, p=1, radius=0.1): 1 optimal>"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,9 @@ EPS = 2.220446049250313e-16
 
 def to_number(value: Any) -> float:
     """Read an argument as a float; NaN, which no range allows, for what is not a number."""
-    if isinstance(value, (bool, np.bool_)):
-        return math.nan
-    try:
+    if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
         return float(value)
-    except (TypeError, ValueError):
-        return math.nan
+    return math.nan
 
 
 def refuse(name: str, value: Any, allowed: str) -> None:

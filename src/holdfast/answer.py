@@ -11,7 +11,7 @@ from holdfast._compile import kernel
 from holdfast._numbers import Floats
 from holdfast._threads import over_rows
 from holdfast.ball import pick, score_of, worst_score_of
-from holdfast.certificate import STEEP, price_bound, price_bound_under_lines, row_line
+from holdfast.certificate import price_bound, price_bound_under_lines, row_line
 from holdfast.losses import loss_value
 from holdfast.problem import GUARANTEE, Goal, RecourseProblem, cost_of
 from holdfast.solvers import Answers, find_answers, new_answers
@@ -75,6 +75,7 @@ def worst_models(
     coef, intercept = problem.ball.worst_model(recourse, problem.coef, problem.intercept)
     ball = problem.ball.numbers(problem.n_features)
     prove_rows(problem.rows(), ball, recourse, multiplier, coef, intercept)
+    intercept[np.isnan(recourse).any(axis=1)] = np.nan
     return coef, intercept
 
 
@@ -126,14 +127,9 @@ def bent_rows(private, rows, ball, goal, answers, lower_bound, begin, end):
             rows, i, ball, goal.loss, goal.level, work, lines, answers.recourse[i]
         )
         for k in range(count):
-            mu = lines.mus[k]
-            for _ in range(2):
-                lines.mus[k], lines.offsets[k], _ = row_line(
-                    rows, i, lines.points[k], mu, ball, model
-                )
-                mu = STEEP / goal.level
-                if lines.mus[k] == math.inf or lines.mus[k] <= mu:
-                    break
+            lines.mus[k], lines.offsets[k], _ = row_line(
+                rows, i, lines.points[k], lines.mus[k], ball, model
+            )
         start_score = worst_score_of(
             rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball
         )

@@ -170,7 +170,8 @@ def _result(
 
 
 def _status(goal: Goal, outcome: Any, gap: Any, price: Any, known: Appraisal) -> Any:
-    status = np.full(len(outcome), Status.INVALID_INPUT, dtype=object)
+    status = np.empty(len(outcome), dtype=object)
+    status[:] = Status.INVALID_INPUT  # np.full would turn it into a plain string
     found = outcome == FOUND
     closed = np.abs(gap) <= GAP_TOLERANCE * (1.0 + price)
     status[found & closed] = Status.OPTIMAL

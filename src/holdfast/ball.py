@@ -220,7 +220,10 @@ class NormBall:
         scale = np.append(self.feature_scale(w.shape[1]), self.intercept_scale)
         with np.errstate(divide="ignore", invalid="ignore"):
             felt = np.where(change == 0.0, 0.0, np.abs(change) / scale)
-        return np.asarray(np.linalg.norm(felt, ord=self.p, axis=1))
+        largest = np.maximum(felt.max(axis=1, keepdims=True), np.finfo(float).tiny)
+        if not np.isfinite(largest).all():
+            largest = np.where(np.isfinite(largest), largest, 1.0)
+        return np.asarray(largest[:, 0] * np.linalg.norm(felt / largest, ord=self.p, axis=1))
 
 
 def _scale(values: Any) -> tuple[float, ...]:

@@ -27,8 +27,6 @@ from holdfast._numbers import EPS
 from holdfast.ball import dual_norm, pick, power
 from holdfast.losses import loss_value, score_at_slope, steepest, tilted_minimum
 
-# Slope of cost_weight * C(t) beyond which a line cannot be added up without rounding.
-STEEP = 1e6
 # Points of the box whose size is this near to the largest count as tied with it (p = 1).
 _TIE = 1e-12
 
@@ -52,6 +50,12 @@ def saddle_model(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
 
 
 @kernel
+def inner_reach(reach, coef):
+    """Return how far a coefficient may move such that, rounded, it has not moved further."""
+    return max(0.0, reach - 2.0 * EPS * (reach + abs(coef)))
+
+
+@kernel
 def saddle_linf(gain, start, coef, intercept, cost, lower, upper, ball, v):
     """For p = inf: each coefficient on its own, anywhere in w +- radius * scale.
 
@@ -59,7 +63,7 @@ def saddle_linf(gain, start, coef, intercept, cost, lower, upper, ball, v):
     ``+- gain * cost``: it is largest where the sign of that position changes.
     """
     for i in range(v.size):
-        a, price = ball.radius * ball.scale[i], gain * cost[i]
+        a, price = inner_reach(ball.radius * ball.scale[i], coef[i]), gain * cost[i]
         if lower[i] > 0.0:
             best = -math.inf
         elif start[i] > 0.0:
@@ -71,7 +75,7 @@ def saddle_linf(gain, start, coef, intercept, cost, lower, upper, ball, v):
         else:
             best = math.inf
         v[i] = min(max(best, coef[i] - a), coef[i] + a)
-    return intercept - ball.radius * ball.intercept_scale
+    return intercept - inner_reach(ball.radius * ball.intercept_scale, intercept)
 
 
 @kernel
@@ -82,7 +86,11 @@ def saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
     hurts more than M, the size of x, then changes that hurt as much as M until nothing is left.
     """
     size = dual_norm(x, ball.scale, ball.intercept_scale, ball.q)
-    budget = ball.radius
+    budget = ball.radius * (1.0 - 4.0 * EPS)
+    for i in range(v.size):
+        if ball.scale[i] > 0.0:
+            budget -= 2.0 * EPS * abs(coef[i]) / ball.scale[i]
+    budget = max(budget, 0.0)
     for i in range(v.size):
         v[i] = coef[i]
         price, rho = gain * cost[i], ball.scale[i]
@@ -156,11 +164,10 @@ def saddle_lp(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
         near = ball.scale[i] * abs(x[i]) / norm
         felt = power(near, ball.q - 1.0)
         v[i] = coef[i] - math.copysign(ball.radius * ball.scale[i] * felt, x[i])
-        moved = x[i] != start[i] and lower[i] < x[i] < upper[i]
         # for large p, `felt` of a point next to 0 is mostly rounding, and hardly matters
         rough = near <= 1e-4 or abs(abs(v[i]) - price) <= 1e-6 * (abs(coef[i]) + price)
-        if moved and rough:
-            v[i] = math.copysign(price, x[i] - start[i])
+        if rough and x[i] != start[i]:
+            v[i] = resting_coef(x[i], start[i], v[i], price, lower[i], upper[i])
     shift = 0.0
     if norm > 0.0:
         felt = power(ball.intercept_scale / norm, ball.q - 1.0)
@@ -189,23 +196,27 @@ def pull_into_ball(gain, coef, intercept, shift, cost, ball, v):
 
     Lengths are in units of the radius.
     """
-    pinned, free = 0.0, 0.0
+    pinned, free, rounding = 0.0, 0.0, 4.0 * EPS
     if shift > 0.0:
         free = power(shift / (ball.radius * ball.intercept_scale), ball.p)
+        rounding += 2.0 * EPS * abs(intercept) / (ball.radius * ball.intercept_scale)
     for i in range(v.size):
-        if ball.scale[i] > 0.0:
-            part = power(abs(v[i] - coef[i]) / (ball.radius * ball.scale[i]), ball.p)
+        reach = ball.radius * ball.scale[i]
+        if reach > 0.0:
+            part = power(abs(v[i] - coef[i]) / reach, ball.p)
+            rounding += 2.0 * EPS * abs(coef[i]) / reach
             if abs(v[i]) == gain * cost[i]:
                 pinned += part
             else:
                 free += part
-    if pinned + free <= 1.0:
+    allowed = power(max(0.0, 1.0 - rounding), ball.p)
+    if pinned + free <= allowed:
         return intercept - shift
     free_factor, pinned_factor = 0.0, 1.0
-    if pinned <= 1.0:
-        free_factor = power((1.0 - pinned) / free, 1.0 / ball.p) * (1.0 - 2.0 * EPS)
+    if pinned <= allowed:
+        free_factor = power((allowed - pinned) / free, 1.0 / ball.p)
     else:
-        pinned_factor = power(1.0 / pinned, 1.0 / ball.p) * (1.0 - 2.0 * EPS)
+        pinned_factor = power(allowed / pinned, 1.0 / ball.p)
     for i in range(v.size):
         factor = pinned_factor if abs(v[i]) == gain * cost[i] else free_factor
         if factor != 1.0:
@@ -247,9 +258,11 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
         terms += abs(v[i] * start[i])
         over = mu * abs(v[i]) - cost[i]
         if over > 0.0:
-            penalty += over * (upper[i] - start[i] if v[i] > 0.0 else start[i] - lower[i])
-    # the sum, rounded so that the line does not lie above the true one
-    return mu, mu * (base + (v.size + 4.0) * EPS * terms) + penalty, b
+            room = upper[i] - start[i] if v[i] > 0.0 else start[i] - lower[i]
+            penalty += (over + 2.0 * EPS * (mu * abs(v[i]) + cost[i])) * room
+    # sums are rounded so that the line does not lie above the true one
+    rounding = (v.size + 4.0) * EPS
+    return mu, mu * (base + rounding * terms) + penalty * (1.0 + rounding), b
 
 
 @kernel
@@ -280,52 +293,54 @@ def price_bound(loss, cost_weight, mu, offset):
 
 
 @kernel
-def least_on(loss, slope, low, high):
-    """Return min over [low, high] of phi(t) + slope * t."""
-    best = math.inf
-    if low > -math.inf:
-        best = loss_value(loss, low) + slope * low
-    if high < math.inf:
-        best = min(best, loss_value(loss, high) + slope * high)
-    elif slope == 0.0:
-        best = 0.0
+def least_on(loss, slope, foot, low, high):
+    """Return min over [low, high] of phi(t) + slope * (t - foot)."""
+    best = loss_value(loss, low) + slope * (low - foot)
     bottom = score_at_slope(loss, slope)
-    if low < bottom < high:
-        best = min(best, loss_value(loss, bottom) + slope * bottom)
-    return best
+    for t in (high, bottom):
+        if low < t <= high and t < math.inf:
+            best = min(best, loss_value(loss, t) + slope * (t - foot))
+    return min(best, 0.0) if high == math.inf and slope == 0.0 else best
+
+
+@kernel
+def crossing(mu, foot, steeper, steeper_foot):
+    """Return the score at which a steeper line rises above a flatter one."""
+    if steeper == math.inf:
+        return steeper_foot
+    return steeper_foot + mu * (steeper_foot - foot) / (steeper - mu)
 
 
 @kernel
 def price_bound_under_lines(loss, cost_weight, start_score, mus, offsets, count):
     """Return a lower bound on the price for any loss: the least under several lines at once.
 
-    Scores below `start_score` need not be looked at: they cost nothing and lose more. The lines
-    are used up: `mus` and `offsets` are overwritten.
+    For losses that are nowhere steeper than 1: on a line that costs more than that for a unit of
+    score, the least price is where it rises above a flatter one, so that it only says where the
+    others end. Scores below the start need not be looked at: they cost nothing and lose more.
     """
-    cap = math.inf
-    for k in range(count):
-        if mus[k] == math.inf:
-            cap = min(cap, offsets[k])
-    cap = max(cap, start_score)  # the start is always reached, whatever rounding says
-    kept = 0
-    for k in range(count):  # a line too steep to be added up without rounding is left out
-        if cost_weight * mus[k] <= 2.0 * STEEP:
-            mus[kept], offsets[kept] = mus[k], offsets[k]
-            kept += 1
     best = math.inf
-    for k in range(-1, kept):  # -1 is the line C(t) >= 0
+    for k in range(-1, count):  # -1 is the line C(t) >= 0
         mu = 0.0 if k < 0 else mus[k]
-        offset = 0.0 if k < 0 else offsets[k]
-        low, high = start_score, cap
-        for j in range(-1, kept):
+        if (k >= 0 and mu == 0.0) or cost_weight * mu >= 1.0:
+            continue
+        foot = start_score if k < 0 else offsets[k] / mu  # where the line crosses cost 0
+        low, high = start_score, math.inf
+        for j in range(-1, count):
             other = 0.0 if j < 0 else mus[j]
-            shift = 0.0 if j < 0 else offsets[j]
-            if other < mu:
-                low = max(low, (offset - shift) / (mu - other))
-            elif other > mu:
-                high = min(high, (shift - offset) / (other - mu))
-            elif shift < offset or (shift == offset and j < k):
-                high = -math.inf
+            if j == k or (j >= 0 and other == 0.0):
+                continue
+            other_foot = start_score if j < 0 else offsets[j]
+            if 0.0 < other < math.inf:
+                other_foot /= other
+            if other > mu:
+                high = min(high, crossing(mu, foot, other, other_foot))
+            elif other < mu:
+                low = max(low, crossing(other, other_foot, mu, foot))
+            elif other_foot < foot or (other_foot == foot and j < k):
+                high = -math.inf  # the same slope, and lower
+        if k < 0:
+            high = max(high, start_score)  # the start is reached, whatever rounding says
         if low <= high:
-            best = min(best, least_on(loss, cost_weight * mu, low, high) - cost_weight * offset)
+            best = min(best, least_on(loss, cost_weight * mu, foot, low, high))
     return best

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 
@@ -54,6 +55,8 @@ def _demo(options: argparse.Namespace) -> int:
     from holdfast.demo import run_demo
     from holdfast.demo_view import show
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without arrows still shows the rest
     console = Console()
     progress = "working (the first run also compiles the solvers, some seconds more) ..."
     with Console(stderr=True).status(progress):

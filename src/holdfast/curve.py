@@ -15,6 +15,7 @@ from holdfast.api import make_goal
 from holdfast.ball import NormBall
 from holdfast.losses import get_loss
 from holdfast.problem import GUARANTEE, Goal, RecourseProblem, check_cost_weight
+from holdfast.result import unusable_message
 from holdfast.solvers import largest_score
 from holdfast.solvers.batch import check_row
 from holdfast.solvers.row import FOUND
@@ -74,10 +75,17 @@ class Frontier:
         if problem.n_rows != 1:
             raise ValueError(f"a frontier is that of one row, not of {problem.n_rows}")
         self.problem = problem
-        coef, intercept = problem.coef[0], problem.intercept[0]
-        outcome = check_row(problem.points[0], coef, intercept, problem.lower[0], problem.upper[0])
+        rows = problem.rows()
+        outcome = check_row(
+            rows.points[0],
+            rows.coef[0],
+            rows.intercept[0],
+            rows.cost[0],
+            rows.lower[0],
+            rows.upper[0],
+        )
         if outcome != FOUND:
-            raise ValueError("the row has no frontier: a value is missing or outside its bounds")
+            raise ValueError(f"the row has no frontier. {unusable_message(problem)}")
 
     def __repr__(self) -> str:
         kind = "curved" if self._vertices is None else f"{len(self._vertices.scores)} breakpoints"
@@ -130,10 +138,11 @@ class Frontier:
 
     def at_score(self, score: float) -> FrontierPoint:
         """Return the cheapest recourse with at least this worst-case score."""
-        if np.isnan(score) or score > self.max_score:
+        if not -np.inf <= score <= self.max_score or score == np.inf:
             raise ValueError(
-                f"score = {score!r} is out of reach: the largest worst-case score is "
-                f"{self.max_score:.6g}"
+                f"a worst-case score of {score:.6g} is out of reach: the largest is "
+                f"{self.max_score:.6g}, a probability of "
+                f"{float(self.problem.loss.probability(self.max_score)):.6g}"
             )
         if score <= self.start_score:
             return FrontierPoint(self.start_score, 0.0, 0.0, self.problem.points[0].copy())

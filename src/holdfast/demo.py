@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from threadpoolctl import threadpool_limits
 
 from holdfast.api import solve
 from holdfast.ball import NormBall
@@ -114,6 +115,7 @@ class CreditModel:
 
 def run_demo(p: float = 1.0, radius: float = 0.5, n_models: int = 100, seed: int = 0) -> Demo:
     """Train, find both kinds of recourse, retrain, and count."""
+    plain, robust = NormBall(p, 0.0), NormBall(p, radius)  # wrong arguments are said at once
     data = load_german()
     order = np.random.default_rng(seed).permutation(len(data.features))
     train, test = order[:600], order[600:]
@@ -124,7 +126,8 @@ def run_demo(p: float = 1.0, radius: float = 0.5, n_models: int = 100, seed: int
     probability = model.classifier.predict_proba(model.encode(test_features))[:, 1]
     accuracy = float(np.mean((probability >= 0.5) == data.approved.iloc[test]))
     denied = test_features[probability < 0.5]
-    futures = [model.retrain(train_features, train_approved, seed=k) for k in range(n_models)]
+    with threadpool_limits(1):  # for models this small, threads only get in each other's way
+        futures = [model.retrain(train_features, train_approved, seed=k) for k in range(n_models)]
     return Demo(
         data=data,
         accuracy=accuracy,
@@ -133,8 +136,8 @@ def run_demo(p: float = 1.0, radius: float = 0.5, n_models: int = 100, seed: int
         n_models=n_models,
         denied=denied,
         probability=probability[probability < 0.5],
-        plain=advise(model, denied, NormBall(p, 0.0), futures),
-        robust=advise(model, denied, NormBall(p, radius), futures),
+        plain=advise(model, denied, plain, futures),
+        robust=advise(model, denied, robust, futures),
     )
 
 
@@ -204,8 +207,9 @@ def _cheapest(
     gap = np.subtract(price, lower_bound, out=np.zeros(len(price)), where=np.isfinite(lower_bound))
     status = np.where(found, Status.OPTIMAL, Status.INFEASIBLE).astype(object)
     status[found & ~(np.abs(gap) <= GAP_TOLERANCE * (1 + price))] = Status.GAP_OPEN
-    # who cannot be helped hears of the choice that came nearest
-    nearest = [rows[np.nanargmax(_reach(result)[rows])] for rows in _groups(owner)]
+    # who cannot be helped hears of the choice that would survive the largest radius
+    survives = np.nan_to_num(result.reachable_radius, nan=-1.0)
+    nearest = [rows[np.argmax(survives[rows])] for rows in _groups(owner)]
     encoded = np.asarray(result.recourse)[best]
     recourse = choices.iloc[best].reset_index(drop=True).astype(dict.fromkeys(NUMERIC, float))
     recourse[NUMERIC] = model.decode_numbers(encoded)
@@ -223,9 +227,3 @@ def _cheapest(
 
 def _groups(owner: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return np.split(np.arange(len(owner)), np.flatnonzero(np.diff(owner)) + 1)
-
-
-def _reach(result: Recourse) -> NDArray[np.float64]:
-    return np.where(
-        np.isnan(result.reachable_validity), result.worst_case_validity, result.reachable_validity
-    )

@@ -43,13 +43,13 @@ def _heading(demo: Demo) -> Text:
     text.append("  plain  ", style="bold yellow")
     text.append("under today's model;\n")
     text.append("  robust ", style="bold green")
-    text.append(f"under every model within L{ball.p:g} distance {ball.radius:g} of today's.\n")
+    text.append(f"under every model within L{ball.p:.10g} distance {ball.radius:g} of today's.\n")
     return text
 
 
 def _people(demo: Demo, people: int) -> Table:
     people = min(people, len(demo.denied))
-    title = f"The first {people} applicants turned down"
+    title = "The first applicants turned down"
     table = Table(box=box.SIMPLE_HEAD, title=title, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("applicant", justify="right", no_wrap=True)
     table.add_column("today", justify="right", no_wrap=True)
@@ -98,11 +98,12 @@ def _summary(demo: Demo) -> RenderableType:
         ("robust", demo.robust, "green"),
     ):
         cells = ["-", "-", "-"]
-        if both.any():
+        counted = both if both.any() else advice.found
+        if counted.any():
             cells = [
-                f"{advice.price[both].mean():.2f}",
+                f"{advice.price[counted].mean():.2f}",
                 f"{advice.gap[advice.found].max():.0e}",
-                f"{advice.held[both].mean():.1%}",
+                f"{advice.held[counted].mean():.1%}",
             ]
         table.add_row(name, f"{advice.found.sum()} of {len(both)}", *cells, style=style)
     note = (

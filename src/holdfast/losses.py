@@ -65,7 +65,12 @@ def probit_slope(t):
 
 @kernel
 def probit_score_at_slope(s):
-    """Newton on log s(t): it is concave and decreasing, so every step from the right is safe."""
+    """Newton on log s(t): it is concave and decreasing, so every step from the right is safe.
+
+    For a steep slope ``s = x + 1/x - 2/x^3 + ...`` with ``x = -t`` is turned around instead.
+    """
+    if s > 1e3:
+        return -(s - 1.0 / s + 1.0 / s**3)
     far = math.sqrt(max(0.0, -2.0 * math.log(s * math.sqrt(2.0 * math.pi)))) + 0.5
     t = -s if s > 1.0 else far
     for _ in range(100):
@@ -252,8 +257,9 @@ class Loss:
             return 0.0
         inverse = special.logit if self.link == "logit" else special.ndtri
         score = float(inverse(probability))
-        while float(self.probability(score)) < probability:  # an ulp or two of rounding
-            score = float(np.nextafter(score, np.inf))
+        step = float(np.spacing(abs(score)))
+        while float(self.probability(score)) < probability:  # short by rounding
+            score, step = score + step, 2.0 * step
         return score
 
 

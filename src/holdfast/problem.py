@@ -134,14 +134,16 @@ class RecourseProblem:
         if x.ndim != 2 or x.shape[1] == 0:
             raise ValueError(f"points has shape {x.shape}, expected (n, d) with d >= 1")
         n, d = x.shape
-        w = _rows("coef", coef, n, d, names)
-        b = _intercept(intercept, n)
+        w = _rows("coef", coef, n, d, names, index)
+        b = _intercept(intercept, n, index)
         if feature_costs is None:
             costs = np.ones((1, d))
         else:
-            costs = _rows("feature_costs", feature_costs, n, d, names)
-            _refuse("feature_costs", costs, ~(np.isfinite(costs) & (costs > 0)), "positive, finite")
-        lower, upper = _bounds(bounds, n, d, names)
+            costs = _rows("feature_costs", feature_costs, n, d, names, index)
+            if costs.shape[0] == 1:
+                wrong = ~(np.isfinite(costs) & (costs > 0))
+                _refuse("feature_costs", costs, wrong, "positive, finite")
+        lower, upper = _bounds(bounds, n, d, names, index)
         ball.feature_scale(d)  # refuses a scale of the wrong length
         for argument, values in (("coef", w), ("intercept", b)):
             if values.shape[0] == 1:
@@ -222,25 +224,50 @@ def _labels(points: Any) -> tuple[list[Any] | None, Any]:
 
 
 def _floats(name: str, values: Any) -> Floats:
-    """Return a read-only C-ordered view or copy as float64; what the caller holds stays his."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} cannot be read as numbers: {error}") from None
-    return np.asarray(array, order="C").view()
-
-
-def _aligned(name: str, values: Any, names: list[Any] | None) -> Any:
-    """Put a labelled series (or mapping) into the order of the points' columns."""
+    """Return a C-ordered view or copy as float64; missing values become NaN."""
     pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(values, pandas.DataFrame):
+        for column in values.columns:
+            if not pandas.api.types.is_numeric_dtype(values[column].dtype):
+                kind = values[column].dtype
+                raise ValueError(f"{name}: column {column!r} holds no numbers, but {kind}")
+        values = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif pandas is not None and isinstance(values, pandas.Series):
+        values = values.to_numpy(na_value=np.nan)
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.asarray(values, dtype=np.float64).filled(np.nan)
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        try:
+            if array.dtype.kind != "O" or any(isinstance(v, (str, complex)) for v in array.flat):
+                raise TypeError(f"it holds {array.dtype} values")
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} cannot be read as numbers: {error}") from None
+    return np.asarray(array, dtype=np.float64, order="C").view()
+
+
+def _in_row_order(name: str, values: Any, index: Any) -> Any:
+    """Put what has row labels (one row for each point) into the order of the points' rows."""
+    if index is None or not hasattr(values, "index") or len(values) != len(index):
+        return values
+    if values.index.equals(index) or len(values) <= 1:
+        return values
+    if index.is_unique and values.index.is_unique and set(values.index) == set(index):
+        return values.loc[index]
+    raise ValueError(
+        f"the row labels of {name} are not those of the points; give it the same index"
+    )
+
+
+def _in_column_order(name: str, values: Any, names: list[Any] | None) -> Any:
+    """Put what has feature names into the order of the points' columns."""
     if isinstance(values, dict):
-        labels, get = list(values), values.__getitem__
-    elif pandas is not None and isinstance(values, pandas.Series) and names is not None:
-        labels, get = list(values.index), values.__getitem__
-    elif pandas is not None and isinstance(values, pandas.DataFrame) and names is not None:
-        if set(values.columns) != set(names):
-            raise ValueError(f"{name} has columns {list(values.columns)}, the points have {names}")
-        return values[names].to_numpy()
+        labels = list(values)
+    elif names is not None and hasattr(values, "columns"):
+        labels = list(values.columns)
+    elif names is not None and hasattr(values, "index") and not isinstance(values, (list, tuple)):
+        labels = list(values.index)
     else:
         return values
     if names is None:
@@ -249,12 +276,14 @@ def _aligned(name: str, values: Any, names: list[Any] | None) -> Any:
         unknown = [label for label in labels if label not in names]
         missing = [label for label in names if label not in labels]
         raise ValueError(f"{name} does not fit the columns: unknown {unknown}, missing {missing}")
-    return [get(column) for column in names]
+    return values[names] if hasattr(values, "columns") else [values[column] for column in names]
 
 
-def _rows(name: str, values: Any, n: int, d: int, names: list[Any] | None) -> Floats:
+def _rows(name: str, values: Any, n: int, d: int, names: list[Any] | None, index: Any) -> Floats:
     """Return (1, d) or (n, d)."""
-    array = _floats(name, _aligned(name, values, names))
+    if hasattr(values, "columns"):
+        values = _in_row_order(name, values, index)
+    array = _floats(name, _in_column_order(name, values, names))
     if array.ndim == 0:
         array = np.full((1, d), float(array))
     if array.ndim == 1:
@@ -265,8 +294,8 @@ def _rows(name: str, values: Any, n: int, d: int, names: list[Any] | None) -> Fl
     return np.ascontiguousarray(array)
 
 
-def _intercept(values: Any, n: int) -> Floats:
-    array = _floats("intercept", values)
+def _intercept(values: Any, n: int, index: Any) -> Floats:
+    array = _floats("intercept", _in_row_order("intercept", values, index))
     if array.ndim == 0:
         array = array.reshape(1)
     if array.ndim != 1 or array.size not in (1, n):
@@ -274,13 +303,15 @@ def _intercept(values: Any, n: int) -> Floats:
     return array
 
 
-def _bounds(bounds: Any, n: int, d: int, names: list[Any] | None) -> tuple[Floats, Floats]:
+def _bounds(
+    bounds: Any, n: int, d: int, names: list[Any] | None, index: Any
+) -> tuple[Floats, Floats]:
     if bounds is None:
         return np.full((1, d), -np.inf), np.full((1, d), np.inf)
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         raise ValueError(f"bounds = {bounds!r}: expected a pair (lower, upper)")
-    lower = _rows("lower bounds", bounds[0], n, d, names)
-    upper = _rows("upper bounds", bounds[1], n, d, names)
+    lower = _rows("lower bounds", bounds[0], n, d, names, index)
+    upper = _rows("upper bounds", bounds[1], n, d, names, index)
     if lower.shape[0] == upper.shape[0] == 1:
         wrong = wrong_bounds(lower, upper)
         if wrong.any():
@@ -288,7 +319,7 @@ def _bounds(bounds: Any, n: int, d: int, names: list[Any] | None) -> tuple[Float
             label = column if names is None else names[column]
             raise ValueError(
                 f"bounds of feature {label!r} are [{lower[0, column]}, {upper[0, column]}]; "
-                "the lower one must not exceed the upper one"
+                "they must be numbers, the lower one not above the upper one"
             )
     return lower, upper
 

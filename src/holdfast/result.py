@@ -127,7 +127,7 @@ class Recourse:
     >>> ball = holdfast.NormBall(p=1, radius=0.1)
     >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, guarantee=0.5)
     >>> result
-    <Recourse of 1 rows (guarantee=0.5, p=1, radius=0.1): 1 optimal>
+    <Recourse, rows: 1 (guarantee=0.5, p=1, radius=0.1): 1 optimal>
     >>> result.action.round(3)
     array([[2.222, 0.   ]])
     >>> result.to_frame()["status"].tolist()
@@ -156,14 +156,15 @@ class Recourse:
 
     def __repr__(self) -> str:
         names, counts = np.unique(self.status.astype(str), return_counts=True)
-        rows = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
+        found = [f"{count} {name}" for name, count in zip(names, counts, strict=True)]
+        rows = ", ".join(found) or "nothing to solve"
         goal = (
             f"guarantee={self.guarantee}"
             if self.guarantee is not None
             else f"cost_weight={self.cost_weight}"
         )
         ball = f"p={self.problem.ball.p:g}, radius={self.problem.ball.radius:g}"
-        return f"<Recourse of {len(self)} rows ({goal}, {ball}): {rows}>"
+        return f"<Recourse, rows: {len(self)} ({goal}, {ball}): {rows}>"
 
     @property
     def recourse(self) -> Floats | pd.DataFrame:
@@ -190,10 +191,10 @@ class Recourse:
 
     def message(self, i: int) -> str:
         """Say in a sentence what became of row i."""
-        i = range(len(self))[i]
+        i = self._position(i)
         status: Status = self.status[i]
         if status in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
-            return _unusable_message(self.problem.row(i))
+            return unusable_message(self.problem.row(i))
         if status is Status.INFEASIBLE:
             return _infeasible_message(self, i)
         if status is Status.OPTIMAL and self.cost[i] == 0.0:
@@ -207,7 +208,7 @@ class Recourse:
 
     def certificate(self, i: int) -> Certificate:
         """Return the proof of row i, with its worst model."""
-        i = range(len(self))[i]
+        i = self._position(i)
         coef, intercept = worst_models(
             self.problem.row(i), self.recourse_array[i : i + 1], self.multiplier[i : i + 1]
         )
@@ -250,6 +251,13 @@ class Recourse:
             columns[f"action.{name}"] = action[:, j]
         return pd.DataFrame(columns, index=self.problem.index)
 
+    def _position(self, i: int) -> int:
+        if not isinstance(i, (int, np.integer)) or not -len(self) <= i < len(self):
+            raise IndexError(
+                f"row {i!r} of a result with {len(self)} rows; rows go by position, from 0"
+            )
+        return int(i) % len(self)
+
     def _labelled(self, values: Floats) -> Floats | pd.DataFrame:
         if self.problem.feature_names is None:
             return values
@@ -276,7 +284,9 @@ _COLUMNS = (
 def _infeasible_message(result: Recourse, i: int) -> str:
     radius, reach = result.reachable_radius[i], result.reachable_validity[i]
     best = f": at most {reach:.4g} can be had" if np.isfinite(reach) else ""
-    which = "No change within the bounds"
+    row = result.problem.row(i)
+    bounded = np.isfinite(row.lower).any() or np.isfinite(row.upper).any()
+    which = "No change within the bounds" if bounded else "No change"
     if np.isfinite(result.lower_bound[i]):  # at the very edge of what can be reached
         which += f" that costs less than {result.lower_bound[i]:.2g}"
     said = (
@@ -288,7 +298,7 @@ def _infeasible_message(result: Recourse, i: int) -> str:
     return said + f"Any radius below {radius:.4g} would work."
 
 
-def _unusable_message(row: RecourseProblem) -> str:
+def unusable_message(row: RecourseProblem) -> str:
     """Say which value of a one-row problem makes it unusable."""
     names = row.names
     numbers = np.concatenate([row.points[0], row.coef[0], row.intercept])
@@ -296,6 +306,9 @@ def _unusable_message(row: RecourseProblem) -> str:
     for label, number in zip(labels, numbers, strict=True):
         if not np.isfinite(number):
             return f"The row cannot be used: {label} is {number}, expected a finite number."
+    for name, cost in zip(names, row.feature_costs[0], strict=True):
+        if not 0.0 < cost < np.inf:
+            return f"The row cannot be used: the cost of {name} is {cost}, expected a positive one."
     lower, upper, point = row.lower[0], row.upper[0], row.points[0]
     wrong = wrong_bounds(lower, upper)
     if wrong.any():

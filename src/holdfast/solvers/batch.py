@@ -15,7 +15,7 @@ from holdfast.problem import GUARANTEE, Goal
 from holdfast.solvers.kinds import make_plan, solve_row
 from holdfast.solvers.row import EXHAUSTED, FOUND, UNBOUNDED, orient
 
-NOT_FINITE, OUT_OF_BOUNDS, BAD_BOUNDS = 3, 4, 5
+NOT_FINITE, OUT_OF_BOUNDS, BAD_BOUNDS, BAD_COST = 3, 4, 5, 6
 
 
 class Answers(NamedTuple):
@@ -31,13 +31,15 @@ class Answers(NamedTuple):
 
 
 @kernel
-def check_row(point, coef, intercept, lower, upper):
+def check_row(point, coef, intercept, cost, lower, upper):
     outcome = FOUND
     if not math.isfinite(intercept):
         return NOT_FINITE
     for j in range(point.size):
         if not (math.isfinite(point[j]) and math.isfinite(coef[j])):
             return NOT_FINITE
+        if not 0.0 < cost[j] < math.inf:
+            return BAD_COST
         if not lower[j] <= upper[j] or lower[j] == math.inf or upper[j] == -math.inf:
             outcome = BAD_BOUNDS
         elif outcome == FOUND and not lower[j] <= point[j] <= upper[j]:
@@ -57,7 +59,8 @@ def open_row(rows, answers, i, work):
     """Load row i into the workspace; False, and its answer is written, if it cannot be used."""
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
-    answers.outcome[i] = check_row(rows.points[i], coef, intercept, lower, upper)
+    cost = pick(rows.cost, i)
+    answers.outcome[i] = check_row(rows.points[i], coef, intercept, cost, lower, upper)
     answers.multiplier[i] = math.nan
     if answers.outcome[i] != FOUND:
         answers.recourse[i] = math.nan
@@ -112,39 +115,45 @@ def guarantee_rows(work, rows, ball, goal, answers, begin, end):
             answers.recourse[i] = rows.points[i]
             answers.multiplier[i] = 0.0
             continue
-        outcome, gain = reach_target(coef, intercept, ball, goal, work, answers.recourse[i])
+        outcome, gain = reach_target(
+            rows.points[i], coef, intercept, ball, goal, work, answers.recourse[i]
+        )
         answers.outcome[i] = outcome
         answers.multiplier[i] = 1.0 / gain
 
 
 @kernel
-def rounding_margin(row, intercept, ball, target):
-    """Return what rounding can take off a score of this row, generously."""
-    size = abs(target) + abs(intercept) + ball.radius * ball.intercept_scale
-    for j in range(row.coef.size):
-        size += (row.coef[j] + ball.radius * ball.scale[j]) * abs(row.start[j])
-    return 4.0 * EPS * size
+def score_rounding(point, coef, intercept, ball):
+    """Return what rounding can take off a worst-case score, in whatever order it is summed."""
+    size = abs(intercept) + ball.radius * ball.intercept_scale
+    for j in range(point.size):
+        size += (abs(coef[j]) + ball.radius * ball.scale[j]) * abs(point[j])
+    return (point.size + 4.0) * EPS * size
 
 
 @kernel
-def reach_target(coef, intercept, ball, goal, work, point):
+def reach_target(start, coef, intercept, ball, goal, work, point):
     """Solve for a target score so that the score, as anybody computes it, is not below it.
 
     The kernels land on the target to rounding; aiming a hair above it (by pretending that the
-    intercept is a hair lower) makes the guarantee hold to the last bit. If there is no room for
-    a hair, aim at the target itself.
+    intercept is a hair lower) makes the guarantee hold to the last bit. Where there is no room
+    for a hair, the end of what can be reached will do if it meets the target.
     """
-    margin, tries = rounding_margin(work.row, intercept, ball, goal.level), 7
-    while True:
+    margin = 2.0 * score_rounding(start, coef, intercept, ball) + EPS * abs(goal.level)
+    outcome, gain = EXHAUSTED, 0.0
+    for _ in range(8):
         outcome, gain = solve_row(work, intercept - margin, ball, goal)
         turn_back(coef, work.row, work.y, point)
+        hair = score_rounding(point, coef, intercept, ball)
         missing = goal.level - worst_score_of(point, coef, intercept, ball)
-        if missing <= 0.0 and (outcome == FOUND or margin == 0.0):
-            return FOUND, gain
-        if margin == 0.0:
-            return EXHAUSTED, gain
-        tries -= 1
-        margin = 0.0 if outcome == EXHAUSTED or tries == 0 else 4.0 * (margin + missing)
+        if outcome != FOUND or missing + hair <= 0.0:
+            break
+        margin = 4.0 * margin + 2.0 * (missing + hair)
+    if missing > 0.0:
+        return EXHAUSTED, gain
+    if outcome != FOUND:  # the multiplier just before the end
+        _, gain = solve_row(work, intercept + 4.0 * margin, ball, goal)
+    return FOUND, gain
 
 
 @kernel

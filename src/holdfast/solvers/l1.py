@@ -151,7 +151,7 @@ def fill_box(row, intercept, ball, goal, plan, size, y):
 @kernel
 def slope_in_size(row, ball, size, right, gain):
     """Derivative of H at M, over the multiplier; from the right or the left at a kink."""
-    total = ball.radius
+    total, terms = ball.radius, 0.0
     for i in range(row.coef.size):
         rho = ball.scale[i]
         if rho == 0.0:
@@ -161,17 +161,20 @@ def slope_in_size(row, ball, size, right, gain):
             if gain == math.inf:
                 return -math.inf
             total -= (w + gain * row.cost[i]) / rho
+            terms += (w + gain * row.cost[i]) / rho
             continue
         price = gain * row.cost[i]
         if w > price:
             limit = rho * row.upper[i]
             if limit > size or (limit == size and not right):  # pushed out against the box
                 total -= (w - price) / rho
+                terms += (w + price) / rho
         elif -felt > size or (-felt == size and not right):  # clipped inward from below
             if gain == math.inf:
                 return -math.inf
             total -= (price - w) / rho
-    return 0.0 if abs(total) <= ROUNDING * ball.radius else total
+            terms += (w + price) / rho
+    return 0.0 if abs(total) <= max(ROUNDING * ball.radius, 4.0 * EPS * terms) else total
 
 
 @kernel
@@ -187,7 +190,7 @@ def edge_sums(row, intercept, ball, low, gain):
         if felt > low:
             a1 += w / rho
             a2 -= c / rho
-        elif w > 0.0 and w > gain * c:
+        elif w > 0.0 and w > gain * c * (1.0 - 4.0 * EPS):  # bought in part counts as bought
             if rho * row.upper[i] > low:
                 a1 += w / rho
                 a2 += c / rho

@@ -48,7 +48,7 @@ def solve_lp(row, intercept, ball, goal, scratch, y):
     """Write the answer into y; return (outcome, gain)."""
     norm = dual_norm(row.start, ball.scale, ball.intercept_scale, ball.q)
     start_score = intercept - ball.radius * norm
-    terms = 1.0 + abs(intercept) + ball.radius * norm
+    terms = abs(intercept) + ball.radius * norm
     for i in range(y.size):
         start_score += row.coef[i] * row.start[i]
         terms += abs(row.coef[i] * row.start[i])
@@ -286,10 +286,12 @@ def place(felt, lower, upper, push, push_share, pull, pull_share, r):
     All in units of scale * x, `felt` being its start. Numbers alone, so that it is inlined.
     """
     share = -1.0
-    if felt < r * push:
-        felt, share = r * push, push_share
-    elif felt > 0.0 and felt > r * pull:
-        felt, share = r * pull, pull_share
+    pushed = r * push if r > 0.0 else 0.0  # push may be inf
+    pulled = r * pull if r > 0.0 else 0.0
+    if felt < pushed:
+        felt, share = pushed, push_share
+    elif felt > 0.0 and felt > pulled:
+        felt, share = pulled, pull_share
     if felt > upper:
         return upper, -1.0
     if felt < lower:

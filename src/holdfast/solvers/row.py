@@ -89,7 +89,7 @@ def gain_at(goal, score, last):
     """
     if goal.mode == GUARANTEE:
         return last if score >= goal.level else 0.0
-    return goal.level / loss_slope(goal.loss, score)
+    return min(last, goal.level / loss_slope(goal.loss, score))
 
 
 @kernel

@@ -128,7 +128,7 @@ def _critical_gains(row: Row, ball: BallNumbers, kinks: Floats) -> list[float]:
 def _vertex(row: Row, ball: BallNumbers, size: float, gain: float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         edge = np.where(ball.scale > 0.0, size / ball.scale, math.inf)
-        at_edge = ball.scale * np.abs(row.start) == size
+        at_edge = (ball.scale > 0.0) & (ball.scale * np.abs(row.start) == size)
     edge = np.where(at_edge, np.abs(row.start), edge)
     pushed = row.coef > gain * row.cost
     return np.where(pushed, np.minimum(row.upper, edge), np.clip(row.start, -edge, edge))
