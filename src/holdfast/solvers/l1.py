@@ -174,7 +174,8 @@ def slope_in_size(row, ball, size, right, gain):
                 return -math.inf
             total -= (price - w) / rho
             terms += (w + price) / rho
-    return 0.0 if abs(total) <= max(ROUNDING * ball.radius, 4.0 * EPS * terms) else total
+    noise = max(ROUNDING * ball.radius, 4.0 * EPS * terms)
+    return 0.0 if abs(total) <= noise < math.inf else total
 
 
 @kernel
