@@ -107,8 +107,7 @@ def saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
             return intercept - budget * ball.intercept_scale
         for i in range(v.size):
             while budget > 0.0:
-                cut = next_cut(v[i], gain * cost[i], start[i], lower[i], upper[i])
-                position, end = cut
+                position, end = next_cut(v[i], gain * cost[i], start[i], lower[i], upper[i])
                 if ball.scale[i] * abs(position) < least or ball.scale[i] == 0.0:
                     break
                 spend = min(budget, abs(v[i] - end) / ball.scale[i])
@@ -236,13 +235,15 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
             v[i] = coef[i]
         return 0.0, 0.0, intercept
     b = saddle_model(x, mu, start, coef, intercept, cost, lower, upper, ball, v)
+    rounding = (v.size + 4.0) * EPS  # sums are rounded so that no line lies above the true one
     if mu == math.inf:
-        reach = b
+        reach, terms = b, abs(b)
         for i in range(v.size):
             if v[i] != 0.0:
                 reach += v[i] * (upper[i] if v[i] > 0.0 else lower[i])
+                terms += abs(v[i] * (upper[i] if v[i] > 0.0 else lower[i]))
         if reach < math.inf:
-            return mu, reach, b
+            return mu, reach + rounding * terms, b
         # rounding left a trace of a coefficient before an infinite room: the line below is steep
     for i in range(v.size):
         room = upper[i] - start[i] if v[i] > 0.0 else start[i] - lower[i]
@@ -260,8 +261,6 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
         if over > 0.0:
             room = upper[i] - start[i] if v[i] > 0.0 else start[i] - lower[i]
             penalty += (over + 2.0 * EPS * (mu * abs(v[i]) + cost[i])) * room
-    # sums are rounded so that the line does not lie above the true one
-    rounding = (v.size + 4.0) * EPS
     return mu, mu * (base + rounding * terms) + penalty * (1.0 + rounding), b
 
 
