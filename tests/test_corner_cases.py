@@ -185,3 +185,40 @@ def test_rows_out_of_range_are_named():
     for wrong in (7, "ann"):
         with pytest.raises(IndexError, match="of a result with 1 rows; rows go by position"):
             result.message(wrong)
+
+
+def test_zero_starts_are_proven_for_huge_p():
+    ball = NormBall(1000, 0.06, scale=(2, 1, 2))
+    more = {"cost_weight": 0.066, "feature_costs": [3.0, 3.0, 1.0]}
+    assert one([0.0, 0.0, 0.0], [-1.5, 1.0, 0.5], 0.0, ball, **more)[0] is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 10.0, math.inf])
+def test_the_cheapest_of_several_ends_is_chosen(p):
+    ball = NormBall(p, 1.0, scale=(0, 2), intercept=False)
+    bounds = ([-3.0, -8.0], [9.0, 7.0])
+    status, _, price = one([3.0, -2.0], [-1.0, -2.0], -3.0, ball, bounds=bounds, guarantee=0.5)
+    assert status is Status.OPTIMAL
+    assert price == pytest.approx(6.0)
+
+
+def test_p_beyond_all_measure_is_infinity():
+    arguments = {"cost_weight": 0.1}
+    status, x, price = one([0.0, 1.0], [1.0, 0.5], -2.0, NormBall(1e300, 0.1), **arguments)
+    other = one([0.0, 1.0], [1.0, 0.5], -2.0, NormBall(math.inf, 0.1), **arguments)
+    assert status is Status.OPTIMAL
+    np.testing.assert_array_equal(x, other[1])
+    assert price == other[2]
+
+
+@pytest.mark.parametrize("p", [1.0, math.inf])
+def test_points_read_off_a_frontier_keep_the_guarantee(p):
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        point, coef = rng.normal(size=6) * 100, rng.normal(size=6)
+        curve = holdfast.frontier(point, coef, -1.0, ball=NormBall(p, 0.1))
+        for tau in (0.3, 0.5, 0.77):
+            read = curve.at_guarantee(tau)
+            score = NormBall(p, 0.1).worst_score(read.recourse[None], coef, -1.0)[0]
+            assert score == read.worst_case_score
+            assert score >= LOSSES["logistic"].score(tau)

@@ -88,15 +88,12 @@ def saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
     size = dual_norm(x, ball.scale, ball.intercept_scale, ball.q)
     budget = ball.radius * (1.0 - 4.0 * EPS)
     for i in range(v.size):
-        if ball.scale[i] > 0.0:
-            budget -= 2.0 * EPS * abs(coef[i]) / ball.scale[i]
-    budget = max(budget, 0.0)
-    for i in range(v.size):
         v[i] = coef[i]
         price, rho = gain * cost[i], ball.scale[i]
         if rho > 0.0:
             endless = upper[i] if coef[i] > 0.0 else -lower[i]
             if endless == math.inf and abs(coef[i]) > price:
+                budget = less_rounding(budget, coef[i], rho)
                 spend = min(budget, (abs(coef[i]) - price) / rho)
                 v[i] -= math.copysign(spend * rho, coef[i])
                 if spend < budget:
@@ -104,12 +101,14 @@ def saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
                 budget -= spend
     for least in (size * (1.0 + _TIE), size * (1.0 - _TIE)):
         if ball.intercept_scale > 0.0 and ball.intercept_scale >= least:
+            budget = less_rounding(budget, intercept, ball.intercept_scale)
             return intercept - budget * ball.intercept_scale
         for i in range(v.size):
             while budget > 0.0:
                 position, end = next_cut(v[i], gain * cost[i], start[i], lower[i], upper[i])
                 if ball.scale[i] * abs(position) < least or ball.scale[i] == 0.0:
                     break
+                budget = less_rounding(budget, coef[i], ball.scale[i])
                 spend = min(budget, abs(v[i] - end) / ball.scale[i])
                 if spend == 0.0:
                     break
@@ -118,6 +117,12 @@ def saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
                 )
                 budget -= spend
     return intercept
+
+
+@kernel
+def less_rounding(budget, coef, scale):
+    """Return what is left of the budget when a changed coefficient has been rounded."""
+    return max(0.0, budget - 2.0 * EPS * abs(coef) / scale)
 
 
 @kernel
@@ -165,7 +170,7 @@ def saddle_lp(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
         v[i] = coef[i] - math.copysign(ball.radius * ball.scale[i] * felt, x[i])
         # for large p, `felt` of a point next to 0 is mostly rounding, and hardly matters
         rough = near <= 1e-4 or abs(abs(v[i]) - price) <= 1e-6 * (abs(coef[i]) + price)
-        if rough and x[i] != start[i]:
+        if rough and (x[i] != start[i] or x[i] == 0.0):
             v[i] = resting_coef(x[i], start[i], v[i], price, lower[i], upper[i])
     shift = 0.0
     if norm > 0.0:
@@ -203,7 +208,8 @@ def pull_into_ball(gain, coef, intercept, shift, cost, ball, v):
         reach = ball.radius * ball.scale[i]
         if reach > 0.0:
             part = power(abs(v[i] - coef[i]) / reach, ball.p)
-            rounding += 2.0 * EPS * abs(coef[i]) / reach
+            if v[i] != coef[i]:
+                rounding += 2.0 * EPS * abs(coef[i]) / reach
             if abs(v[i]) == gain * cost[i]:
                 pinned += part
             else:
@@ -250,9 +256,7 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
         over = v[i] != 0.0 and mu * abs(v[i]) > cost[i]
         barely = mu * abs(v[i]) <= (1.0 + _TIE) * cost[i]  # by rounding: do not pay for the room
         if over and (room == math.inf or barely):
-            mu = cost[i] / abs(v[i])
-            if room == math.inf and mu * abs(v[i]) > cost[i]:
-                mu *= 1.0 - EPS
+            mu = cost[i] / abs(v[i]) * (1.0 - 2.0 * EPS)
     base, terms, penalty = b, abs(b), 0.0
     for i in range(v.size):
         base += v[i] * start[i]

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from holdfast._numbers import Floats
 from holdfast.answer import answer
 from holdfast.api import make_goal
-from holdfast.ball import NormBall
+from holdfast.ball import NormBall, worst_score_of
 from holdfast.losses import get_loss
-from holdfast.problem import GUARANTEE, Goal, RecourseProblem, check_cost_weight
+from holdfast.problem import GUARANTEE, Goal, RecourseProblem, check_cost_weight, cost_of
 from holdfast.result import unusable_message
 from holdfast.solvers import largest_score
-from holdfast.solvers.batch import check_row
+from holdfast.solvers.batch import check_row, score_rounding
 from holdfast.solvers.row import FOUND
 from holdfast.solvers.vertices import Vertices, frontier_vertices
 
@@ -148,7 +148,7 @@ class Frontier:
             return FrontierPoint(self.start_score, 0.0, 0.0, self.problem.points[0].copy())
         if self._vertices is None:
             return self._solve(Goal(GUARANTEE, self.problem.loss.code, float(score)))
-        return _interpolate(self._vertices, float(score))
+        return self._read_off(self._vertices, float(score))
 
     def at_guarantee(self, probability: float) -> FrontierPoint:
         """Return the cheapest recourse that every model of the ball approves with `probability`."""
@@ -193,6 +193,19 @@ class Frontier:
                 "multiplier": [point.multiplier for point in points],
             }
         )
+
+    def _read_off(self, vertices: Vertices, score: float) -> FrontierPoint:
+        """Interpolate, a hair above the score, so that rounding does not put it below."""
+        last = len(vertices.multipliers) - 1
+        k = min(int(np.searchsorted(vertices.scores, score)) - 1, last)
+        rows, ball = self.problem.rows(), self.problem.ball.numbers(self.problem.n_features)
+        point = _between(vertices, k, score)
+        point = _between(
+            vertices, k, score + score_rounding(point, rows.coef[0], rows.intercept[0], ball)
+        )
+        reached = worst_score_of(point, rows.coef[0], rows.intercept[0], ball)
+        cost = cost_of(point, rows.points[0], rows.cost[0])
+        return FrontierPoint(float(reached), float(cost), float(vertices.multipliers[k]), point)
 
     def _solve(self, goal: Goal) -> FrontierPoint:
         answers, known = answer(self.problem, goal, 1)
@@ -251,16 +264,13 @@ def frontier(
     return Frontier(problem)
 
 
-def _interpolate(vertices: Vertices, score: float) -> FrontierPoint:
-    """Piece k is straight in score, cost and recourse alike."""
-    k = min(int(np.searchsorted(vertices.scores, score)) - 1, len(vertices.multipliers) - 1)
-    low, multiplier = vertices.scores[k], float(vertices.multipliers[k])
-    cost = float(vertices.costs[k] + multiplier * (score - low))
+def _between(vertices: Vertices, k: int, score: float) -> Floats:
+    """Return the point of piece k with this score: pieces are straight in score, cost and point."""
+    low = vertices.scores[k]
     if k + 1 < len(vertices.scores):
         share = (score - low) / (vertices.scores[k + 1] - low)
-        point = vertices.points[k] + share * (vertices.points[k + 1] - vertices.points[k])
-    else:
-        assert vertices.ray is not None
-        extra = cost - vertices.costs[k]
-        point = vertices.points[k] + vertices.ray * extra
-    return FrontierPoint(score, cost, multiplier, point)
+        return np.asarray(
+            vertices.points[k] + min(share, 1.0) * (vertices.points[k + 1] - vertices.points[k])
+        )
+    assert vertices.ray is not None
+    return np.asarray(vertices.points[k] + vertices.ray * vertices.multipliers[k] * (score - low))

@@ -151,9 +151,25 @@ def reach_target(start, coef, intercept, ball, goal, work, point):
         margin = 4.0 * margin + 2.0 * (missing + hair)
     if missing > 0.0:
         return EXHAUSTED, gain
-    if outcome != FOUND:  # the multiplier just before the end
-        _, gain = solve_row(work, intercept + 4.0 * margin, ball, goal)
+    if outcome != FOUND:
+        gain = cheapest_end(coef, intercept, ball, goal, work, margin, point)
     return FOUND, gain
+
+
+@kernel
+def cheapest_end(coef, intercept, ball, goal, work, margin, point):
+    """Replace the end of what can be reached by a cheaper point that just meets the target too.
+
+    Return the multiplier there, or just before the end.
+    """
+    outcome, gain = solve_row(work, intercept, ball, goal)
+    end = point.copy()
+    turn_back(coef, work.row, work.y, point)
+    if outcome == FOUND and worst_score_of(point, coef, intercept, ball) >= goal.level:
+        return gain
+    point[:] = end
+    _, gain = solve_row(work, intercept + 4.0 * margin, ball, goal)
+    return gain
 
 
 @kernel

@@ -113,7 +113,7 @@ def solve_bent_row(rows, i, ball, loss, cost_weight, work, lines, best):
         spent, mu = cost_of(point, start, cost), 1.0 / gain
         if outcome == EXHAUSTED:
             target = worst_score_of(point, coef, intercept, ball)
-            cap, mu = min(cap, target), math.inf
+            cap = min(cap, target)
         insert(lines, count, target, spent, mu, point)
         count += 1
         price = loss_value(loss, target) + cost_weight * spent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +48,7 @@ def new_work(problem: RecourseProblem) -> Work:
     d, ball = problem.n_features, problem.ball
     row = Row(*(np.empty(d) for _ in Row._fields))
     felt = ball.intercept_scale + ball.feature_scale(d).sum()
-    if math.isinf(ball.p) or ball.radius == 0.0 or felt == 0.0:
+    if ball.dual_p == 1.0 or ball.radius == 0.0 or felt == 0.0:
         return LinfWork(row, np.empty(d), new_plan(2 * d))
     if ball.p == 1.0:
         return L1Work(row, np.empty(d), new_plan(d), np.empty(2 * d + 1))
