@@ -114,7 +114,7 @@ def test_frontier_of_an_unusable_row_is_refused():
 
 
 def test_names_are_aligned_as_in_solve():
-    people = pd.DataFrame({"income": [0.0], "debt": [2.0]}, index=["ann"])
+    people = pd.DataFrame({"income": [False], "debt": [2.0]}, index=["ann"])  # mixed: an object row
     coef = pd.Series({"debt": -0.5, "income": 1.0})
     expected = holdfast.solve(people, coef, -1.0, ball=NormBall(1, 0.1), guarantee=0.5).cost[0]
     for point in (people, people.loc["ann"]):

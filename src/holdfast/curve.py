@@ -132,9 +132,9 @@ class Frontier:
             "cost": self._vertices.costs,
             "multiplier": multipliers,
         }
-        names = self.problem.feature_names or [f"x{j}" for j in range(self.problem.n_features)]
-        recourse = {f"recourse.{name}": self._vertices.points[:, j] for j, name in enumerate(names)}
-        return pd.DataFrame({**columns, **recourse})
+        for name, values in zip(self.problem.names, self._vertices.points.T, strict=True):
+            columns[f"recourse.{name}"] = values
+        return pd.DataFrame(columns)
 
     def at_score(self, score: float) -> FrontierPoint:
         """Return the cheapest recourse with at least this worst-case score."""
@@ -249,7 +249,7 @@ def frontier(
     array([4.604, 2.   ])
     """
     if hasattr(point, "to_frame") and not hasattr(point, "columns"):  # a pandas series
-        point = point.to_frame().T
+        point = point.to_frame().T.infer_objects()
     elif not hasattr(point, "columns"):
         point = np.atleast_2d(point)
     problem = RecourseProblem.build(
