@@ -58,6 +58,7 @@ def test_every_recourse_keeps_to_the_rules(demo):
 def test_everything_is_proven(demo):
     for advice in (demo.plain, demo.robust):
         assert set(advice.status) <= {Status.OPTIMAL, Status.INFEASIBLE}
+        assert all(isinstance(status, Status) for status in advice.status)
         assert np.all(advice.gap <= 1e-9)
 
 

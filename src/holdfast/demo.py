@@ -84,22 +84,19 @@ class CreditModel:
             ("category", OneHotEncoder(sparse_output=False), CATEGORICAL),
         ]
         self.encoder = ColumnTransformer(columns).fit(features)
-        self.classifier = LogisticRegression(max_iter=1000)
-        self.classifier.fit(self.encode(features), approved)
-        encoded = self.encode(features)
-        self.lowest, self.highest = encoded.min(axis=0), encoded.max(axis=0)
+        self.encoded, self.approved = self.encode(features), approved.to_numpy()
+        self.classifier = LogisticRegression(max_iter=1000).fit(self.encoded, self.approved)
+        self.lowest, self.highest = self.encoded.min(axis=0), self.encoded.max(axis=0)
 
     def encode(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return the columns as the classifier reads them."""
         return np.asarray(self.encoder.transform(features), dtype=np.float64)
 
-    def retrain(
-        self, features: pd.DataFrame, approved: pd.Series[bool], seed: int
-    ) -> tuple[NDArray[np.float64], float]:
+    def retrain(self, seed: int) -> tuple[NDArray[np.float64], float]:
         """Fit the same classifier to a resample; return its coefficients and intercept."""
-        rows = np.random.default_rng(seed).integers(len(features), size=len(features))
-        model = LogisticRegression(max_iter=1000)
-        model.fit(self.encode(features.iloc[rows]), approved.iloc[rows])
+        n = len(self.encoded)
+        rows = np.random.default_rng(seed).integers(n, size=n)
+        model = LogisticRegression(max_iter=1000).fit(self.encoded[rows], self.approved[rows])
         return model.coef_[0], float(model.intercept_[0])
 
     def decode_numbers(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -119,15 +116,14 @@ def run_demo(p: float = 1.0, radius: float = 0.5, n_models: int = 100, seed: int
     data = load_german()
     order = np.random.default_rng(seed).permutation(len(data.features))
     train, test = order[:600], order[600:]
-    train_features, train_approved = data.features.iloc[train], data.approved.iloc[train]
-    model = CreditModel(train_features, train_approved)
+    model = CreditModel(data.features.iloc[train], data.approved.iloc[train])
 
     test_features = data.features.iloc[test]
     probability = model.classifier.predict_proba(model.encode(test_features))[:, 1]
     accuracy = float(np.mean((probability >= 0.5) == data.approved.iloc[test]))
     denied = test_features[probability < 0.5]
     with threadpool_limits(1):  # for models this small, threads only get in each other's way
-        futures = [model.retrain(train_features, train_approved, seed=k) for k in range(n_models)]
+        futures = [model.retrain(seed=k) for k in range(n_models)]
     return Demo(
         data=data,
         accuracy=accuracy,
@@ -205,7 +201,9 @@ def _cheapest(
     lower_bound = np.array([bound[rows].min() for rows in _groups(owner)])
     found = np.isfinite(price)
     gap = np.subtract(price, lower_bound, out=np.zeros(len(price)), where=np.isfinite(lower_bound))
-    status = np.where(found, Status.OPTIMAL, Status.INFEASIBLE).astype(object)
+    status = np.empty(len(price), dtype=object)  # np.where would make plain strings of them
+    status[~found] = Status.INFEASIBLE
+    status[found] = Status.OPTIMAL
     status[found & ~(np.abs(gap) <= GAP_TOLERANCE * (1 + price))] = Status.GAP_OPEN
     # who cannot be helped hears of the choice that would survive the largest radius
     survives = np.nan_to_num(result.reachable_radius, nan=-1.0)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from holdfast._compile import kernel
 from holdfast._numbers import EPS, Floats
-from holdfast.ball import dual_norm, power, worst_score_of
+from holdfast.ball import dual_norm, power, score_of, worst_score_of
 from holdfast.problem import GUARANTEE
 from holdfast.solvers.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at, stop_score
 
@@ -225,10 +225,7 @@ def point_at_gain(row, intercept, ball, scratch, gain, guess, y):
     if ball.intercept_scale > 0.0 or not rests_at_origin(row, ball, scratch):
         norm = find_norm(row, ball, scratch, guess)
     write_point(row, ball, scratch, gain, norm, y)
-    score = intercept - ball.radius * norm
-    for i in range(y.size):
-        score += row.coef[i] * y[i]
-    return score, norm
+    return score_of(y, row.coef, intercept) - ball.radius * norm, norm
 
 
 @kernel
