@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from holdfast import NormBall, Status, solve
-from holdfast.datasets import load_german
+from holdfast.datasets.folds import german_folds
 
 # (radius, cost weight): (mean, deviation over folds), as the paper prints them
 ALGORITHM_1 = {
@@ -30,19 +29,10 @@ ALGORITHM_2 = {
 @pytest.fixture(scope="module")
 def folds():
     """Five folds, prepared as in the paper: (coef, intercept, points denied) of each."""
-    german = load_german()
-    numbers = german.features[["duration", "credit_amount", "age"]].astype(float)
-    numbers = (numbers - numbers.mean()) / numbers.std(ddof=0)
-    table = pd.concat([numbers, pd.get_dummies(german.features["personal_status"])], axis=1)
-    table["approved"] = german.approved
-    table = table.sample(frac=1, random_state=0)
-    points, approved = table.drop(columns="approved").to_numpy(float), table["approved"].to_numpy()
-    n, prepared = len(table), []
-    for k in range(5):
-        inside = np.arange(int(k / 5 * n), int((k + 1) / 5 * n))
-        outside = np.setdiff1d(np.arange(n), inside)
-        model = LogisticRegression().fit(points[outside], approved[outside])
-        denied = points[inside][~model.predict(points[inside])]
+    prepared = []
+    for fold in german_folds():
+        model = LogisticRegression().fit(fold.train_points, fold.train_approved)
+        denied = fold.test_points[~model.predict(fold.test_points)]
         prepared.append((model.coef_[0], model.intercept_[0], denied))
     return prepared
 

@@ -3,8 +3,10 @@
 from holdfast.api import solve, solve_problem
 from holdfast.ball import NormBall
 from holdfast.curve import Frontier, FrontierPoint, frontier
+from holdfast.methods import find_recourse, list_methods
 from holdfast.problem import RecourseProblem
-from holdfast.result import Certificate, Recourse, Status
+from holdfast.result import Certificate, MethodStatus, Recourse, Status
+from holdfast.surrogate import Surrogate
 
 __version__ = "0.1.0"
 
@@ -12,11 +14,15 @@ __all__ = [
     "Certificate",
     "Frontier",
     "FrontierPoint",
+    "MethodStatus",
     "NormBall",
     "Recourse",
     "RecourseProblem",
     "Status",
+    "Surrogate",
+    "find_recourse",
     "frontier",
+    "list_methods",
     "solve",
     "solve_problem",
 ]

@@ -15,9 +15,10 @@ from holdfast.certificate import price_bound, price_bound_under_lines, row_line
 from holdfast.losses import loss_value
 from holdfast.problem import GUARANTEE, Goal, RecourseProblem, cost_of
 from holdfast.solvers import Answers, find_answers, new_answers
-from holdfast.solvers.batch import open_row
+from holdfast.solvers.batch import NOT_FINITE, open_row
 from holdfast.solvers.bent import new_lines, solve_bent_row
 from holdfast.solvers.kinds import new_work
+from holdfast.solvers.row import FOUND
 
 
 class Appraisal(NamedTuple):
@@ -62,6 +63,20 @@ def answer(problem: RecourseProblem, goal: Goal, threads: int) -> tuple[Answers,
             private=lambda: (new_work(problem), new_lines(d), np.empty(d)),
         )
     over_rows(appraise_rows, n, threads, rows, ball, goal, answers, appraisal)
+    return answers, appraisal
+
+
+def appraise(
+    problem: RecourseProblem, goal: Goal, recourse: Floats, lower_bound: Floats, threads: int
+) -> tuple[Answers, Appraisal]:
+    """Appraise recourses that somebody else found; rows of NaN have none."""
+    n, d = problem.points.shape
+    outcome = np.where(np.isnan(recourse).any(axis=1), NOT_FINITE, FOUND).astype(np.int8)
+    answers = Answers(recourse, np.full(n, np.nan), outcome)
+    unknown = Appraisal(*(np.full(n, np.nan) for _ in Appraisal._fields))
+    appraisal = unknown._replace(lower_bound=lower_bound.copy())
+    numbers = problem.ball.numbers(d)
+    over_rows(appraise_rows, n, threads, problem.rows(), numbers, goal, answers, appraisal)
     return answers, appraisal
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast._numbers import Floats
 from holdfast._threads import thread_count
-from holdfast.answer import Appraisal, answer
+from holdfast.answer import Appraisal, answer, appraise
 from holdfast.ball import NormBall
 from holdfast.problem import (
     GUARANTEE,
@@ -113,6 +115,21 @@ def solve_problem(
     goal = make_goal(problem, cost_weight, guarantee)
     answers, appraisal = answer(problem, goal, workers)
     return _result(problem, goal, cost_weight, guarantee, answers, appraisal, workers)
+
+
+def judge(best: Recourse, recourse: Floats, threads: int | None = None) -> Recourse:
+    """Evaluate recourses that another method found for the problem of `best`, the optimum.
+
+    Cost, price, worst case and gap are computed here; nothing is taken from the method. Rows of
+    NaN keep the status that they have in `best`.
+    """
+    goal = make_goal(best.problem, best.cost_weight, best.guarantee)
+    workers = thread_count(threads)
+    answers, known = appraise(best.problem, goal, recourse.copy(), best.lower_bound, workers)
+    judged = _result(best.problem, goal, best.cost_weight, best.guarantee, answers, known, workers)
+    missing = np.isnan(recourse).any(axis=1)
+    judged.status[missing] = best.status[missing]
+    return replace(judged, exact=best)
 
 
 def make_goal(problem: RecourseProblem, cost_weight: float | None, guarantee: float | None) -> Goal:

@@ -170,17 +170,31 @@ class RecourseProblem:
             self.points, self.coef, self.intercept, self.feature_costs, self.lower, self.upper
         )
 
+    def score(self, points: Floats) -> Floats:
+        """Score of point i under the model of row i."""
+        coef = np.broadcast_to(self.coef, points.shape)
+        return np.asarray(np.einsum("ij,ij->i", points, coef) + self.intercept)
+
     def row(self, i: int) -> RecourseProblem:
         """Return the problem of one row alone."""
         if not -self.n_rows <= i < self.n_rows:
             raise IndexError(f"row {i} of a problem with {self.n_rows} rows")
         i = i % self.n_rows
+        return self.take(slice(i, i + 1))
+
+    def take(self, which: slice | NDArray[Any]) -> RecourseProblem:
+        """Return the problem of some rows: a slice, positions, or a mask."""
+
+        def chosen(values: Floats) -> Floats:
+            part = values[which]
+            part.flags.writeable = False  # kernels are compiled for frozen arrays
+            return part
 
         def pick(values: Floats) -> Floats:
-            return values[i : i + 1] if values.shape[0] > 1 else values
+            return chosen(values) if values.shape[0] > 1 else values
 
         return RecourseProblem(
-            points=self.points[i : i + 1],
+            points=chosen(self.points),
             coef=pick(self.coef),
             intercept=pick(self.intercept),
             feature_costs=pick(self.feature_costs),
@@ -189,7 +203,7 @@ class RecourseProblem:
             loss=self.loss,
             ball=self.ball,
             feature_names=self.feature_names,
-            index=None if self.index is None else self.index[i : i + 1],
+            index=None if self.index is None else self.index[which],
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from holdfast._numbers import Floats
 from holdfast.answer import worst_models
 from holdfast.problem import RecourseProblem, wrong_bounds
+from holdfast.surrogate import Surrogate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +56,34 @@ _SENTENCES = {
     Status.GAP_OPEN: "A recourse was found, but the certificate does not prove it the best.",
     Status.OUT_OF_BOUNDS: "The point lies outside its own bounds; correct one of them.",
     Status.INVALID_INPUT: "The row cannot be used.",
+}
+
+
+class MethodStatus(StrEnum):
+    """What a method says of its own run on a row; what its recourse is worth, `Status` says.
+
+    Examples
+    --------
+    >>> MethodStatus.STEP_LIMIT.sentence
+    'The method ran out of steps.'
+    """
+
+    CONVERGED = "converged"
+    STEP_LIMIT = "step limit"
+    NOT_VALID = "not valid"
+    NOT_RUN = "not run"
+
+    @property
+    def sentence(self) -> str:
+        """What the status means, in a sentence."""
+        return _METHOD_SENTENCES[self]
+
+
+_METHOD_SENTENCES = {
+    MethodStatus.CONVERGED: "The method stopped by its own rule.",
+    MethodStatus.STEP_LIMIT: "The method ran out of steps.",
+    MethodStatus.NOT_VALID: "The method ended at a point that today's model turns down.",
+    MethodStatus.NOT_RUN: "The method was not run on this row: it cannot be used.",
 }
 
 
@@ -119,7 +149,18 @@ class Recourse:
         For infeasible rows: the largest worst-case probability that can be reached, and the
         largest radius at which the guarantee could still be given (NaN: at none).
     multiplier : array
-        Cost of one more unit of worst-case score.
+        Cost of one more unit of worst-case score; NaN where another method than the exact one
+        found the recourse.
+    method, seconds : str, float
+        Who found the recourses, and how long it took (compilation not counted).
+    method_status, steps : arrays
+        What the method says of its own run (a `MethodStatus`), and its number of steps.
+    surrogate : Surrogate or None
+        Set where a linear score stood for the model (a network, say). Then price, bound, gap and
+        worst case **are those of the surrogate**, and prove nothing of the model itself;
+        `current_validity`, `initial_validity` and `model_score` are the true model's.
+    exact : Recourse or None
+        For another method than the exact one: the optimum, which carries the proof.
 
     Examples
     --------
@@ -150,6 +191,14 @@ class Recourse:
     reachable_radius: Floats
     multiplier: Floats
     recourse_array: Floats
+    method: str = "exact"
+    seconds: float = math.nan
+    method_status: NDArray[np.object_] | None = None
+    steps: NDArray[np.int64] | None = None
+    surrogate: Surrogate | None = None
+    model_score: Floats | None = None
+    initial_model_score: Floats | None = None
+    exact: Recourse | None = None
 
     def __len__(self) -> int:
         return self.problem.n_rows
@@ -164,7 +213,9 @@ class Recourse:
             else f"cost_weight={self.cost_weight}"
         )
         ball = f"p={self.problem.ball.p:g}, radius={self.problem.ball.radius:g}"
-        return f"<Recourse, rows: {len(self)} ({goal}, {ball}): {rows}>"
+        who = "" if self.method == "exact" else f"{self.method}, "
+        of = "" if self.surrogate is None else f", {self.surrogate.name} surrogate"
+        return f"<Recourse, rows: {len(self)} ({who}{goal}, {ball}{of}): {rows}>"
 
     @property
     def recourse(self) -> Floats | pd.DataFrame:
@@ -179,19 +230,34 @@ class Recourse:
     @cached_property
     def initial_validity(self) -> Floats:
         """Probability of approval of each point as it was, under today's model."""
-        score = (
-            np.einsum(
-                "ij,ij->i",
-                self.problem.points,
-                np.broadcast_to(self.problem.coef, self.problem.points.shape),
-            )
-            + self.problem.intercept
-        )
-        return self.problem.loss.probability(score)
+        if self.initial_model_score is not None:
+            return self.problem.loss.probability(self.initial_model_score)
+        return self.problem.loss.probability(self.problem.score(self.problem.points))
+
+    @property
+    def surrogate_score(self) -> Floats:
+        """Score of each recourse under the linear score that was solved for."""
+        return self.problem.score(self.recourse_array)
+
+    @property
+    def surrogate_error(self) -> Floats:
+        """Score of the model minus score of its surrogate, at each recourse; 0 without one."""
+        if self.model_score is None:
+            return np.zeros(len(self))
+        return self.model_score - self.surrogate_score
 
     def message(self, i: int) -> str:
         """Say in a sentence what became of row i."""
         i = self._position(i)
+        said = self._message(i)
+        if self.surrogate is None or np.isnan(self.recourse_array[i, 0]):
+            return said
+        return (
+            f"{said} This is said of the {self.surrogate.name} surrogate; the model itself gives "
+            f"the recourse a probability of {self.current_validity[i]:.4g}."
+        )
+
+    def _message(self, i: int) -> str:
         status: Status = self.status[i]
         if status in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
             return unusable_message(self.problem.row(i))
@@ -209,14 +275,15 @@ class Recourse:
     def certificate(self, i: int) -> Certificate:
         """Return the proof of row i, with its worst model."""
         i = self._position(i)
+        proof = self.exact or self  # the bound is proven at the optimum
         coef, intercept = worst_models(
-            self.problem.row(i), self.recourse_array[i : i + 1], self.multiplier[i : i + 1]
+            self.problem.row(i), proof.recourse_array[i : i + 1], proof.multiplier[i : i + 1]
         )
         return Certificate(
             price=float(self.price[i]),
             lower_bound=float(self.lower_bound[i]),
             gap=float(self.gap[i]),
-            multiplier=float(self.multiplier[i]),
+            multiplier=float(proof.multiplier[i]),
             worst_model=(coef[0], float(intercept[0])),
         )
 
@@ -243,8 +310,16 @@ class Recourse:
             "status": self.status.astype(str),
             "message": [self.message(i) for i in range(len(self))],
         }
+        if self.method_status is not None:
+            columns["method"] = self.method
+            columns["method_status"] = self.method_status.astype(str)
         for name in _COLUMNS:
-            columns[name] = getattr(self, name)
+            of_surrogate = self.surrogate is not None and name in _OF_THE_LINEAR_SCORE
+            columns[f"surrogate_{name}" if of_surrogate else name] = getattr(self, name)
+        if self.surrogate is not None:
+            columns["surrogate_r2"] = self.surrogate.r2
+            columns["surrogate_point_error"] = self.surrogate.point_error
+            columns["surrogate_error"] = self.surrogate_error
         for j, name in enumerate(names):
             columns[f"recourse.{name}"] = self.recourse_array[:, j]
         for j, name in enumerate(names):
@@ -279,6 +354,7 @@ _COLUMNS = (
     "reachable_validity",
     "reachable_radius",
 )
+_OF_THE_LINEAR_SCORE = frozenset(_COLUMNS) - {"cost", "current_validity", "initial_validity"}
 
 
 def _infeasible_message(result: Recourse, i: int) -> str:

@@ -1,0 +1,143 @@
+"""One signature for all methods, and their register."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._numbers import Floats
+from holdfast._settings import make
+from holdfast.models import Model
+from holdfast.problem import RecourseProblem
+from holdfast.result import MethodStatus
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a method is given: only rows that can be used.
+
+    Attributes
+    ----------
+    problem : RecourseProblem
+        Points, costs, bounds, the ball, and a linear score for each row: the model's own, or
+        its surrogate around that row.
+    cost_weight : float or None
+    guarantee : float or None
+    model : Model
+        The model itself.
+    training : (m, d) array or None
+        The (encoded) points that the model was trained on.
+    seed : int
+    threads : int
+    """
+
+    problem: RecourseProblem
+    cost_weight: float | None
+    guarantee: float | None
+    model: Model
+    training: Floats | None
+    seed: int
+    threads: int
+
+
+class Found(NamedTuple):
+    """What a method brings back; its recourses are judged by other code.
+
+    `status` holds a `MethodStatus` for each row, `steps` the number of its steps.
+    """
+
+    recourse: Floats
+    status: NDArray[np.object_]
+    steps: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to find recourse. A subclass is a frozen dataclass: its fields are its settings.
+
+    Class attributes say what it can do, and `check` refuses everything else: a constraint is
+    never dropped in silence.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    guarantees: ClassVar[str]
+    exponents: ClassVar[tuple[float, ...] | None] = None  # None: every p
+    kinds: ClassVar[tuple[str, ...]] = ("linear", "surrogate")
+    losses: ClassVar[tuple[str, ...]] = ("logistic",)
+    honours_bounds: ClassVar[bool] = False
+    honours_scale: ClassVar[bool] = True
+    gives_guarantee: ClassVar[bool] = False
+    needs_training: ClassVar[bool] = False
+    compiled: ClassVar[bool] = False  # by numba: run once on no rows, before the clock starts
+
+    def run(self, task: Task) -> Found:
+        """Find a recourse for every row."""
+        raise NotImplementedError
+
+    def check(self, task: Task) -> None:
+        """Refuse what the method cannot do."""
+        problem, ball = task.problem, task.problem.ball
+        if self.exponents is not None and ball.p not in self.exponents:
+            allowed = " or ".join(f"{p:g}" for p in self.exponents)
+            raise ValueError(f"{self.name} needs p = {allowed}, not {ball.p:g}")
+        if task.guarantee is not None and not self.gives_guarantee:
+            raise ValueError(f"{self.name} gives no guarantee; give a cost_weight, or use 'exact'")
+        if problem.loss.name not in self.losses:
+            raise ValueError(f"{self.name} knows the losses {self.losses}, not {problem.loss.name}")
+        bounded = np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any()
+        if bounded and not self.honours_bounds:
+            raise ValueError(f"{self.name} cannot honour bounds; use 'exact'")
+        if ball.scale is not None and not self.honours_scale:
+            raise ValueError(f"{self.name} knows no scale of the coefficients; use 'exact'")
+        if self.needs_training and task.training is None:
+            raise ValueError(f"{self.name} needs the training points; give training=...")
+
+    @classmethod
+    def needs(cls) -> str:
+        """Say what the method needs, in words."""
+        words = []
+        if cls.exponents is not None:
+            words.append("p = " + " or ".join(_exponent(p) for p in cls.exponents))
+        if cls.kinds == ("network",):
+            words.append("a model with gradients")
+        if cls.needs_training:
+            words.append("training points")
+        if not cls.gives_guarantee:
+            words.append("a cost weight")
+        if not cls.honours_bounds:
+            words.append("no bounds")
+        return ", ".join(words) or "nothing more"
+
+
+METHODS: dict[str, type[Method]] = {}
+
+
+def register(kind: type[Method]) -> type[Method]:
+    """Put a method into the register."""
+    METHODS[kind.name] = kind
+    return kind
+
+
+def get_method(which: str | Method, settings: dict[str, Any]) -> Method:
+    """Look a method up by name and give it its settings."""
+    if isinstance(which, Method):
+        if settings:
+            raise ValueError(f"{which.name} carries its settings already: {sorted(settings)}")
+        return which
+    return make("method", METHODS, which, settings)
+
+
+def all_converged(n: int) -> NDArray[np.object_]:
+    """Return a status "converged" for each of n rows."""
+    status = np.empty(n, dtype=object)
+    status[:] = MethodStatus.CONVERGED  # np.full would turn it into a plain string
+    return status
+
+
+def _exponent(p: float) -> str:
+    return "inf" if math.isinf(p) else f"{p:g}"
