@@ -29,12 +29,14 @@ def over_rows(
     threads: int,
     *arguments: Any,
     private: Callable[[], Any] = tuple,
+    least_rows: int = _LEAST_ROWS,
 ) -> None:
     """Call ``kernel(private(), *arguments, begin, end)`` on ranges that cover rows 0 to n.
 
-    `private` makes the buffers that each thread keeps to itself.
+    `private` makes the buffers that each thread keeps to itself; a thread gets `least_rows` or
+    more.
     """
-    pieces = max(1, min(threads, n // _LEAST_ROWS))
+    pieces = max(1, min(threads, n // least_rows))
     if pieces == 1:
         kernel(private(), *arguments, 0, n)
         return

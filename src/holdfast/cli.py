@@ -40,6 +40,11 @@ def _parser() -> argparse.ArgumentParser:
         "--models", type=_count, default=100, help="how many retrained models (default 100)"
     )
     demo.set_defaults(run=_demo)
+    methods = commands.add_parser(
+        "methods",
+        help="the methods that recourse can be found by, what each needs and guarantees",
+    )
+    methods.set_defaults(run=_methods)
     return parser
 
 
@@ -47,6 +52,20 @@ def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= 1")
     return int(text)
+
+
+def _methods(options: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from holdfast.methods import list_methods
+
+    table = Table("method", "what it is", "needs", "guarantees", "settings", show_lines=True)
+    for method in list_methods():
+        settings = ", ".join(f"{name}={value!r}" for name, value in method.settings.items())
+        table.add_row(method.name, method.summary, method.needs, method.guarantees, settings)
+    Console().print(table)
+    return 0
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -1,16 +1,16 @@
-"""One signature for all methods, and their register."""
+"""One signature for all methods."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._numbers import Floats
-from holdfast._settings import make
+from holdfast.methods._kernels import STEP_LIMIT
 from holdfast.models import Model
 from holdfast.problem import RecourseProblem
 from holdfast.result import MethodStatus
@@ -114,28 +114,17 @@ class Method:
         return ", ".join(words) or "nothing more"
 
 
-METHODS: dict[str, type[Method]] = {}
-
-
-def register(kind: type[Method]) -> type[Method]:
-    """Put a method into the register."""
-    METHODS[kind.name] = kind
-    return kind
-
-
-def get_method(which: str | Method, settings: dict[str, Any]) -> Method:
-    """Look a method up by name and give it its settings."""
-    if isinstance(which, Method):
-        if settings:
-            raise ValueError(f"{which.name} carries its settings already: {sorted(settings)}")
-        return which
-    return make("method", METHODS, which, settings)
-
-
 def all_converged(n: int) -> NDArray[np.object_]:
     """Return a status "converged" for each of n rows."""
     status = np.empty(n, dtype=object)
     status[:] = MethodStatus.CONVERGED  # np.full would turn it into a plain string
+    return status
+
+
+def statuses(outcome: NDArray[np.int8]) -> NDArray[np.object_]:
+    """Return the status of each outcome of the compiled methods."""
+    status = all_converged(len(outcome))
+    status[outcome == STEP_LIMIT] = MethodStatus.STEP_LIMIT
     return status
 
 

@@ -14,7 +14,8 @@ from holdfast._threads import thread_count
 from holdfast.api import judge, solve_problem
 from holdfast.ball import NormBall
 from holdfast.linearise import Lineariser, get_lineariser
-from holdfast.methods.base import METHODS, Found, Method, Task, get_method
+from holdfast.methods.base import Found, Method, Task
+from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.problem import RecourseProblem
 from holdfast.result import MethodStatus, Recourse, Status

@@ -8,10 +8,9 @@ import numpy as np
 
 from holdfast.api import solve_problem
 from holdfast.losses import LOSSES
-from holdfast.methods.base import Found, Method, Task, all_converged, register
+from holdfast.methods.base import Found, Method, Task, all_converged
 
 
-@register
 @dataclass(frozen=True)
 class Exact(Method):
     """The optimum, proven."""

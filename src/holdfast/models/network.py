@@ -53,8 +53,9 @@ class Network(Model):
         module, output = self.module, self.output
         if output not in ("logit", "probability"):
             raise ValueError(f"output = {output!r} is not allowed: 'logit' or 'probability'")
-        ends_in = module[-1] if isinstance(module, nn.Sequential) else None
-        if output == "probability" and isinstance(ends_in, nn.Sigmoid):
+        if isinstance(module, nn.Sequential) and isinstance(module[-1], nn.Sigmoid):
+            if output == "logit":
+                raise ValueError("output = 'logit', but the network ends in a sigmoid")
             module, output = module[:-1], "logit"
         object.__setattr__(self, "module", module.to(self.device).eval())
         object.__setattr__(self, "output", output)

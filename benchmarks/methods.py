@@ -1,0 +1,135 @@
+"""What the methods cost, and how far from the optimum they end, on the paper's data.
+
+    python benchmarks/methods.py [--data DIRECTORY] [--loop-rows 8]
+
+Prices are those of the paper's Table 1 (logistic regression, five folds). With `--data`, the
+directory that holds SBAcase.11.13.17.csv, the SBA loans are measured too. Kernels are compiled
+before the clock starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from sklearn.linear_model import LogisticRegression
+
+from holdfast import NormBall, find_recourse
+from holdfast.datasets.folds import Fold, german_folds, sba_folds
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from test_methods import roar_by_torch
+
+CELLS = [(0.1, 0.1), (0.1, 0.01), (0.5, 0.1), (0.5, 0.01)]
+CONTENDERS: list[tuple[str, float, dict[str, Any]]] = [
+    ("exact", 1.0, {}),
+    ("algorithm1", 1.0, {}),
+    ("algorithm1", 1.0, {"max_steps": 20_000}),
+    ("algorithm1", 1.0, {"max_steps": 200_000}),
+    ("roar", 1.0, {}),
+    ("exact", math.inf, {}),
+    ("algorithm2", math.inf, {}),
+    ("roar", math.inf, {}),
+]
+
+
+def fitted(folds: list[Fold]) -> list[tuple[LogisticRegression, np.ndarray]]:
+    """Return each fold's model and the points that it denies."""
+    pairs = []
+    for fold in folds:
+        model = LogisticRegression().fit(fold.train_points, fold.train_approved)
+        pairs.append((model, fold.test_points[~model.predict(fold.test_points)]))
+    return pairs
+
+
+def prices(name: str, pairs: list[Any], console: Console) -> None:
+    """Print price, gap and time of every method in every cell."""
+    table = Table(title=f"{name}: price (above the optimum: mean, largest), milliseconds a row")
+    table.add_column("method")
+    for radius, cost_weight in CELLS:
+        table.add_column(f"radius {radius}, cost weight {cost_weight}", justify="right")
+    rows = sum(len(denied) for _, denied in pairs)
+    for method, p, settings in CONTENDERS:
+        cells = []
+        for radius, cost_weight in CELLS:
+            results = [
+                find_recourse(
+                    denied,
+                    model,
+                    method,
+                    ball=NormBall(p, radius),
+                    cost_weight=cost_weight,
+                    threads=1,
+                    **settings,
+                )
+                for model, denied in pairs
+            ]
+            price = np.mean([result.price.mean() for result in results])
+            gap = np.concatenate([result.gap for result in results])
+            spent = sum(result.seconds for result in results)
+            cells.append(
+                f"{price:.4f} ({max(gap.mean(), 0):.1e}, {max(gap.max(), 0):.1e}) "
+                f"{1e3 * spent / rows:.3f}"
+            )
+        label = f"{method} {settings.get('max_steps', '')}, p = {p:g}"
+        table.add_row(label, *cells)
+    console.print(table)
+
+
+def best_of(call: Callable[[], object], repeat: int = 3) -> float:
+    """Return the least seconds of a few runs."""
+    return min(_timed(call) for _ in range(repeat))
+
+
+def _timed(call: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def roar_loop(name: str, pairs: list[Any], loop_rows: int, console: Console) -> None:
+    """Print ROAR in a batch beside the row-at-a-time loop of its authors (torch, autograd)."""
+    model, denied = pairs[0]
+    coef, intercept = model.coef_[0], float(model.intercept_[0])
+    table = Table(title=f"{name}: ROAR, cost weight 0.1, radius 0.1, milliseconds a row")
+    for column in ("p", "in a batch", "row at a time (torch)", "ratio"):
+        table.add_column(column, justify="right")
+    for p in (1.0, 2.0, math.inf):
+        ball, few = NormBall(p, 0.1), denied[:loop_rows]
+        arguments = {"ball": ball, "cost_weight": 0.1}
+        find_recourse(few, model, "roar", **arguments)
+        batch = best_of(lambda a=arguments: find_recourse(few, model, "roar", **a)) / len(few)
+        loop = best_of(
+            lambda b=ball: [roar_by_torch(x, coef, intercept, b, 0.1) for x in few], repeat=1
+        )
+        loop /= len(few)
+        table.add_row(f"{p:g}", f"{1e3 * batch:.3f}", f"{1e3 * loop:.1f}", f"{loop / batch:.0f}")
+    console.print(table)
+
+
+def main() -> None:
+    """Measure, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, help="directory with SBAcase.11.13.17.csv")
+    parser.add_argument("--loop-rows", type=int, default=8, help="rows for the slow loop")
+    options = parser.parse_args()
+    console = Console(width=160)
+    sets = [("German", german_folds())]
+    if options.data is not None:
+        sets.append(("SBA", sba_folds(options.data)))
+    for name, folds in sets:
+        pairs = fitted(folds)
+        prices(name, pairs, console)
+        roar_loop(name, pairs, options.loop_rows, console)
+
+
+if __name__ == "__main__":
+    main()

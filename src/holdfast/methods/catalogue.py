@@ -1,0 +1,25 @@
+"""The methods by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast._settings import make
+from holdfast.methods.algorithm1 import Algorithm1
+from holdfast.methods.algorithm2 import Algorithm2
+from holdfast.methods.base import Method
+from holdfast.methods.exact import Exact
+from holdfast.methods.roar import Roar
+
+METHODS: dict[str, type[Method]] = {
+    kind.name: kind for kind in (Exact, Algorithm1, Algorithm2, Roar)
+}
+
+
+def get_method(which: str | Method, settings: dict[str, Any]) -> Method:
+    """Look a method up by name and give it its settings."""
+    if isinstance(which, Method):
+        if settings:
+            raise ValueError(f"{which.name} carries its settings already: {sorted(settings)}")
+        return which
+    return make("method", METHODS, which, settings)

@@ -1,0 +1,354 @@
+"""The methods behind the door: each against the optimum, or against its own literature."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import torch
+from problems import random_problem
+from sklearn.linear_model import LogisticRegression
+
+from holdfast import (
+    MethodStatus,
+    NormBall,
+    RecourseProblem,
+    Status,
+    find_recourse,
+    list_methods,
+    solve_problem,
+)
+from holdfast.api import judge
+from holdfast.datasets.folds import german_folds
+from holdfast.methods.algorithm1 import Algorithm1, project
+from holdfast.methods.algorithm2 import Algorithm2
+from holdfast.methods.base import Found, Method, Task, all_converged
+from holdfast.methods.catalogue import METHODS
+from holdfast.models import LinearModel
+
+BALL = NormBall(1, 0.1)
+
+
+def unbounded(problem: RecourseProblem) -> RecourseProblem:
+    free = np.full((1, problem.n_features), np.inf)
+    return replace(problem, lower=-free, upper=free)
+
+
+def run(method: Method, problem: RecourseProblem, cost_weight: float):
+    """Run a method on a problem, and judge it against the optimum."""
+    model = LinearModel(np.zeros(problem.n_features))
+    task = Task(problem, cost_weight, None, model, None, seed=0, threads=1)
+    method.check(task)
+    found = method.run(task)
+    return judge(solve_problem(problem, cost_weight=cost_weight), found.recourse), found
+
+
+# --- Algorithm 2
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("loss", ["logistic", "probit", "squared_hinge", "hinge"])
+def test_algorithm_2_is_the_optimum(seed, loss):
+    rng = np.random.default_rng(seed)
+    problem = unbounded(random_problem(rng, p=math.inf, loss=loss))
+    result, _ = run(Algorithm2(), problem, float(rng.choice([0.001, 0.03, 0.5])))
+    assert (np.abs(result.gap) <= 1e-8 * (1 + result.price)).all()
+
+
+def algorithm_2_as_printed(x0, coef, intercept, radius, cost_weight, most_rounds=1000):
+    """The paper's pseudocode, word for word (intercept attacked); None if it does not end."""
+    x = x0.copy()
+    attacked = coef - radius * np.sign(x)
+    active = list(range(len(x)))
+    for _ in range(most_rounds):
+        if not active:
+            return x
+        i = max(active, key=lambda j: abs(attacked[j]))
+        score = x @ attacked + intercept - radius
+        gain = abs(attacked[i])
+        wanted = math.log(gain / cost_weight - 1) - score if gain > cost_weight else 0.0
+        step = max(wanted, 0.0) / attacked[i] if gain else 0.0
+        if step == 0.0:
+            return x
+        if np.sign(x[i] + step) == np.sign(x[i]):
+            x[i] += step
+            return x
+        x[i] = 0.0
+        if abs(coef[i]) > radius:
+            attacked[i] = coef[i] + radius * np.sign(x0[i])
+        else:
+            active.remove(i)
+    return None
+
+
+def test_algorithm_2_as_printed_is_optimal_away_from_zero():
+    rng = np.random.default_rng(0)
+    coef = rng.normal(size=4) * 2
+    points = np.sign(coef) * rng.uniform(0.5, 1, size=(20, 4))  # all on the useful side of 0
+    ball = NormBall(math.inf, 0.2)
+    best = find_recourse(points, (coef, -4.0), ball=ball, cost_weight=0.1)
+    for i, point in enumerate(points):
+        printed = algorithm_2_as_printed(point, coef, -4.0, 0.2, 0.1)
+        assert judge(best, np.tile(printed, (20, 1))).price[i] == pytest.approx(best.price[i])
+
+
+def test_algorithm_2_as_printed_fails_at_zero():
+    """A feature at 0 has sign 0: the printed algorithm puts it back there for ever."""
+    assert algorithm_2_as_printed(np.array([0.0]), np.array([2.0]), -3.0, 0.5, 0.1) is None
+    # ... and so it does with a feature that has to cross 0
+    assert algorithm_2_as_printed(np.array([-1.0]), np.array([2.0]), -3.0, 0.5, 0.1) is None
+    ball = NormBall(math.inf, 0.5)
+    for start in (0.0, -1.0):
+        settled = find_recourse([[start]], ([2.0], -3.0), "algorithm2", ball=ball, cost_weight=0.1)
+        assert settled.status[0] is Status.OPTIMAL
+        assert settled.recourse_array[0, 0] > 0
+
+
+# --- Algorithm 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_projection_of_algorithm_1_is_the_nearest_point(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 6))
+    point = np.round(rng.normal(size=d) * 2, int(rng.integers(0, 3)))
+    i, sign, floor = int(rng.integers(d)), float(rng.choice([-1, 1])), float(rng.choice([0.0, 1.0]))
+    x = cp.Variable(d)
+    inside = [sign * x[i] >= floor, *(sign * x[i] >= cp.abs(x[j]) for j in range(d) if j != i)]
+    cp.Problem(cp.Minimize(cp.sum_squares(x - point)), inside).solve(solver=cp.CLARABEL)
+    ours = point.copy()
+    project(ours, i, sign, floor)
+    np.testing.assert_allclose(ours, x.value, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_algorithm_1_approaches_the_optimum_from_above(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 6))
+    problem = RecourseProblem.build(
+        rng.normal(size=(5, d)),
+        rng.normal(size=d),
+        float(rng.normal() - 1),
+        ball=NormBall(1, float(rng.uniform(0, 1)), intercept=bool(rng.random() < 0.7)),
+        feature_costs=rng.uniform(0.5, 2.0, size=d),
+    )
+    gaps = []
+    for steps in (20, 200, 20_000):
+        result, _ = run(Algorithm1(max_steps=steps, tolerance=0.0), problem, 0.1)
+        gaps.append(result.gap)
+        assert (result.gap >= -1e-9).all()
+    assert (np.diff(gaps, axis=0) <= 1e-12).all()  # the best point so far is kept
+    assert gaps[-1].max() < 5e-3
+
+
+def test_the_candidates_of_algorithm_1_need_the_intercept():
+    """With 2d models, as printed, the best region misses points whose features are small."""
+    problem = RecourseProblem.build([[0.1]], [0.2], -0.5, ball=NormBall(1, 0.3))
+    result, _ = run(Algorithm1(max_steps=20_000), problem, 1.0)
+    assert np.abs(result.recourse_array).max() < 1  # none of the 2d regions holds it
+    assert result.gap[0] < 1e-6
+
+
+# --- ROAR
+
+
+def roar_by_torch(point, coef, intercept, ball, cost_weight, tolerance=1e-4):
+    """ROAR as its authors write it: one row, torch's own Adam and autograd."""
+    start = torch.tensor(point, dtype=torch.float64)
+    x = start.clone().requires_grad_()
+    optimiser = torch.optim.Adam([x], lr=1e-3)
+    before, steps = 1.0, 0
+    while True:
+        steps += 1
+        worst_coef, worst_intercept = first_worst_model(x.detach().numpy(), coef, intercept, ball)
+        score = x @ torch.as_tensor(worst_coef) + worst_intercept
+        loss = torch.nn.functional.softplus(-score) + cost_weight * torch.dist(x, start, 1)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        price = float(loss.detach())
+        if abs(before - price) <= tolerance:
+            return x.detach().numpy(), steps
+        before = price
+
+
+def first_worst_model(x, coef, intercept, ball):
+    """The worst model; of several for p = 1 that of the first feature, as an argmax gives it."""
+    signed = np.append(x, 1.0)
+    if ball.p == 1:
+        change = np.zeros_like(signed)
+        i = int(np.argmax(np.abs(signed)))
+        change[i] = 1.0 if signed[i] >= 0 else -1.0
+    elif ball.p == 2:
+        change = signed / np.linalg.norm(signed)
+    else:
+        change = np.where(signed >= 0, 1.0, -1.0)
+    return coef - ball.radius * change[:-1], intercept - ball.radius * change[-1]
+
+
+@pytest.mark.parametrize("p", [1, 2, math.inf])
+def test_roar_is_what_its_authors_wrote(p):
+    rng = np.random.default_rng(3)
+    coef, ball = rng.normal(size=3), NormBall(p, 0.2)
+    points = rng.normal(size=(4, 3))
+    points[0, 0] = 0.0
+    result = find_recourse(points, (coef, -2.0), "roar", ball=ball, cost_weight=0.2)
+    for i, point in enumerate(points):
+        expected, steps = roar_by_torch(point, coef, -2.0, ball, 0.2)
+        assert result.steps[i] == steps
+        np.testing.assert_allclose(result.recourse_array[i], expected, atol=1e-9)
+
+
+def test_roar_in_a_batch_is_roar_row_by_row():
+    rng = np.random.default_rng(4)
+    points, coef = rng.normal(size=(30, 5)), rng.normal(size=5)
+    arguments = {"ball": NormBall(math.inf, 0.1), "cost_weight": 0.05}
+    batch = find_recourse(points, (coef, -1.0), "roar", threads=2, **arguments)
+    for i in range(len(points)):
+        alone = find_recourse(points[i : i + 1], (coef, -1.0), "roar", **arguments)
+        np.testing.assert_array_equal(alone.recourse_array[0], batch.recourse_array[i])
+        assert alone.steps[0] == batch.steps[i]
+
+
+def test_roar_says_when_it_runs_out_of_steps():
+    result = find_recourse([[0.0]], ([1.0], -3.0), "roar", ball=BALL, cost_weight=0.01, max_steps=5)
+    assert result.method_status[0] is MethodStatus.STEP_LIMIT
+    assert result.steps[0] == 5
+
+
+def test_a_clamped_loss_traps_roar_where_the_model_is_sure():
+    """In torch, BCELoss is flat below a probability of 1e-12; a sound loss is not."""
+    arguments = {"ball": NormBall(1, 0.0), "cost_weight": 0.1}
+    point, model = [[0.0]], ([1.0], -31.0)
+    sound = find_recourse(point, model, "roar", **arguments)
+    trapped = find_recourse(point, model, "roar", clamped_loss=True, **arguments)
+    assert sound.gap[0] < 0.2
+    assert abs(trapped.recourse_array[0, 0]) < 0.1
+    assert trapped.gap[0] > 20
+
+
+# (radius, cost weight): price on German Credit as the paper prints it, L1 and L-inf
+ROAR_TABLE = {
+    (0.1, 0.1): ((0.83, 0.10), (0.99, 0.11)),
+    (0.1, 0.01): ((0.28, 0.04), (0.33, 0.05)),
+    (0.5, 0.1): ((1.03, 0.11), (1.54, 0.46)),
+    (0.5, 0.01): ((0.40, 0.06), (0.65, 0.01)),
+}
+
+
+@pytest.mark.parametrize(("radius", "cost_weight"), ROAR_TABLE)
+def test_roar_has_the_prices_of_the_paper(radius, cost_weight):
+    for p, (mean, deviation) in zip((1, math.inf), ROAR_TABLE[radius, cost_weight], strict=True):
+        means = []
+        for fold in german_folds():
+            model = LogisticRegression().fit(fold.train_points, fold.train_approved)
+            denied = fold.test_points[~model.predict(fold.test_points)]
+            result = find_recourse(
+                denied, model, "roar", ball=NormBall(p, radius), cost_weight=cost_weight
+            )
+            means.append(result.price.mean())
+        assert np.mean(means) == pytest.approx(mean, abs=0.01)
+        assert np.std(means, ddof=1) == pytest.approx(deviation, abs=0.02)
+
+
+# --- the door
+
+
+@pytest.mark.parametrize("name", ["algorithm1", "algorithm2", "roar"])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_method_beats_the_optimum(name, seed):
+    rng = np.random.default_rng(seed)
+    kind = METHODS[name]
+    p = float(rng.choice(kind.exponents or [1.0, 1.5, 2.0, math.inf]))
+    d = int(rng.integers(1, 6))
+    result = find_recourse(
+        rng.normal(size=(6, d)),
+        (rng.normal(size=d), -1.0),
+        name,
+        ball=NormBall(p, 0.3),
+        cost_weight=0.1,
+        feature_costs=rng.uniform(0.5, 2, size=d),
+    )
+    assert (result.gap >= -1e-9).all()
+    proof = result.certificate(0)
+    assert proof.lower_bound <= proof.price + 1e-9
+    coef, intercept = proof.worst_model
+    assert result.problem.ball.distance(
+        result.problem.coef, result.problem.intercept, [coef], [intercept]
+    ) <= 0.3 * (1 + 1e-12)
+
+
+@dataclass(frozen=True)
+class Boaster(Method):
+    """Stays where it is, and claims success."""
+
+    name = "boaster"
+    summary = guarantees = "everything"
+
+    def run(self, task):
+        n = task.problem.n_rows
+        return Found(task.problem.points.copy(), all_converged(n), np.zeros(n, dtype=np.int64))
+
+
+def test_no_method_marks_its_own_work():
+    result = find_recourse([[0.0]], ([1.0], -3.0), Boaster(), ball=BALL, cost_weight=0.1)
+    assert result.method_status[0] is MethodStatus.NOT_VALID
+    assert result.status[0] is Status.GAP_OPEN
+    assert result.price[0] == pytest.approx(math.log1p(math.exp(3.1)))
+    assert result.gap[0] > 1
+    assert "proven is only" in result.message(0)
+
+
+def test_exact_through_the_door_is_the_core():
+    rng = np.random.default_rng(0)
+    problem = random_problem(rng, d=4, p=2.0, radius=0.1)
+    coef = problem.coef[0]
+    through = find_recourse(problem.points, (coef, -1.0), ball=problem.ball, guarantee=0.6)
+    direct = solve_problem(
+        RecourseProblem.build(problem.points, coef, -1.0, ball=problem.ball), guarantee=0.6
+    )
+    np.testing.assert_array_equal(through.recourse_array, direct.recourse_array)
+    assert through.method == "exact"
+    assert through.seconds > 0
+
+
+def test_rows_that_cannot_be_used_lose_nothing_of_the_others():
+    points = np.array([[0.0, 1.0], [math.nan, 1.0], [2.0, -1.0]])
+    model = ([1.0, -0.5], -3.0)
+    result = find_recourse(points, model, "roar", ball=BALL, cost_weight=0.1)
+    assert result.status[1] is Status.INVALID_INPUT
+    assert result.method_status[1] is MethodStatus.NOT_RUN
+    alone = find_recourse(points[[0, 2]], model, "roar", ball=BALL, cost_weight=0.1)
+    np.testing.assert_array_equal(result.recourse_array[[0, 2]], alone.recourse_array)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"method": "raor"}, "'raor' is not known; there are: "),
+        ({"method": "roar", "lr": 0.1}, "roar has no setting 'lr'; it has: learning_rate"),
+        ({"method": "roar", "bounds": ([0, 0], [1, 1])}, "cannot honour bounds"),
+        ({"method": "roar", "cost_weight": None, "guarantee": 0.5}, "gives no guarantee"),
+        ({"method": "algorithm1", "ball": NormBall(2, 0.1)}, "needs p = 1, not 2"),
+        ({"method": "algorithm2"}, "needs p = inf, not 1"),
+        ({"method": "algorithm1", "ball": NormBall(1, 0.1, scale=[1, 2])}, "knows no scale"),
+        ({"method": "roar", "loss": "hinge"}, "knows the losses"),
+        ({"linearise": "lime"}, "linear as it is"),
+        ({"cost_weight": None}, "give exactly one"),
+    ],
+)
+def test_what_a_method_cannot_do_is_refused(arguments, said):
+    arguments = {"ball": BALL, "cost_weight": 0.1, **arguments}
+    with pytest.raises(ValueError, match=said):
+        find_recourse([[0.0, 1.0]], ([1.0, -0.5], -1.0), **arguments)
+
+
+def test_the_list_says_what_each_method_needs_and_guarantees():
+    listed = {method.name: method for method in list_methods()}
+    assert listed["algorithm1"].needs.startswith("p = 1")
+    assert "optimal" in listed["exact"].guarantees
+    assert listed["roar"].settings["learning_rate"] == 1e-3
+    assert set(listed) == set(METHODS)

@@ -1,0 +1,192 @@
+"""Adapters: what is fitted and what we see of it must agree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from torch import nn
+
+from holdfast import NormBall, Status, find_recourse
+from holdfast.datasets import load_german
+from holdfast.datasets.folds import german_folds
+from holdfast.models import BlackBox, LinearModel, as_model
+from holdfast.models.network import Network
+from holdfast.models.training import train_network
+
+X, Y = make_classification(200, 4, random_state=0)
+BALL = NormBall(1, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "loss"),
+    [
+        (LogisticRegression(), "logistic"),
+        (LinearSVC(), "squared_hinge"),
+        (LinearSVC(loss="hinge"), "hinge"),
+        (SGDClassifier(loss="log_loss", random_state=0), "logistic"),
+        (SGDClassifier(random_state=0), "hinge"),
+    ],
+)
+@pytest.mark.parametrize("target", [0, 1])
+def test_linear_classifiers_give_their_decision_function(estimator, loss, target):
+    fitted = estimator.fit(X, Y)
+    model = as_model(fitted, target_class=target)
+    sign = 1 if target == 1 else -1
+    np.testing.assert_allclose(model.score(X), sign * fitted.decision_function(X))
+    assert (model.kind, model.loss) == ("linear", loss)
+    denied = X[fitted.predict(X) != target][:10]
+    result = find_recourse(denied, fitted, target_class=target, ball=BALL, guarantee=0.5)
+    assert (result.status == Status.OPTIMAL).all()
+    moved = result.recourse_array + 1e-9 * result.action
+    assert (fitted.predict(moved) == target).all()
+
+
+def test_recourse_of_a_pipeline_is_found_behind_its_encoders():
+    german = load_german()
+    table = german.features[["duration", "age", "savings_status"]]
+    encoder = ColumnTransformer(
+        [
+            ("number", StandardScaler(), ["duration", "age"]),
+            ("category", OneHotEncoder(), ["savings_status"]),
+        ]
+    )
+    pipeline = make_pipeline(encoder, LogisticRegression()).fit(table, german.approved)
+    model = as_model(pipeline)
+    encoded = model.encode(table)
+    assert list(encoded.columns[:2]) == ["number__duration", "number__age"]
+    np.testing.assert_allclose(model.score(encoded), pipeline.decision_function(table))
+    denied = table[~pipeline.predict(table)]
+    result = find_recourse(denied, pipeline, ball=BALL, cost_weight=0.05)
+    assert (result.recourse.index == denied.index).all()
+    assert list(result.recourse.columns) == list(encoded.columns)
+    np.testing.assert_allclose(
+        result.initial_validity, pipeline.predict_proba(denied)[:, 1], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "logistic", "identity"])
+@pytest.mark.parametrize("target", [0, 1])
+def test_an_mlp_becomes_the_same_network(activation, target):
+    mlp = MLPClassifier((5, 3), activation=activation, max_iter=30, random_state=0)
+    with pytest.warns(match="Maximum iterations"):
+        mlp.fit(X, Y)
+    model = as_model(mlp, target_class=target)
+    assert model.kind == "network"
+    probability = 1 / (1 + np.exp(-model.score(X)))
+    np.testing.assert_allclose(probability, mlp.predict_proba(X)[:, target], rtol=1e-9)
+
+
+def test_any_predict_proba_is_a_black_box():
+    forest = RandomForestClassifier(10, random_state=0).fit(X, Y)
+    model = as_model(forest)
+    assert isinstance(model, BlackBox)
+    score = model.score(X)
+    assert np.isfinite(score).all()  # although a forest is often quite sure
+    inside = np.abs(score) < 20
+    np.testing.assert_allclose(
+        1 / (1 + np.exp(-score[inside])), forest.predict_proba(X)[inside, 1], rtol=1e-9
+    )
+
+
+def test_a_sigmoid_at_the_end_is_cut_off():
+    body = [nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 1)]
+    probability = nn.Sequential(*body, nn.Sigmoid())
+    with torch.no_grad():
+        body[-1].bias.fill_(-60.0)  # a float32 probability of exactly 0
+    model = as_model(probability)
+    np.testing.assert_array_equal(model.score(X), as_model(nn.Sequential(*body)).score(X))
+    assert (model.score(X) < -50).all()
+    assert np.isfinite(model.score(X)).all()
+
+
+class Odd(nn.Module):
+    """A module that does not say what it returns."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "said"),
+    [
+        (Odd(), ValueError, "does not say what it returns; wrap it"),
+        (LogisticRegression(), ValueError, "not fitted"),
+        (LinearRegression().fit(X, Y), ValueError, "no classifier"),
+        (StandardScaler().fit(X), TypeError, "StandardScaler is no model that is understood"),
+        (LogisticRegression().fit(X, np.arange(200) % 3), ValueError, "recourse needs exactly 2"),
+        (([1.0, 2.0],), ValueError, r"a pair \(coef, intercept\)"),
+        ("logistic", TypeError, "str is no model that is understood"),
+    ],
+)
+def test_what_is_not_understood_is_named(model, error, said):
+    with pytest.raises(error, match=said):
+        as_model(model)
+
+
+def test_a_wrong_target_class_is_an_error():
+    with pytest.raises(ValueError, match="'yes' is none of the classes"):
+        as_model(LogisticRegression().fit(X, Y), target_class="yes")
+
+
+def test_a_module_with_two_outputs_is_an_error():
+    model = Network(nn.Linear(4, 2))
+    with pytest.raises(ValueError, match="one score for each"):
+        model.score(X)
+
+
+def test_the_paper_network_is_the_same_every_time_and_denies_the_same_people():
+    denied, scores = [], []
+    for fold in german_folds():
+        network = train_network(fold.train_points, fold.train_approved)
+        scores.append(network.score(fold.test_points))
+        denied.append(int((scores[-1] < 0).sum()))
+    assert denied == [37, 20, 34, 25, 29]  # as the authors' own code has it
+    sizes = [layer.out_features for layer in network.module if isinstance(layer, nn.Linear)]
+    assert sizes == [50, 100, 200, 1]
+    again = train_network(fold.train_points, fold.train_approved)
+    np.testing.assert_array_equal(again.score(fold.test_points), scores[-1])
+    other = train_network(fold.train_points, fold.train_approved, seed=1)
+    assert not np.array_equal(other.score(fold.test_points), scores[-1])
+
+
+def test_training_leaves_the_random_numbers_of_others_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    train_network(X, Y, epochs=1)
+    assert torch.rand(1) == expected
+
+
+def test_plain_coefficients_with_names():
+    points = pd.DataFrame({"income": [0.0], "debt": [2.0]}, index=["Ann"])
+    result = find_recourse(points, LinearModel([1.0, -0.5], -1.0), ball=BALL, guarantee=0.5)
+    assert result.recourse.loc["Ann", "income"] > 0
+
+
+def test_models_need_no_torch_until_a_network_comes():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import holdfast\n"
+        "ball = holdfast.NormBall(1, 0.1)\n"
+        "r = holdfast.find_recourse([[0.0]], ([1.0], -1.0), 'roar', ball=ball, cost_weight=0.1)\n"
+        "print(r.method_status[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "converged"
