@@ -1,5 +1,7 @@
 """Linear scores that stand for a model around a point: exactly, or as a surrogate."""
 
 from holdfast.linearise.base import LINEARISERS, Lineariser, get_lineariser
+from holdfast.linearise.gradients import Gradient, SmoothGrad
+from holdfast.linearise.lime import Lime
 
-__all__ = ["LINEARISERS", "Lineariser", "get_lineariser"]
+__all__ = ["LINEARISERS", "Gradient", "Lime", "Lineariser", "SmoothGrad", "get_lineariser"]

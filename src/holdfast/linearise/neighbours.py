@@ -1,0 +1,133 @@
+"""What the sampling linearisations share: noise, scales, scores around points, rows left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from holdfast._numbers import EPS, Floats, refuse
+from holdfast.models import Model
+from holdfast.surrogate import Surrogate
+
+# Numbers that go to a model at once, where it does not say itself: 32 MB of samples.
+_NUMBERS = 1 << 22
+# Scores that are held at once: 2 MB.
+_SCORES = 1 << 18
+
+
+def check_even(name: str, value: Any) -> None:
+    """Refuse a count that cannot be made of pairs."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < 2 or value % 2:
+        refuse(name, value, "an even whole number, at least 2")
+
+
+def mirrored_normal(samples: int, d: int, seed: int) -> Floats:
+    """Return standard normal points that fill space evenly: scrambled Sobol, each with its mirror.
+
+    With z comes -z: whatever is even in z around the point cancels from a slope.
+
+    Examples
+    --------
+    >>> noise = mirrored_normal(512, 3, seed=0)
+    >>> noise.shape, bool(np.abs(noise.mean(axis=0)).max() < 1e-15)
+    ((512, 3), True)
+    >>> noise.std(axis=0).round(2)
+    array([1., 1., 1.])
+    """
+    from scipy.stats import qmc  # takes a while to import
+
+    pairs = samples // 2
+    # whole powers of two are drawn, and cut: the first n points are the same either way
+    sobol = qmc.Sobol(d, seed=np.random.default_rng(seed))
+    uniform = sobol.random_base2(math.ceil(math.log2(pairs)))[:pairs]
+    half = special.ndtri(np.clip(uniform, EPS, 1.0 - EPS))
+    return np.concatenate([half, -half])
+
+
+def training_scale(training: Floats | None, d: int, name: str) -> Floats:
+    """Return the standard deviation of each column, 1 where it does not vary (as scikit-learn)."""
+    if training is None:
+        raise ValueError(f"{name} needs what the model was trained on; give training=...")
+    table = np.asarray(training, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != d or len(table) == 0 or not np.isfinite(table).all():
+        raise ValueError(f"training has shape {table.shape}; expected (m, {d}) finite numbers")
+    spread = table.std(axis=0)
+    varies = spread > len(table) * EPS * np.abs(table.mean(axis=0))
+    return np.where(varies, spread, 1.0)
+
+
+def scores_around(model: Model, points: Floats, shifts: Floats) -> Floats:
+    """Score of every point moved by every shift, (n, m).
+
+    A network sees samples that are made in its own type on its own device.
+
+    Examples
+    --------
+    >>> from holdfast.models import LinearModel
+    >>> model = LinearModel([1.0, -0.5], -1.0)
+    >>> scores_around(model, np.zeros((2, 2)), np.eye(2))
+    array([[ 0. , -1.5],
+           [ 0. , -1.5]])
+    """
+    if model.kind != "network":
+        at_once = max(1, _NUMBERS // points.shape[1])
+        return _in_chunks(model.score, points, shifts, at_once)
+    import torch
+
+    from holdfast.models.network import CHUNK, Network
+
+    assert isinstance(model, Network)
+    with torch.inference_mode():
+        return _in_chunks(
+            lambda samples: model.logits(samples).cpu().numpy(),
+            model.tensor(points),
+            model.tensor(shifts),
+            CHUNK,
+        )
+
+
+def _in_chunks(evaluate: Callable[[Any], Floats], points: Any, shifts: Any, at_once: int) -> Floats:
+    """Evaluate at most `at_once` samples together; arrays and tensors are written alike."""
+    (n, d), m = points.shape, len(shifts)
+    scores = np.empty((n, m))
+    rows = max(1, at_once // m)
+    for i in range(0, n, rows):
+        for k in range(0, m, at_once):
+            samples = points[i : i + rows, None] + shifts[k : k + at_once]
+            found = evaluate(samples.reshape(-1, d))
+            scores[i : i + rows, k : k + at_once] = found.reshape(samples.shape[:2])
+    return scores
+
+
+def row_blocks(n: int, m: int) -> Iterator[slice]:
+    """Cut n rows of m scores into blocks of bounded size."""
+    rows = max(1, _SCORES // m)
+    return (slice(begin, min(begin + rows, n)) for begin in range(0, n, rows))
+
+
+def over_usable(
+    name: str, points: Floats, fit: Callable[[Floats], tuple[Floats, Floats, Floats, Floats]]
+) -> Surrogate:
+    """Fit the rows that are numbers; the others get NaN and touch nobody.
+
+    `fit` returns coefficients, intercepts, R^2 and errors at the points.
+    """
+    n, d = points.shape
+    usable = np.isfinite(points).all(axis=1)
+    coef, single = np.full((n, d), np.nan), np.full((3, n), np.nan)
+    if usable.any():
+        coef[usable], *rest = fit(points[usable])
+        single[:, usable] = rest
+    return Surrogate(name, coef, *single)
+
+
+def r_squared(residuals: Floats, deviations: Floats, weights: Floats) -> Floats:
+    """Weighted share of the variation that is explained, row by row; 1 where nothing varies."""
+    left, all_of_it = residuals**2 @ weights, deviations**2 @ weights
+    varies = all_of_it > 0.0
+    return np.asarray(1.0 - np.where(varies, left, 0.0) / np.where(varies, all_of_it, 1.0))
