@@ -86,6 +86,19 @@ def test_few_even_samples_are_as_good_as_many_random_ones(network):
     assert error(Lime(512)) < error(Lime(5000, "random"))
 
 
+@pytest.mark.parametrize("width", [None, 0.4])
+def test_gradients_lead_to_the_same_regression(network, width):
+    model, training = network
+    points = training[:10]
+    ours = Lime(2**14, "gradient", width).fit(model, points, training, seed=0)
+    fitted = Lime(2**16, "sobol", width).fit(model, points, training, seed=1)
+    for name in ("coef", "intercept", "r2", "point_error"):
+        assert np.allclose(getattr(ours, name), getattr(fitted, name), atol=0.015), name
+    box = BlackBox(lambda x: np.full(len(x), 0.3))
+    with pytest.raises(ValueError, match="needs the gradients of a network"):
+        Lime(sampling="gradient").fit(box, points, training, seed=0)
+
+
 @pytest.mark.parametrize("sampling", ["sobol", "random"])
 def test_a_linear_model_comes_back_up_to_the_ridge(sampling):
     """The slope of each column shrinks by less than alpha / smallest eigenvalue of the design."""
@@ -166,7 +179,7 @@ def test_a_forest_gets_recourse():
 
 def test_a_constant_model_is_explained_whole(network):
     _, training = network
-    box = BlackBox(lambda x: np.full(len(x), 0.5))
+    box = BlackBox(lambda x: np.full(len(x), 0.3))
     found = Lime(64).fit(box, training[:2], training, seed=0)
     assert (found.coef == 0).all()
     assert (found.r2 == 1).all()
@@ -178,7 +191,7 @@ def test_a_constant_model_is_explained_whole(network):
         ({"samples": 0}, "even whole number"),
         ({"samples": 7}, "even whole number"),
         ({"samples": 2.0}, "even whole number"),
-        ({"sampling": "grid"}, "'sobol' or 'random'"),
+        ({"sampling": "grid"}, "'sobol', 'gradient' or 'random'"),
         ({"kernel_width": 0}, "a positive number"),
         ({"kernel_width": np.nan}, "a positive number"),
     ],

@@ -3,5 +3,14 @@
 from holdfast.linearise.base import LINEARISERS, Lineariser, get_lineariser
 from holdfast.linearise.gradients import Gradient, SmoothGrad
 from holdfast.linearise.lime import Lime
+from holdfast.linearise.lime_as_published import LimeAsPublished
 
-__all__ = ["LINEARISERS", "Gradient", "Lime", "Lineariser", "SmoothGrad", "get_lineariser"]
+__all__ = [
+    "LINEARISERS",
+    "Gradient",
+    "Lime",
+    "LimeAsPublished",
+    "Lineariser",
+    "SmoothGrad",
+    "get_lineariser",
+]

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from holdfast._numbers import Floats, refuse, to_number
 from holdfast.linearise.base import Lineariser, register
 from holdfast.linearise.neighbours import (
+    Rows,
     check_even,
+    check_gradients,
     mirrored_normal,
     over_usable,
     r_squared,
-    row_blocks,
     scores_around,
+    slopes_around,
 )
 from holdfast.models import Model
 from holdfast.surrogate import Surrogate
-
-if TYPE_CHECKING:
-    from holdfast.models.network import Network
 
 # The neighbourhood on which a bare gradient is judged: its standard deviation, in the units of
 # the points, and how many samples of it.
@@ -73,8 +71,14 @@ class SmoothGrad(Lineariser):
 
     def fit(self, model: Model, points: Floats, training: Floats | None, seed: int) -> Surrogate:
         """Return one linear score for each point."""
+        check_gradients(self.name, model)
         shifts = self.noise * mirrored_normal(self.samples, points.shape[1], seed)
-        return _touching(self.name, model, points, shifts, shifts)
+
+        def fit_rows(rows: Floats) -> Rows:
+            coef, nearby = slopes_around(model, rows, shifts)
+            return _touching(model, rows, coef, shifts, nearby)
+
+        return over_usable(self.name, points, fit_rows, len(shifts))
 
 
 @register
@@ -102,53 +106,21 @@ class Gradient(Lineariser):
 
     def fit(self, model: Model, points: Floats, training: Floats | None, seed: int) -> Surrogate:
         """Return one linear score for each point."""
+        check_gradients(self.name, model)
         d = points.shape[1]
-        nearby = _NEARBY * mirrored_normal(_NEARBY_SAMPLES, d, seed)
-        return _touching(self.name, model, points, np.zeros((1, d)), nearby)
+        shifts = _NEARBY * mirrored_normal(_NEARBY_SAMPLES, d, seed)
+
+        def fit_rows(rows: Floats) -> Rows:
+            coef, _ = slopes_around(model, rows, np.zeros((1, d)))
+            return _touching(model, rows, coef, shifts, scores_around(model, rows, shifts))
+
+        return over_usable(self.name, points, fit_rows, len(shifts))
 
 
-def _touching(
-    name: str, model: Model, points: Floats, shifts: Floats, neighbours: Floats
-) -> Surrogate:
-    """Take the mean gradient over `shifts`, through the score at the point."""
-    if model.kind != "network":
-        raise ValueError(
-            f"{name} needs the gradients of a network, and this is a {model.kind} model; "
-            "use linearise='lime'"
-        )
-
-    def fit_rows(rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        coef = _mean_gradients(model, rows, shifts)  # type: ignore[arg-type]
-        here, r2 = np.empty(len(rows)), np.empty(len(rows))
-        around = np.vstack([np.zeros(rows.shape[1]), neighbours])
-        equal = np.ones(len(neighbours))
-        for block in row_blocks(len(rows), len(around)):
-            scores = scores_around(model, rows[block], around)
-            here[block], nearby = scores[:, 0], scores[:, 1:]
-            residuals = nearby - here[block, None] - coef[block] @ neighbours.T
-            deviations = nearby - nearby.mean(axis=1, keepdims=True)
-            r2[block] = r_squared(residuals, deviations, equal)
-        intercept = here - np.einsum("ij,ij->i", coef, rows)
-        return coef, intercept, r2, np.zeros(len(rows))
-
-    return over_usable(name, points, fit_rows)
-
-
-def _mean_gradients(network: Network, points: Floats, shifts: Floats) -> Floats:
-    """Mean over the shifts of the gradient at each point, a bounded number of samples at once."""
-    import torch
-
-    from holdfast.models.network import CHUNK
-
-    # rows do not see each other, so the gradient of their sum is the gradient of each
-    gradient = torch.func.grad(lambda samples: network.logits(samples).sum())
-    x, moves = network.tensor(points), network.tensor(shifts)
-    total = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
-    rows = max(1, CHUNK // len(shifts))
-    with torch.no_grad():  # no graph of the parameters; the gradient is taken all the same
-        for i in range(0, len(x), rows):
-            for k in range(0, len(moves), CHUNK):
-                samples = x[i : i + rows, None] + moves[k : k + CHUNK]
-                slopes = gradient(samples.flatten(0, 1)).view(samples.shape)
-                total[i : i + rows] += slopes.sum(dim=1, dtype=torch.float64)
-    return np.asarray((total / len(shifts)).cpu().numpy())
+def _touching(model: Model, rows: Floats, coef: Floats, shifts: Floats, nearby: Floats) -> Rows:
+    """Lay the linear score through the model's at the point; judge it by the scores nearby."""
+    here = model.score(rows)
+    rises = nearby - here[:, None]
+    deviations = rises - rises.mean(axis=1, keepdims=True)
+    r2 = r_squared(rises - coef @ shifts.T, deviations, np.ones(len(shifts)))
+    return coef, here - np.einsum("ij,ij->i", coef, rows), r2, np.zeros(len(rows))

@@ -10,12 +10,14 @@ import numpy as np
 from holdfast._numbers import Floats, refuse, to_number
 from holdfast.linearise.base import Lineariser, register
 from holdfast.linearise.neighbours import (
+    Rows,
     check_even,
+    check_gradients,
     mirrored_normal,
     over_usable,
     r_squared,
-    row_blocks,
     scores_around,
+    slopes_around,
     training_scale,
 )
 from holdfast.models import Model
@@ -43,10 +45,11 @@ class Lime(Lineariser):
     ----------
     samples : int
         Neighbours of each row, an even number; powers of two are best for "sobol".
-    sampling : {"sobol", "random"}
+    sampling : {"sobol", "gradient", "random"}
         "random" draws and weights as the package does. "sobol" draws evenly and in mirrored
-        pairs from the normal density times the kernel, which is normal again: the same
-        estimate, from a tenth of the samples.
+        pairs from the normal density times the kernel, which is normal again. "gradient" draws
+        likewise and averages the gradients of a network there: to that the regression tends.
+        All three estimate the same; ``benchmarks/README.md`` has their errors.
     kernel_width : float, optional
         In standard deviations; 0.75 sqrt(d) by default.
 
@@ -59,56 +62,72 @@ class Lime(Lineariser):
     >>> training = np.random.default_rng(0).normal(size=(100, 2))
     >>> surrogate = Lime().fit(box, np.zeros((1, 2)), training, seed=0)
     >>> surrogate.coef.round(2), surrogate.r2.round(2)
-    (array([[0.72, 2.  ]]), array([0.99]))
+    (array([[0.72, 2.  ]]), array([1.]))
     """
 
     name = "lime"
     needs = "any model, and training points"
 
-    samples: int = 512
+    samples: int = 1024
     sampling: str = "sobol"
     kernel_width: float | None = None
 
     def __post_init__(self) -> None:
         check_even("samples", self.samples)
-        if self.sampling not in ("sobol", "random"):
-            refuse("sampling", self.sampling, "'sobol' or 'random'")
+        if self.sampling not in ("sobol", "gradient", "random"):
+            refuse("sampling", self.sampling, "'sobol', 'gradient' or 'random'")
         if self.kernel_width is not None and not 0.0 < to_number(self.kernel_width) < math.inf:
             refuse("kernel_width", self.kernel_width, "a positive number or None")
 
     def fit(self, model: Model, points: Floats, training: Floats | None, seed: int) -> Surrogate:
         """Return one linear score for each point."""
-        scale = training_scale(training, points.shape[1], self.name)
-        noise, weights = self.draw(points.shape[1], seed)
-        regression = _Regression(noise, weights, self.samples / _SAMPLES_OF_THE_PACKAGE)
+        if self.sampling == "gradient":
+            check_gradients("sampling = 'gradient'", model)
+        d = points.shape[1]
+        scale = training_scale(training, d, self.name)
+        noise, weights = self.draw(d, seed)
+        alpha = self.samples / _SAMPLES_OF_THE_PACKAGE
+        regression = _Regression(noise, weights, alpha)
+        # Under a normal density the slope of the regression is the mean gradient (Stein):
+        # E[z f(z)] = s^2 E[f'(z)], and the ridge takes off the same share as ever.
+        mass = self._variance(d) * weights[1:].sum()
+        kept = mass / (mass + alpha)
 
-        def fit_rows(rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-            slopes, at_point = np.empty_like(rows), np.empty(len(rows))
-            r2, error = np.empty(len(rows)), np.empty(len(rows))
-            for block in row_blocks(len(rows), len(noise)):
-                scores = scores_around(model, rows[block], noise * scale)
-                slopes[block], at_point[block], r2[block] = regression.fit(scores)
-                error[block] = scores[:, 0] - at_point[block]
+        def fit_rows(rows: Floats) -> Rows:
+            if self.sampling == "gradient":
+                gradients, scores = slopes_around(model, rows, noise[1:] * scale)
+                here = model.score(rows)
+                rises = np.column_stack([np.zeros(len(rows)), scores - here[:, None]])
+                slopes = kept * gradients * scale
+            else:
+                scores = scores_around(model, rows, noise * scale)
+                here, rises = scores[:, 0], scores - scores[:, :1]
+                slopes = regression.slopes(rises)
+            above, r2 = regression.judge(rises, slopes)
             coef = slopes / scale
-            return coef, at_point - np.einsum("ij,ij->i", coef, rows), r2, error
+            return coef, here + above - np.einsum("ij,ij->i", coef, rows), r2, -above
 
-        return over_usable(self.name, points, fit_rows)
+        return over_usable(self.name, points, fit_rows, len(noise))
+
+    def _variance(self, d: int) -> float:
+        """Variance of each column of N(0, 1) exp(-z^2 / (2 width^2)), which is normal again."""
+        square = 0.75**2 * d if self.kernel_width is None else self.kernel_width**2
+        return square / (1.0 + square)
 
     def draw(self, d: int, seed: int) -> tuple[Floats, Floats]:
         """Return the noise that all rows share, in standard deviations, and its weights.
 
         The first row is zero: the point itself.
         """
-        square = self.kernel_width**2 if self.kernel_width is not None else 0.75**2 * d
+        variance = self._variance(d)
         if self.sampling == "random":
             noise = np.random.default_rng(seed).standard_normal((self.samples, d))
-            weights = np.exp(-np.einsum("ij,ij->i", noise, noise) / (2.0 * square))
+            # exp(-z^2 / (2 width^2)), where 1 / width^2 = 1 / variance - 1
+            weights = np.exp(-0.5 * (1.0 / variance - 1.0) * np.einsum("ij,ij->i", noise, noise))
         else:
-            # N(0, 1) exp(-z^2 / (2 width^2)) is N(0, s^2) times s in each column:
-            # drawn so, no sample is wasted where the kernel is small.
-            shrink = square / (1.0 + square)
-            noise = math.sqrt(shrink) * mirrored_normal(self.samples, d, seed)
-            weights = np.full(self.samples, shrink ** (d / 2.0))
+            # drawn from density times kernel, no sample is wasted where the kernel is small
+            noise = math.sqrt(variance) * mirrored_normal(self.samples, d, seed)
+            weights = np.full(self.samples, variance ** (d / 2.0))  # the kernel's mean
         own = self.samples / _SAMPLES_OF_THE_PACKAGE
         return np.vstack([np.zeros(d), noise]), np.concatenate([[own], weights])
 
@@ -124,10 +143,13 @@ class _Regression:
         gram = self.design.T @ weighted + alpha * np.eye(noise.shape[1])
         self.operator = np.linalg.solve(gram, weighted.T)  # slopes = operator @ scores
 
-    def fit(self, scores: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return slopes, values at the point (where the noise is zero) and weighted R^2."""
-        mean = scores @ self.weights
-        deviations = scores - mean[:, None]
-        slopes = deviations @ self.operator.T
+    def slopes(self, rises: Floats) -> Floats:
+        """Return the slopes, (n, d), that fit each row of scores."""
+        return rises @ self.operator.T
+
+    def judge(self, rises: Floats, slopes: Floats) -> tuple[Floats, Floats]:
+        """Return the values where the noise is zero, and the weighted R^2."""
+        mean = rises @ self.weights
+        deviations = rises - mean[:, None]
         residuals = deviations - slopes @ self.design.T
-        return slopes, mean - slopes @ self.centre, r_squared(residuals, deviations, self.weights)
+        return mean - slopes @ self.centre, r_squared(residuals, deviations, self.weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,15 @@ def check_even(name: str, value: Any) -> None:
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < 2 or value % 2:
         refuse(name, value, "an even whole number, at least 2")
+
+
+def check_gradients(name: str, model: Model) -> None:
+    """Refuse a model that has no gradients."""
+    if model.kind != "network":
+        raise ValueError(
+            f"{name} needs the gradients of a network, and this is a {model.kind} model; "
+            "use linearise='lime' as it is"
+        )
 
 
 def mirrored_normal(samples: int, d: int, seed: int) -> Floats:
@@ -104,25 +113,49 @@ def _in_chunks(evaluate: Callable[[Any], Floats], points: Any, shifts: Any, at_o
     return scores
 
 
-def row_blocks(n: int, m: int) -> Iterator[slice]:
-    """Cut n rows of m scores into blocks of bounded size."""
-    rows = max(1, _SCORES // m)
-    return (slice(begin, min(begin + rows, n)) for begin in range(0, n, rows))
+def slopes_around(model: Model, points: Floats, shifts: Floats) -> tuple[Floats, Floats]:
+    """Mean gradient of a network's score over the shifts, (n, d), and the scores, (n, m)."""
+    import torch
+
+    from holdfast.models.network import CHUNK, Network
+
+    assert isinstance(model, Network)
+    network = model
+
+    def total(samples: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scores = network.logits(samples)
+        return scores.sum(), scores  # rows do not see each other: the gradient is that of each
+
+    gradient = torch.func.grad(total, has_aux=True)
+    x, moves = network.tensor(points), network.tensor(shifts)
+    slopes, scores = np.zeros(points.shape), np.empty((len(points), len(shifts)))
+    rows = max(1, CHUNK // len(shifts))
+    with torch.no_grad():  # no graph of the parameters; the gradient is taken all the same
+        for i in range(0, len(x), rows):
+            for k in range(0, len(moves), CHUNK):
+                samples = x[i : i + rows, None] + moves[k : k + CHUNK]
+                each, found = gradient(samples.flatten(0, 1))
+                part = each.view(samples.shape).sum(dim=1, dtype=torch.float64)
+                slopes[i : i + rows] += part.cpu().numpy()
+                scores[i : i + rows, k : k + CHUNK] = found.view(samples.shape[:2]).cpu().numpy()
+    return slopes / len(shifts), scores
+
+
+Rows = tuple[Floats, Floats, Floats, Floats]  # coefficients, intercepts, R^2, errors at the points
 
 
 def over_usable(
-    name: str, points: Floats, fit: Callable[[Floats], tuple[Floats, Floats, Floats, Floats]]
+    name: str, points: Floats, fit: Callable[[Floats], Rows], samples: int
 ) -> Surrogate:
-    """Fit the rows that are numbers; the others get NaN and touch nobody.
-
-    `fit` returns coefficients, intercepts, R^2 and errors at the points.
-    """
+    """Fit the rows that are numbers, in blocks; the others get NaN and touch nobody."""
     n, d = points.shape
-    usable = np.isfinite(points).all(axis=1)
+    usable = np.flatnonzero(np.isfinite(points).all(axis=1))
     coef, single = np.full((n, d), np.nan), np.full((3, n), np.nan)
-    if usable.any():
-        coef[usable], *rest = fit(points[usable])
-        single[:, usable] = rest
+    at_once = max(1, _SCORES // samples)
+    for begin in range(0, len(usable), at_once):
+        block = usable[begin : begin + at_once]
+        coef[block], *rest = fit(points[block])
+        single[:, block] = rest
     return Surrogate(name, coef, *single)
 
 
