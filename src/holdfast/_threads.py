@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-# Below this many rows a thread costs more than it brings.
+# Below this many rows of some microseconds each a thread costs more than it brings.
 _LEAST_ROWS = 256
 
 
@@ -33,8 +33,8 @@ def over_rows(
 ) -> None:
     """Call ``kernel(private(), *arguments, begin, end)`` on ranges that cover rows 0 to n.
 
-    `private` makes the buffers that each thread keeps to itself; a thread gets `least_rows` or
-    more.
+    `private` makes the buffers that each thread keeps to itself; no thread gets fewer than
+    `least_rows` rows.
     """
     pieces = max(1, min(threads, n // least_rows))
     if pieces == 1:

@@ -1,12 +1,11 @@
-"""One signature for all linearisations, and their register."""
+"""One signature for all linearisations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from holdfast._numbers import Floats
-from holdfast._settings import make
 from holdfast.models import Model
 from holdfast.surrogate import Surrogate
 
@@ -24,19 +23,3 @@ class Lineariser:
     def fit(self, model: Model, points: Floats, training: Floats | None, seed: int) -> Surrogate:
         """Return one linear score for each point."""
         raise NotImplementedError
-
-
-LINEARISERS: dict[str, type[Lineariser]] = {}
-
-
-def register(kind: type[Lineariser]) -> type[Lineariser]:
-    """Put a linearisation into the register."""
-    LINEARISERS[kind.name] = kind
-    return kind
-
-
-def get_lineariser(which: str | Lineariser, **settings: Any) -> Lineariser:
-    """Look a linearisation up by name and give it its settings."""
-    if isinstance(which, Lineariser):
-        return which
-    return make("linearise", LINEARISERS, which, settings)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast._numbers import Floats, refuse, to_number
-from holdfast.linearise.base import Lineariser, register
+from holdfast.linearise.base import Lineariser
 from holdfast.linearise.neighbours import (
     Rows,
     check_even,
@@ -27,7 +27,6 @@ from holdfast.surrogate import Surrogate
 _NEARBY, _NEARBY_SAMPLES = 0.1, 64
 
 
-@register
 @dataclass(frozen=True)
 class SmoothGrad(Lineariser):
     """The network's gradient, averaged over normal neighbours of each point.
@@ -81,7 +80,6 @@ class SmoothGrad(Lineariser):
         return over_usable(self.name, points, fit_rows, len(shifts))
 
 
-@register
 @dataclass(frozen=True)
 class Gradient(Lineariser):
     """The network's gradient at each point: the tangent.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast._numbers import Floats, refuse, to_number
-from holdfast.linearise.base import Lineariser, register
+from holdfast.linearise.base import Lineariser
 from holdfast.linearise.neighbours import (
     Rows,
     check_even,
@@ -29,7 +29,6 @@ from holdfast.surrogate import Surrogate
 _SAMPLES_OF_THE_PACKAGE = 5000
 
 
-@register
 @dataclass(frozen=True)
 class Lime(Lineariser):
     """The local linear model of the package `lime`, fitted to the score around each point.

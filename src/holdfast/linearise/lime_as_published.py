@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast._numbers import Floats
-from holdfast.linearise.base import Lineariser, register
+from holdfast.linearise.base import Lineariser
 from holdfast.linearise.neighbours import r_squared, training_scale
 from holdfast.models import Model
 from holdfast.surrogate import Surrogate
@@ -17,15 +17,14 @@ _SAMPLES = 5000
 _DIGITS = 4
 
 
-@register
 @dataclass(frozen=True)
 class LimeAsPublished(Lineariser):
     """The published tables' surrogate, flaws included; use `Lime` for anything else.
 
     What is wrong with it: samples lie around the mean of the training data instead of around the
     point; a logistic regression is fitted to yes and no instead of to the score; its coefficients
-    are those of standardised columns, rounded to 4 digits, but are applied to the points as they
-    are. Instance number i (from 0) is sampled with numpy's seed i, whatever `seed` says. It gives
+    are those of standardised columns, rounded to 4 digits as is the intercept, but are applied to
+    the points as they are. Instance number i (from 0) is sampled with numpy's seed i, whatever `seed` says. It gives
     to the last rounded digit what the package gives for ``LimeTabularExplainer(training,
     mode="regression", discretize_continuous=False, feature_selection="none")`` with
     ``model_regressor=LogisticRegression()``.
@@ -77,7 +76,8 @@ def _fit_row(model: Model, x: Floats, mean: Floats, scale: Floats, number: int) 
     if approved.all() or not approved.any():
         return [np.full(len(x), np.nan), *np.full(3, np.nan)]
     fitted = LogisticRegression().fit(standard, approved, sample_weight=weights)
-    coef, intercept = np.round(fitted.coef_[0], _DIGITS), fitted.intercept_[0]
+    coef = np.round(fitted.coef_[0], _DIGITS)
+    intercept = np.round(fitted.intercept_[0], _DIGITS)
     as_used = samples @ coef + intercept
     deviations = scores - np.average(scores, weights=weights)
     r2 = r_squared(scores - as_used, deviations, weights)

@@ -9,10 +9,11 @@ from holdfast.methods.algorithm1 import Algorithm1
 from holdfast.methods.algorithm2 import Algorithm2
 from holdfast.methods.base import Method
 from holdfast.methods.exact import Exact
+from holdfast.methods.rbr import RobustBayesian
 from holdfast.methods.roar import Roar
 
 METHODS: dict[str, type[Method]] = {
-    kind.name: kind for kind in (Exact, Algorithm1, Algorithm2, Roar)
+    kind.name: kind for kind in (Exact, Algorithm1, Algorithm2, Roar, RobustBayesian)
 }
 
 
