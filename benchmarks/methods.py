@@ -86,14 +86,9 @@ def prices(name: str, pairs: list[Any], console: Console) -> None:
     console.print(table)
 
 
-def best_of(call: Callable[[], object], repeat: int = 3) -> float:
-    """Return the least seconds of a few runs."""
-    return min(_timed(call) for _ in range(repeat))
-
-
-def _timed(call: Callable[[], object]) -> float:
+def _timed(call: Callable[[NormBall], None], ball: NormBall) -> float:
     begin = time.perf_counter()
-    call()
+    call(ball)
     return time.perf_counter() - begin
 
 
@@ -104,15 +99,20 @@ def roar_loop(name: str, pairs: list[Any], loop_rows: int, console: Console) -> 
     table = Table(title=f"{name}: ROAR, cost weight 0.1, radius 0.1, milliseconds a row")
     for column in ("p", "in a batch", "row at a time (torch)", "ratio"):
         table.add_column(column, justify="right")
+    few = denied[:loop_rows]
+
+    def in_a_batch(ball: NormBall) -> None:
+        find_recourse(few, model, "roar", ball=ball, cost_weight=0.1)
+
+    def row_at_a_time(ball: NormBall) -> None:
+        for x in few:
+            roar_by_torch(x, coef, intercept, ball, 0.1)
+
     for p in (1.0, 2.0, math.inf):
-        ball, few = NormBall(p, 0.1), denied[:loop_rows]
-        arguments = {"ball": ball, "cost_weight": 0.1}
-        find_recourse(few, model, "roar", **arguments)
-        batch = best_of(lambda a=arguments: find_recourse(few, model, "roar", **a)) / len(few)
-        loop = best_of(
-            lambda b=ball: [roar_by_torch(x, coef, intercept, b, 0.1) for x in few], repeat=1
-        )
-        loop /= len(few)
+        ball = NormBall(p, 0.1)
+        in_a_batch(ball)
+        batch = min(_timed(in_a_batch, ball) for _ in range(3)) / len(few)
+        loop = _timed(row_at_a_time, ball) / len(few)
         table.add_row(f"{p:g}", f"{1e3 * batch:.3f}", f"{1e3 * loop:.1f}", f"{loop / batch:.0f}")
     console.print(table)
 

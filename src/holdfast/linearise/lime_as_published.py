@@ -24,10 +24,10 @@ class LimeAsPublished(Lineariser):
     What is wrong with it: samples lie around the mean of the training data instead of around the
     point; a logistic regression is fitted to yes and no instead of to the score; its coefficients
     are those of standardised columns, rounded to 4 digits as is the intercept, but are applied to
-    the points as they are. Instance number i (from 0) is sampled with numpy's seed i, whatever `seed` says. It gives
-    to the last rounded digit what the package gives for ``LimeTabularExplainer(training,
-    mode="regression", discretize_continuous=False, feature_selection="none")`` with
-    ``model_regressor=LogisticRegression()``.
+    the points as they are. Instance number i (from 0) is sampled with numpy's seed i, whatever
+    `seed` says. It gives to the last rounded digit what the package gives for
+    ``LimeTabularExplainer(training, mode="regression", discretize_continuous=False,
+    feature_selection="none")`` with ``model_regressor=LogisticRegression()``.
 
     A row whose samples are all approved or all denied has no such regression: its numbers are
     NaN. R^2 and the error at the point are those of the score as it is used.
