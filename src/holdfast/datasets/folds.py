@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,12 +60,13 @@ def german_folds() -> list[Fold]:
     return list(_folds(table.sample(frac=1, random_state=0)))
 
 
-def sba_folds(directory: str | Path) -> list[Fold]:
+def sba_folds(directory: str | Path | None = None) -> list[Fold]:
     """Return the loans of the SBA case before 2006 as the paper uses them: 25 columns.
 
-    `directory` holds the file of Li, Mickel and Taylor (2018), SBAcase.11.13.17.csv.
+    `directory` (by default what the environment variable HOLDFAST_DATA_DIR names) holds the file
+    of Li, Mickel and Taylor (2018), SBAcase.11.13.17.csv.
     """
-    table = pd.read_csv(Path(directory) / _SBA_FILE, low_memory=False)
+    table = pd.read_csv(_sba_file(directory), low_memory=False)
     table = table.sample(frac=1, random_state=0)  # before the years are chosen
     table = table[table["ApprovalFY"] < 2006]
     approved = table["Default"] == 0
@@ -73,6 +75,17 @@ def sba_folds(directory: str | Path) -> list[Fold]:
     many = [name for name in numbers if numbers[name].nunique() > 2]
     categories = pd.get_dummies(table.drop(columns=numbers.columns).fillna("-1"))
     return list(_folds(_table(numbers[many], categories, approved)))
+
+
+def _sba_file(directory: str | Path | None) -> Path:
+    path = Path(directory or os.environ.get("HOLDFAST_DATA_DIR", ".")) / _SBA_FILE
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is not there: it is the supplement of Li, Mickel and Taylor (2018), "
+            "https://doi.org/10.1080/10691898.2018.1434342; put it there, or name its directory "
+            "by the argument or by HOLDFAST_DATA_DIR"
+        )
+    return path
 
 
 def _table(numbers: pd.DataFrame, dummies: pd.DataFrame, approved: pd.Series) -> pd.DataFrame:
