@@ -6,7 +6,8 @@ the odds of the unwanted class are least, when the Gaussian around each unwanted
 and widened in its favour and that around each wanted one to its harm (`rbr_likelihoods`). Only
 the labels that the model gives are used.
 
-The authors' public code differs from that in ways that show (``as_published=True`` repeats them):
+The authors' public code solves something else, in ways that show (``as_published=True`` repeats
+them):
 
 - the gradient of its pessimistic problem has a wrong sign in the mean's part, which drives all of
   epsilon_pe into a shift of the mean; deviations never widen;
@@ -50,9 +51,9 @@ _CHUNK = 4_000_000
 class RobustBayesian(Method):
     """Robust Bayesian recourse.
 
-    The defaults are those of its authors' experiments; those vary `epsilon_pe` over 0, 0.5 and 1,
-    and `delta_plus` over 0, 0.2, ..., 1. The paper that this library grew from compares with
-    the same grid, and with `epsilon_op` over 0, 0.5 and 1 too.
+    The defaults are those of its authors' public configuration (radii of 0: no ambiguity); their
+    experiments vary `epsilon_pe` over 0, 0.5 and 1, and `delta_plus` over 0, 0.2, ..., 1. The paper
+    that this library grew from compares over the same grid, with `epsilon_op` in 0, 0.5 and 1.
 
     All rows share one set of samples in the unit ball, drawn from the seed, so that a row's
     answer does not depend on the others. Whoever is approved of already starts where they stand.
