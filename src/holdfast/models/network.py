@@ -67,7 +67,7 @@ class Network(Model):
 
     def tensor(self, points: ArrayLike) -> Tensor:
         """Points as the network reads them, on its device."""
-        return torch.as_tensor(np.asarray(points), dtype=self.dtype, device=self.device)
+        return torch.tensor(np.asarray(points), dtype=self.dtype, device=self.device)
 
     def logits(self, points: Tensor) -> Tensor:
         """Score of each row of a tensor, with its gradient."""
