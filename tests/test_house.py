@@ -27,6 +27,7 @@ FLOOR_PLAN = [
     {"api"},
     {"curve"},
     {"models"},
+    {"networks"},
     {"linearise"},
     {"methods"},
     {"datasets"},

@@ -1,0 +1,267 @@
+"""The network of the ball that likes a point least, found by ascent from several starts.
+
+The loss decreases in the score, so its greatest value is where the score is least; the score is
+the better conditioned of the two, and is what descends here. A network is not convex in its
+parameters: what is found is a bad network, and the worst one only as far as the ascent can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from holdfast._numbers import Floats, refuse
+from holdfast.ball import NormBall
+from holdfast.models.network import Network
+from holdfast.networks.parameters import Parameters
+from holdfast.networks.projections import project_l2
+
+ALL, EACH = "all parameters", "each tensor"
+# Single-parameter changes that are tried out, for p = 1; 16 or 32 found nothing lower
+SINGLE_CHANGES = 8
+# A step is halved when it fails. Below this share of the ball there is nothing left to gain.
+LEAST_SHARE = 1e-6
+_DEFAULT_STARTS = {1.0: 2, 2.0: 2, math.inf: 3}
+
+
+@dataclass(frozen=True, eq=False)
+class WorstNetworks:
+    """The worst network that was found for each point.
+
+    Attributes
+    ----------
+    score : (n,) array
+        The lowest score found in the ball.
+    loss : (n,) array
+        ``log(1 + exp(-score))``; at most the cap, where there is one.
+    change : (n, k) tensor or None
+        The change of all parameters that gives that score, in the order of
+        ``module.named_parameters()``, on the network's device; only when it was asked for.
+    """
+
+    score: Floats
+    loss: Floats
+    change: Tensor | None = None
+
+
+def worst_network(
+    network: Network,
+    points: ArrayLike,
+    ball: NormBall,
+    *,
+    steps: int = 30,
+    starts: int | None = None,
+    budget: str = ALL,
+    loss_cap: float | None = None,
+    seed: int = 0,
+    keep_change: bool = False,
+    memory: float = 256.0,
+) -> WorstNetworks:
+    """Find the network in the ball around the trained one that scores each point lowest.
+
+    Every point has its own network. More steps or more starts never find a smaller loss, and the
+    result for a point does not depend on the others.
+
+    Parameters
+    ----------
+    network : Network
+    points : (n, d) array
+    ball : NormBall
+        Around all parameters of the network together, for p = 1, 2 or inf.
+    steps : int
+        Steps of the ascent from each start. For p = 1 and p = inf they go toward the vertex of
+        the ball that the gradient points at, for p = 2 along the gradient and back into the ball.
+    starts : int, optional
+        How many of these: the trained parameters; for p = 1 the best change of one parameter;
+        all parameters moved up, which wakes units that are silent; random signs. By default 2,
+        and 3 for p = inf.
+    budget : {"all parameters", "each tensor"}
+        One ball for all parameters, or one of the same radius for each tensor of them.
+    loss_cap : float, optional
+        The largest loss to report.
+    seed : int
+        Seed of the random signs, the same for all rows.
+    keep_change : bool
+        Whether to return the changes of the parameters.
+    memory : float
+        MiB to work in; more rows than fit are taken in pieces.
+
+    Examples
+    --------
+    >>> import holdfast, torch
+    >>> from holdfast.models.network import Network
+    >>> layer = torch.nn.Linear(2, 1, dtype=torch.float64)
+    >>> with torch.no_grad():
+    ...     _ = layer.weight.copy_(torch.tensor([[1.0, 1.0]])), layer.bias.fill_(0.0)
+    >>> ball = holdfast.NormBall(p=1, radius=0.5)
+    >>> found = worst_network(Network(layer), [[2.0, -3.0]], ball, keep_change=True)
+    >>> found.score, found.change
+    (array([-2.5]), tensor([[0.0000, 0.5000, 0.0000]], dtype=torch.float64))
+    """
+    room = Room.of(network, ball, budget)
+    if starts is None:
+        starts = _DEFAULT_STARTS[room.p]
+    for name, value, least in (("steps", steps, 0), ("starts", starts, 1)):
+        if not isinstance(value, int) or value < least:
+            refuse(name, value, f"a whole number, at least {least}")
+
+    def search(x: Tensor) -> tuple[Tensor, Tensor]:
+        best, change = None, room.parameters.zeros(len(x))
+        for start in _starts(room, x, starts, seed):
+            score, found = _descend(room, x, start, steps)
+            if best is None:
+                best, change = score, found
+                continue
+            lower = score < best
+            best = torch.where(lower, score, best)
+            change = torch.where(lower[:, None], found, change)
+        assert best is not None
+        return best, change
+
+    return in_pieces(room.parameters, network, points, search, loss_cap, keep_change, memory)
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """The changes of the parameters that are allowed."""
+
+    parameters: Parameters
+    p: float
+    radius: float
+    sizes: list[int]
+
+    @classmethod
+    def of(cls, network: Network, ball: NormBall, budget: str) -> Room:
+        """Read a ball as one around all parameters of a network."""
+        if not isinstance(network, Network):
+            raise TypeError(f"network = {network!r} is not a holdfast.models.network.Network")
+        if ball.p not in (1.0, 2.0, math.inf):
+            refuse("p", ball.p, "1, 2 or inf for a network")
+        if ball.scale is not None or ball.intercept is not True:
+            raise ValueError(
+                "scale and intercept of a NormBall speak of a linear model; for a network leave "
+                "them out: all of its parameters may change alike"
+            )
+        if budget not in (ALL, EACH):
+            refuse("budget", budget, f"{ALL!r} or {EACH!r}")
+        parameters = Parameters(network)
+        sizes = [parameters.size] if budget == ALL else parameters.sizes
+        return cls(parameters, ball.p, ball.radius, sizes)
+
+    def vertex(self, slope: Tensor, rank: int = 0) -> Tensor:
+        """Return the change in the ball that lowers a linear score with this slope most.
+
+        For p = 1 that is one parameter: the one with the largest slope, or of that `rank`.
+        """
+        parts = torch.split(slope, self.sizes, 1)
+        return torch.cat([self._vertex(part, rank) for part in parts], 1)
+
+    def _vertex(self, slope: Tensor, rank: int) -> Tensor:
+        if math.isinf(self.p):
+            # 0 where the slope is 0: parameters of silent units go back to what they were, which
+            # often wakes them (leaving them where they are finds far less)
+            return -self.radius * slope.sign()
+        if self.p == 2.0:
+            norm = slope.norm(dim=1, keepdim=True)
+            return -self.radius * torch.where(norm > 0.0, slope / norm, 0.0)
+        rank = min(rank, slope.shape[1] - 1)
+        which = slope.abs().topk(rank + 1, dim=1).indices[:, rank:]
+        moved = -self.radius * slope.gather(1, which).sign()
+        return torch.zeros_like(slope).scatter_(1, which, moved)
+
+    def step(self, change: Tensor, slope: Tensor, share: Tensor) -> Tensor:
+        """Move part of the way; share = 1 goes as far as the ball allows, share = 0 nowhere."""
+        if self.p == 2.0:  # a sphere is followed better by gradients than by chords
+            moved = change + share * self.vertex(slope)
+            parts = torch.split(moved, self.sizes, 1)
+            return torch.cat([project_l2(part, self.radius) for part in parts], 1)
+        return torch.lerp(change, self.vertex(slope), share)
+
+    def corner(self, signs: Tensor) -> Tensor:
+        """Return the change with these signs, all parameters alike, as large as the ball allows."""
+        parts = torch.split(signs, self.sizes)
+        return torch.cat([self.radius / len(part) ** (1.0 / self.p) * part for part in parts])
+
+
+def _starts(room: Room, x: Tensor, count: int, seed: int) -> Iterator[Tensor]:
+    """Yield `count` changes for each row."""
+    trained = room.parameters.zeros(len(x))
+    yield trained
+    drawn = 1
+    if room.p == 1.0 and drawn < count:
+        yield _best_single_change(room, x)
+        drawn += 1
+    # drawn on the processor: the same signs on every device
+    generator = torch.Generator().manual_seed(seed)
+    signs = torch.ones(room.parameters.size)
+    while drawn < count:
+        yield room.corner(signs.to(trained)).expand_as(trained)
+        signs = torch.randint(2, signs.shape, generator=generator).mul(2.0).sub(1.0)
+        drawn += 1
+
+
+def _best_single_change(room: Room, x: Tensor) -> Tensor:
+    """Try the most promising changes of one parameter by all of the radius."""
+    best = room.parameters.zeros(len(x))
+    slope, least = room.parameters.slope(best, x)
+    for rank in range(min(SINGLE_CHANGES, room.parameters.size)):
+        candidate = room.vertex(slope, rank)
+        score = room.parameters.score(candidate, x)
+        best = torch.where((score < least)[:, None], candidate, best)
+        least = torch.minimum(score, least)
+    return best
+
+
+def _descend(room: Room, x: Tensor, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Lower each row's score, step by step; a step that does not lower it is halved."""
+    slope, score = room.parameters.slope(change, x)
+    share = torch.ones_like(score)
+    for _ in range(steps):
+        if not bool((share >= LEAST_SHARE).any()):
+            break
+        candidate = room.step(change, slope, share[:, None])
+        there, reached = room.parameters.slope(candidate, x)
+        lower = (reached < score) & (share >= LEAST_SHARE)
+        change = torch.where(lower[:, None], candidate, change)
+        slope = torch.where(lower[:, None], there, slope)
+        score = torch.where(lower, reached, score)
+        share = torch.where(lower, (2.0 * share).clamp_max(1.0), share / 2.0)
+    return score, change
+
+
+def in_pieces(
+    parameters: Parameters,
+    network: Network,
+    points: ArrayLike,
+    search: Any,
+    loss_cap: float | None,
+    keep_change: bool,
+    memory: float,
+) -> WorstNetworks:
+    """Search for as many rows at once as the memory allows, and gather what was found."""
+    if not memory > 0.0:
+        refuse("memory", memory, "a positive number of MiB")
+    x = network.tensor(points)
+    if x.ndim != 2:
+        raise ValueError(f"points has shape {tuple(x.shape)}, expected (n, d)")
+    score = np.empty(len(x))
+    changes = []
+    at_once = parameters.rows_in(memory)
+    for begin in range(0, len(x), at_once):
+        piece = slice(begin, begin + at_once)
+        least, change = search(x[piece])
+        score[piece] = least.cpu().numpy()
+        if keep_change:
+            changes.append(change)
+    loss = np.logaddexp(0.0, -score)
+    if loss_cap is not None:
+        loss = np.minimum(loss, loss_cap)
+    kept = torch.cat([parameters.zeros(0), *changes]) if keep_change else None
+    return WorstNetworks(score, loss, kept)

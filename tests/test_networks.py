@@ -1,0 +1,274 @@
+"""The worst network in a ball: projections, closed forms, brute force, and what must not matter."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from scipy import optimize
+from torch import nn
+
+import holdfast
+from holdfast import NormBall
+from holdfast.datasets.folds import german_folds
+from holdfast.models.network import Network
+from holdfast.models.training import train_network
+from holdfast.networks import (
+    judge_network,
+    network_price,
+    project_l1,
+    project_l2,
+    project_linf,
+    published_worst_network,
+    worst_network,
+)
+from holdfast.networks.parameters import Parameters
+
+PROJECTIONS = {1.0: project_l1, 2.0: project_l2, math.inf: project_linf}
+BALLS = [NormBall(p, radius) for p in (1, 2, math.inf) for radius in (0.05, 0.4)]
+
+
+def layered(*sizes: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Network:
+    """Return an untrained network of ReLU layers."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layers: list[nn.Module] = []
+        for k in range(len(sizes) - 1):
+            layers += [nn.Linear(sizes[k], sizes[k + 1], dtype=dtype), nn.ReLU()]
+    return Network(nn.Sequential(*layers[:-1]))
+
+
+@pytest.fixture
+def points():
+    return np.random.default_rng(0).normal(size=(7, 3))
+
+
+@pytest.mark.parametrize("p", PROJECTIONS)
+@pytest.mark.parametrize("radius", [0.0, 0.3, 2.0])
+def test_projections_satisfy_the_variational_inequality(p, radius):
+    """The point y of the ball is nearest to v if (v - y).(z - y) <= 0 for all z of the ball."""
+    rng = np.random.default_rng(1)
+    v = rng.normal(size=(60, 5))
+    v[:20] = np.round(v[:20])  # ties and zeros
+    v[20:30] *= 0.01  # inside
+    y = PROJECTIONS[p](torch.tensor(v), radius).numpy()
+    norm = np.linalg.norm(y, ord=p, axis=1)
+    assert (norm <= radius * (1 + 1e-12)).all()
+    inside = np.linalg.norm(v, ord=p, axis=1) <= radius
+    np.testing.assert_array_equal(y[inside], v[inside])
+    # the best z is where the ball has its support in the direction v - y
+    q = NormBall(p, 1.0).dual_p
+    support = radius * np.linalg.norm(v - y, ord=q, axis=1)
+    assert (support - np.sum((v - y) * y, axis=1) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("ball", BALLS, ids=str)
+def test_one_layer_is_the_closed_form(ball, points):
+    network = layered(3, 1)
+    layer = network.module[0]
+    coef = layer.weight.detach().numpy()[0]
+    found = worst_network(network, points, ball)
+    closed = ball.worst_score(points, coef, layer.bias.item())
+    np.testing.assert_allclose(found.score, closed, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.loss, np.logaddexp(0, -closed), rtol=1e-12)
+
+
+def test_one_hidden_unit_whose_worst_network_is_known():
+    """For f = v relu(w x), all positive, the worst of the L-inf ball has v - r < 0 and w + r.
+
+    In the L1 ball of radius r, moving v by a and w by r - a gives (v - a)(w + r - a)x once
+    v < a, with its least value at a = (v + w + r) / 2 > r, or a = r: so all of it goes into v.
+    """
+    module = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 1, bias=False))
+    module = module.double()
+    v, w, x, r = 0.3, 1.0, 2.0, 0.5
+    with torch.no_grad():
+        module[0].weight.fill_(w)
+        module[2].weight.fill_(v)
+    score = {1.0: (v - r) * w * x, math.inf: (v - r) * (w + r) * x}
+    for p, expected in score.items():
+        found = worst_network(Network(module), [[x]], NormBall(p, r))
+        assert found.score == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("budget", ["all parameters", "each tensor"])
+@pytest.mark.parametrize("ball", BALLS, ids=str)
+def test_changes_lie_in_the_ball_and_give_the_score(ball, budget, points):
+    network = layered(3, 6, 4, 1)
+    found = worst_network(network, points, ball, budget=budget, keep_change=True)
+    parameters = Parameters(network)
+    sizes = [parameters.size] if budget == "all parameters" else parameters.sizes
+    for part in torch.split(found.change, sizes, dim=1):
+        assert (np.linalg.norm(part.numpy(), ord=ball.p, axis=1) <= ball.radius + 1e-12).all()
+    score = parameters.score(found.change, network.tensor(points)).numpy()
+    np.testing.assert_allclose(score, found.score, atol=1e-12)
+
+
+@pytest.mark.parametrize("ball", BALLS, ids=str)
+def test_more_steps_and_starts_never_find_less(ball, points):
+    network = layered(3, 8, 8, 1)
+    longer = [worst_network(network, points, ball, steps=k).score for k in (0, 1, 2, 5, 20, 80)]
+    more = [worst_network(network, points, ball, starts=k).score for k in (1, 2, 3, 5)]
+    for scores in (longer, more):
+        assert (np.diff(scores, axis=0) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("ball", BALLS, ids=str)
+def test_neither_the_batch_nor_the_memory_matters(ball, points):
+    network = layered(3, 8, 8, 1)
+    whole = worst_network(network, points, ball, keep_change=True)
+    pieces = worst_network(network, points, ball, keep_change=True, memory=1e-6)
+    np.testing.assert_allclose(pieces.score, whole.score, atol=1e-10)
+    torch.testing.assert_close(pieces.change, whole.change, atol=1e-8, rtol=0)
+    for i in range(len(points)):
+        alone = worst_network(network, points[i : i + 1], ball)
+        assert alone.score[0] == pytest.approx(whole.score[i], abs=1e-10)
+    assert worst_network(network, points[:0], ball).loss.shape == (0,)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+def test_tiny_balls_agree_with_the_first_order(p, points):
+    """To first order the worst score is f(x) - radius * ||grad f||_q, gradient in parameters."""
+    network, radius = layered(3, 8, 8, 1), 1e-5
+    ball = NormBall(p, radius)
+    parameters = Parameters(network)
+    slope, score = parameters.slope(parameters.zeros(len(points)), network.tensor(points))
+    norm = np.linalg.norm(slope.numpy(), ord=ball.dual_p, axis=1)
+    found = worst_network(network, points, ball)
+    np.testing.assert_allclose(score.numpy() - found.score, radius * norm, rtol=2e-3)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+def test_not_worse_than_brute_force(p):
+    """Thousands of random changes, the best ones improved by scipy, find nothing lower."""
+    network, radius = layered(2, 3, 1, seed=3), 0.3
+    parameters = Parameters(network)
+    rng = np.random.default_rng(0)
+    for x in rng.normal(size=(3, 2)):
+        found = worst_network(network, x[None], NormBall(p, radius), starts=25, steps=50)
+        changes = rng.normal(size=(4000, parameters.size))
+        changes *= radius / np.linalg.norm(changes, ord=p, axis=1, keepdims=True)
+        if p == 1.0:  # random ones are far from the vertices, where the least values are
+            corners = radius * np.vstack([np.eye(parameters.size), -np.eye(parameters.size)])
+            changes = np.vstack([changes, corners])
+        row = network.tensor(x[None])
+
+        def score(change, row=row):
+            scale = max(1.0, np.linalg.norm(change, ord=p) / radius)
+            tensor = torch.tensor(np.asarray(change)[None] / scale)
+            return float(parameters.score(tensor, row)[0])
+
+        scores = parameters.score(torch.tensor(changes), row.expand(len(changes), -1)).numpy()
+        best = scores.min()
+        for start in changes[np.argsort(scores)[:2]]:
+            polished = optimize.minimize(score, start, method="Powell", options={"maxiter": 15})
+            best = min(best, polished.fun)
+        assert found.score[0] <= best + 1e-3 * abs(best)
+
+
+def test_the_published_ascent(points):
+    """Its last iterate stays in each tensor's ball and loses to ours on one layer, at most."""
+    layer = layered(3, 1)
+    for p in (1.0, math.inf):
+        ball = NormBall(p, 0.2)
+        theirs = published_worst_network(layer, points, ball, keep_change=True)
+        ours = worst_network(layer, points, ball, budget="each tensor")
+        assert (theirs.score >= ours.score - 1e-12).all()
+        np.testing.assert_allclose(theirs.score, ours.score, atol=1e-3)
+        for part in torch.split(theirs.change, [3, 1], dim=1):
+            assert (np.linalg.norm(part, ord=p, axis=1) <= 0.2 + 1e-12).all()
+    ball = NormBall(math.inf, 5.0)
+    sure = published_worst_network(layered(3, 60, 60, 1), points, ball, learning_rate=1.0)
+    assert sure.loss.max() == 100.0
+
+
+def test_the_published_steps_are_those_of_plain_torch():
+    """The same ascent, one row, written with torch's own SGD and BCELoss."""
+    network = layered(3, 6, 4, 1, dtype=torch.float32)
+    x = np.array([[0.5, -1.0, 2.0]])
+    found = published_worst_network(network, x, NormBall(1, 0.2), steps=20)
+    module = layered(3, 6, 4, 1, dtype=torch.float32).module
+    trained = [tensor.detach().clone() for tensor in module.parameters()]
+    ascent = torch.optim.SGD(module.parameters(), lr=0.1, maximize=True)
+    for _ in range(20):
+        ascent.zero_grad()
+        out = torch.sigmoid(module(network.tensor(x)))
+        nn.functional.binary_cross_entropy(out, torch.ones(1, 1)).backward()
+        ascent.step()
+        with torch.no_grad():
+            for tensor, before in zip(module.parameters(), trained, strict=True):
+                change = project_l1((tensor - before).reshape(1, -1), 0.2)
+                tensor.copy_(before + change.view_as(tensor))
+    assert found.score[0] == pytest.approx(module(network.tensor(x)).item(), abs=1e-5)
+
+
+def test_prices_of_a_trained_network():
+    """On German Credit the trained network is worse off in a larger ball, and never better."""
+    fold = german_folds()[1]
+    network = train_network(fold.train_points, fold.train_approved, epochs=20)
+    x = fold.test_points[:6]
+    price = [
+        network_price(network, x + 0.1, x, NormBall(1, radius), 0.5, feature_costs=[2.0] * 7)
+        for radius in (0.0, 0.1, 0.5)
+    ]
+    plain = np.logaddexp(0.0, -network.score(x + 0.1)) + 0.5 * 2.0 * 0.7
+    np.testing.assert_allclose(price[0], plain, rtol=1e-5)
+    assert (np.diff(price, axis=0) > 0).all()
+
+
+def test_judging_keeps_rows_without_recourse_apart():
+    module = layered(2, 1).module[0]
+    ball = NormBall(2, 0.1)
+    coef, intercept = module.weight.detach().numpy()[0], module.bias.item()
+    rows = [[0.5, -1.0], [np.nan, 0.0]]
+    result = holdfast.solve(rows, coef, intercept, ball=ball, cost_weight=0.2)
+    judged = judge_network(result, Network(module))
+    np.testing.assert_allclose(judged.price, result.price, rtol=1e-9)
+    np.testing.assert_allclose(judged.worst_case_validity, result.worst_case_validity, rtol=1e-9)
+    assert np.isnan(judged.worst_case_score[1])
+    promised = holdfast.solve(rows, coef, intercept, ball=ball, guarantee=0.5)
+    assert np.isnan(judge_network(promised, Network(module)).price).all()
+
+
+def test_the_loss_is_sound_and_can_be_capped(points):
+    network = layered(3, 40, 40, 1)
+    ball = NormBall(math.inf, 2.0)
+    assert worst_network(network, points, ball).loss.max() > 1000.0
+    assert worst_network(network, points, ball, loss_cap=100.0).loss.max() == 100.0
+
+
+@pytest.mark.parametrize(
+    ("ball", "settings", "message"),
+    [
+        (NormBall(3, 0.1), {}, "p = 3"),
+        (NormBall(1, 0.1, scale=[1.0, 1.0, 1.0]), {}, "scale"),
+        (NormBall(1, 0.1, intercept=False), {}, "intercept"),
+        (NormBall(1, 0.1), {"budget": "layers"}, "budget = 'layers'"),
+        (NormBall(1, 0.1), {"steps": -1}, "steps = -1"),
+        (NormBall(1, 0.1), {"starts": 0}, "starts = 0"),
+        (NormBall(1, 0.1), {"memory": 0}, "memory = 0"),
+    ],
+)
+def test_what_is_not_defined_is_refused(ball, settings, message, points):
+    with pytest.raises(ValueError, match=message):
+        worst_network(layered(3, 4, 1), points, ball, **settings)
+
+
+def test_wrong_arguments_are_named(points):
+    with pytest.raises(ValueError, match="expected \\(n, d\\)"):
+        worst_network(layered(3, 4, 1), points[0], NormBall(1, 0.1))
+    with pytest.raises(TypeError, match="not a holdfast"):
+        worst_network(nn.Linear(3, 1), points, NormBall(1, 0.1))
+    with pytest.raises(ValueError, match="as in the paper"):
+        published_worst_network(layered(3, 4, 1), points, NormBall(2, 0.1))
+
+
+def test_another_ascent_can_judge(points):
+    network = layered(3, 6, 1)
+    weak = partial(worst_network, steps=0, starts=1)
+    ball = NormBall(2, 0.3)
+    price = network_price(network, points, points, ball, 1.0, ascent=weak)
+    np.testing.assert_allclose(price, np.logaddexp(0.0, -network.score(points)), rtol=1e-9)
