@@ -61,7 +61,10 @@ def mirrored_normal(samples: int, d: int, seed: int) -> Floats:
 def training_scale(training: Floats | None, d: int, name: str) -> Floats:
     """Return the standard deviation of each column, 1 where it does not vary (as scikit-learn)."""
     if training is None:
-        raise ValueError(f"{name} needs what the model was trained on; give training=...")
+        raise ValueError(
+            f"{name} needs what the model was trained on; give training=..., or, for a network, "
+            "linearise='gradient'"
+        )
     table = np.asarray(training, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != d or len(table) == 0 or not np.isfinite(table).all():
         raise ValueError(f"training has shape {table.shape}; expected (m, {d}) finite numbers")

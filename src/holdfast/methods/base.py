@@ -67,6 +67,7 @@ class Method:
     summary: ClassVar[str]
     guarantees: ClassVar[str]
     exponents: ClassVar[tuple[float, ...] | None] = None  # None: every p
+    # kinds of models; "surrogate": any, for it asks only for the linear score that stands for it
     kinds: ClassVar[tuple[str, ...]] = ("linear", "surrogate")
     losses: ClassVar[tuple[str, ...]] = ("logistic",)
     honours_bounds: ClassVar[bool] = False
@@ -82,6 +83,10 @@ class Method:
     def check(self, task: Task) -> None:
         """Refuse what the method cannot do."""
         problem, ball = task.problem, task.problem.ball
+        kind = task.model.kind
+        if kind not in self.kinds and "surrogate" not in self.kinds:
+            why = "has no gradients" if kind == "black box" else "is no network"
+            raise ValueError(f"{self.name} needs {_wanted(self.kinds)}; a {kind} model {why}")
         if self.exponents is not None and ball.p not in self.exponents:
             allowed = " or ".join(f"{p:g}" for p in self.exponents)
             raise ValueError(f"{self.name} needs p = {allowed}, not {ball.p:g}")
@@ -103,8 +108,8 @@ class Method:
         words = []
         if cls.exponents is not None:
             words.append("p = " + " or ".join(_exponent(p) for p in cls.exponents))
-        if cls.kinds == ("network",):
-            words.append("a model with gradients")
+        if "surrogate" not in cls.kinds:
+            words.append(_wanted(cls.kinds))
         if cls.needs_training:
             words.append("training points")
         if not cls.gives_guarantee:
@@ -130,3 +135,7 @@ def statuses(outcome: NDArray[np.int8]) -> NDArray[np.object_]:
 
 def _exponent(p: float) -> str:
     return "inf" if math.isinf(p) else f"{p:g}"
+
+
+def _wanted(kinds: tuple[str, ...]) -> str:
+    return "a model with gradients" if "linear" in kinds else "a network"

@@ -11,9 +11,10 @@ from holdfast.methods.base import Method
 from holdfast.methods.exact import Exact
 from holdfast.methods.rbr import RobustBayesian
 from holdfast.methods.roar import Roar
+from holdfast.methods.wachter import Wachter
 
 METHODS: dict[str, type[Method]] = {
-    kind.name: kind for kind in (Exact, Algorithm1, Algorithm2, Roar, RobustBayesian)
+    kind.name: kind for kind in (Exact, Algorithm1, Algorithm2, Roar, RobustBayesian, Wachter)
 }
 
 
