@@ -10,11 +10,12 @@ from holdfast.methods.algorithm2 import Algorithm2
 from holdfast.methods.base import Method
 from holdfast.methods.exact import Exact
 from holdfast.methods.rbr import RobustBayesian
+from holdfast.methods.refine import Refine
 from holdfast.methods.roar import Roar
 from holdfast.methods.wachter import Wachter
 
 METHODS: dict[str, type[Method]] = {
-    kind.name: kind for kind in (Exact, Algorithm1, Algorithm2, Roar, RobustBayesian, Wachter)
+    kind.name: kind for kind in (Exact, Algorithm1, Algorithm2, Roar, RobustBayesian, Wachter, Refine)
 }
 
 

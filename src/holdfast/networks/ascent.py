@@ -27,7 +27,7 @@ ALL, EACH = "all parameters", "each tensor"
 # Single-parameter changes that are tried out, for p = 1; 16 or 32 found nothing lower
 SINGLE_CHANGES = 8
 # A step is halved when it fails. Below this share of the ball there is nothing left to gain.
-LEAST_SHARE = 1e-6
+LEAST_SHARE = 1e-4
 _DEFAULT_STARTS = {1.0: 2, 2.0: 2, math.inf: 3}
 
 

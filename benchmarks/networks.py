@@ -1,0 +1,123 @@
+"""What does refining gain on networks? True prices of `exact` on a surrogate and of `refine`.
+
+    python benchmarks/networks.py [--data DIR] [--folds 5] [--rows 0] [--linearise lime]
+
+For each fold the paper's network is trained, and everybody whom it turns down is helped. The price
+is the network's own: loss under the worst network found in one L1 ball around all parameters +
+cost weight * cost. DIR holds the SBA file; without it only German Credit (embedded) is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from functools import partial
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from holdfast import NormBall, find_recourse
+from holdfast.datasets.folds import Fold, german_folds, sba_folds
+from holdfast.linearise import LINEARISERS
+from holdfast.models.network import Network
+from holdfast.models.training import train_network
+from holdfast.networks import judge_network, worst_network
+
+CELLS = {  # the paper's radii and cost weights
+    "German": [(0.1, 0.7), (0.1, 0.3), (0.5, 0.7), (0.5, 0.3)],
+    "SBA": [(0.1, 0.1), (0.1, 0.01), (0.5, 0.1), (0.5, 0.01)],
+}
+# a search much stronger than the one that refine itself uses
+STRONGER = partial(worst_network, steps=100, starts=4)
+
+
+def denied(fold: Fold, rows: int, device: str) -> tuple[Network, np.ndarray]:
+    network = train_network(fold.train_points, fold.train_approved, device=device)
+    points = fold.test_points[network.score(fold.test_points) < 0.0]
+    return network, points[: rows or None]
+
+
+def compare(
+    network: Network, fold: Fold, points: np.ndarray, radius: float, weight: float, name: str
+) -> dict[str, np.ndarray]:
+    """Prices of both methods on one fold, by the method's own search and by a stronger one."""
+    settings = {"ball": NormBall(1, radius), "cost_weight": weight, "training": fold.train_points}
+    exact = find_recourse(points, network, "exact", linearise=name, **settings)
+    begin = time.perf_counter()
+    refined = find_recourse(points, network, "refine", linearise=exact.surrogate, **settings)
+    seconds = time.perf_counter() - begin
+    return {
+        "exact": judge_network(exact, network).price,
+        "refine": judge_network(refined, network).price,
+        "exact, stronger": judge_network(exact, network, ascent=STRONGER).price,
+        "refine, stronger": judge_network(refined, network, ascent=STRONGER).price,
+        "valid before": exact.current_validity >= 0.5,
+        "valid after": refined.current_validity >= 0.5,
+        "steps": refined.steps,
+        "seconds": np.full(len(points), seconds / max(len(points), 1)),
+    }
+
+
+def spread(folds: list[np.ndarray]) -> str:
+    """Return the mean and the deviation over the folds' means."""
+    means = [float(np.mean(fold)) for fold in folds]
+    deviation = np.std(means, ddof=1) if len(means) > 1 else 0.0
+    return f"{np.mean(means):.3f}±{deviation:.3f}"
+
+
+def table_of(data: str, folds: list[Fold], options: argparse.Namespace, console: Console) -> Table:
+    trained = [denied(fold, options.rows, options.device) for fold in folds]
+    n = sum(len(points) for _, points in trained)
+    title = f"{data}: {len(folds)} folds, {n} rows, {options.linearise} surrogate, p = 1"
+    table = Table(title=title)
+    names = ("radius", "weight", "exact", "refine", "improved", "worse by", "stronger: exact")
+    names += ("refine", "worse rows", "worst", "valid", "steps", "ms a row")
+    for name in names:
+        table.add_column(name, justify="right")
+    for radius, weight in CELLS[data]:
+        cells = [
+            compare(network, fold, points, radius, weight, options.linearise)
+            for fold, (network, points) in zip(folds, trained, strict=True)
+        ]
+        whole = {name: np.concatenate([cell[name] for cell in cells]) for name in cells[0]}
+        worse = whole["refine"] - whole["exact"]
+        truly = whole["refine, stronger"] - whole["exact, stronger"]
+        table.add_row(
+            f"{radius:g}",
+            f"{weight:g}",
+            spread([cell["exact"] for cell in cells]),
+            spread([cell["refine"] for cell in cells]),
+            f"{np.mean(worse < -1e-6):.0%}",
+            f"{max(worse.max(), 0.0):.1g}",
+            spread([cell["exact, stronger"] for cell in cells]),
+            spread([cell["refine, stronger"] for cell in cells]),
+            f"{np.sum(truly > 1e-4)}",
+            f"{max(truly.max(), 0.0):.1g}",
+            f"{whole['valid before'].mean():.0%} > {whole['valid after'].mean():.0%}",
+            f"{whole['steps'].mean():.1f}",
+            f"{1e3 * whole['seconds'].mean():.0f}",
+        )
+        console.print(f"{data} {radius:g}/{weight:g} done", style="dim")
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="directory of the SBA file")
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=0, help="at most so many a fold; 0: all")
+    parser.add_argument("--linearise", default="lime", choices=list(LINEARISERS))
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    console = Console(width=160)
+    console.print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {options.device}")
+    console.print(table_of("German", german_folds()[: options.folds], options, console))
+    if options.data:
+        console.print(table_of("SBA", sba_folds(options.data)[: options.folds], options, console))
+
+
+if __name__ == "__main__":
+    main()
