@@ -15,7 +15,8 @@ from holdfast.methods.roar import Roar
 from holdfast.methods.wachter import Wachter
 
 METHODS: dict[str, type[Method]] = {
-    kind.name: kind for kind in (Exact, Algorithm1, Algorithm2, Roar, RobustBayesian, Wachter, Refine)
+    kind.name: kind
+    for kind in (Exact, Algorithm1, Algorithm2, Roar, RobustBayesian, Wachter, Refine)
 }
 
 
