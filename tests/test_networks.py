@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -221,7 +222,7 @@ def test_prices_of_a_trained_network():
 
 def test_judging_keeps_rows_without_recourse_apart():
     module = layered(2, 1).module[0]
-    ball = NormBall(2, 0.1)
+    ball = NormBall(1, 0.1)
     coef, intercept = module.weight.detach().numpy()[0], module.bias.item()
     rows = [[0.5, -1.0], [np.nan, 0.0]]
     result = holdfast.solve(rows, coef, intercept, ball=ball, cost_weight=0.2)
@@ -229,7 +230,7 @@ def test_judging_keeps_rows_without_recourse_apart():
     np.testing.assert_allclose(judged.price, result.price, rtol=1e-9)
     np.testing.assert_allclose(judged.worst_case_validity, result.worst_case_validity, rtol=1e-9)
     assert np.isnan(judged.worst_case_score[1])
-    promised = holdfast.solve(rows, coef, intercept, ball=ball, guarantee=0.5)
+    promised = replace(result, cost_weight=None, guarantee=0.5)  # a guarantee has no price
     assert np.isnan(judge_network(promised, Network(module)).price).all()
 
 

@@ -223,17 +223,25 @@ def _descend(room: Room, x: Tensor, change: Tensor, steps: int) -> tuple[Tensor,
     """Lower each row's score, step by step; a step that does not lower it is halved."""
     slope, score = room.parameters.slope(change, x)
     share = torch.ones_like(score)
+    lowest, found = score.clone(), change.clone()
+    rows = torch.arange(len(x), device=x.device)
     for _ in range(steps):
-        if not bool((share >= LEAST_SHARE).any()):
-            break
         candidate = room.step(change, slope, share[:, None])
         there, reached = room.parameters.slope(candidate, x)
-        lower = (reached < score) & (share >= LEAST_SHARE)
+        lower = reached < score
         change = torch.where(lower[:, None], candidate, change)
         slope = torch.where(lower[:, None], there, slope)
         score = torch.where(lower, reached, score)
         share = torch.where(lower, (2.0 * share).clamp_max(1.0), share / 2.0)
-    return score, change
+        going = share >= LEAST_SHARE
+        if not bool(going.all()):  # whoever is done leaves; the rest is packed together
+            lowest[rows], found[rows] = score, change
+            rows, x, change, slope = rows[going], x[going], change[going], slope[going]
+            score, share = score[going], share[going]
+            if not len(rows):
+                break
+    lowest[rows], found[rows] = score, change
+    return lowest, found
 
 
 def in_pieces(
