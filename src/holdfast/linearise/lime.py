@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from holdfast.surrogate import Surrogate
 # with n, so alpha = n / 5,000 keeps the balance, and what is estimated, whatever n is. The same
 # goes for the point itself, which the package counts as one of its samples.
 _SAMPLES_OF_THE_PACKAGE = 5000
+# How many each way of sampling takes, from the errors in benchmarks/README.md.
+_SAMPLES = {"gradient": 512, "sobol": 1024, "random": _SAMPLES_OF_THE_PACKAGE}
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,15 @@ class Lime(Lineariser):
 
     Parameters
     ----------
-    samples : int
-        Neighbours of each row, an even number; powers of two are best for "sobol".
-    sampling : {"sobol", "gradient", "random"}
+    samples : int, optional
+        Neighbours of each row, an even number; powers of two are best. By default 512 for
+        "gradient", 1024 for "sobol", and 5000, the package's number, for "random".
+    sampling : {"auto", "gradient", "sobol", "random"}
         "random" draws and weights as the package does. "sobol" draws evenly and in mirrored
         pairs from the normal density times the kernel, which is normal again. "gradient" draws
         likewise and averages the gradients of a network there: to that the regression tends.
-        All three estimate the same; ``benchmarks/README.md`` has their errors.
+        All three estimate the same; ``benchmarks/README.md`` has their errors. "auto" is
+        "gradient" for networks and "sobol" for every other model.
     kernel_width : float, optional
         In standard deviations; 0.75 sqrt(d) by default.
 
@@ -67,25 +71,29 @@ class Lime(Lineariser):
     name = "lime"
     needs = "any model, and training points"
 
-    samples: int = 1024
-    sampling: str = "sobol"
+    samples: int | None = None
+    sampling: str = "auto"
     kernel_width: float | None = None
 
     def __post_init__(self) -> None:
-        check_even("samples", self.samples)
-        if self.sampling not in ("sobol", "gradient", "random"):
-            refuse("sampling", self.sampling, "'sobol', 'gradient' or 'random'")
+        if self.samples is not None:
+            check_even("samples", self.samples)
+        if self.sampling not in ("auto", *_SAMPLES):
+            refuse("sampling", self.sampling, "'auto', 'gradient', 'sobol' or 'random'")
         if self.kernel_width is not None and not 0.0 < to_number(self.kernel_width) < math.inf:
             refuse("kernel_width", self.kernel_width, "a positive number or None")
 
     def fit(self, model: Model, points: Floats, training: Floats | None, seed: int) -> Surrogate:
         """Return one linear score for each point."""
+        if self.sampling == "auto":
+            sampling = "gradient" if model.kind == "network" else "sobol"
+            return replace(self, sampling=sampling).fit(model, points, training, seed)
         if self.sampling == "gradient":
             check_gradients("sampling = 'gradient'", model)
         d = points.shape[1]
         scale = training_scale(training, d, self.name)
         noise, weights = self.draw(d, seed)
-        alpha = self.samples / _SAMPLES_OF_THE_PACKAGE
+        alpha = len(noise[1:]) / _SAMPLES_OF_THE_PACKAGE
         regression = _Regression(noise, weights, alpha)
         # Under a normal density the slope of the regression is the mean gradient (Stein):
         # E[z f(z)] = s^2 E[f'(z)], and the ridge takes off the same share as ever.
@@ -118,16 +126,16 @@ class Lime(Lineariser):
 
         The first row is zero: the point itself.
         """
-        variance = self._variance(d)
+        variance, samples = self._variance(d), self.samples or _SAMPLES[self.sampling]
         if self.sampling == "random":
-            noise = np.random.default_rng(seed).standard_normal((self.samples, d))
+            noise = np.random.default_rng(seed).standard_normal((samples, d))
             # exp(-z^2 / (2 width^2)), where 1 / width^2 = 1 / variance - 1
             weights = np.exp(-0.5 * (1.0 / variance - 1.0) * np.einsum("ij,ij->i", noise, noise))
         else:
             # drawn from density times kernel, no sample is wasted where the kernel is small
-            noise = math.sqrt(variance) * mirrored_normal(self.samples, d, seed)
-            weights = np.full(self.samples, variance ** (d / 2.0))  # the kernel's mean
-        own = self.samples / _SAMPLES_OF_THE_PACKAGE
+            noise = math.sqrt(variance) * mirrored_normal(samples, d, seed)
+            weights = np.full(samples, variance ** (d / 2.0))  # the kernel's mean
+        own = samples / _SAMPLES_OF_THE_PACKAGE
         return np.vstack([np.zeros(d), noise]), np.concatenate([[own], weights])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast._extras import need_torch
 from holdfast.models.base import BlackBox, LinearModel, Model
 
 
@@ -93,6 +94,7 @@ def _estimator(estimator: Any, encoder: Any, target_class: Any, device: str) -> 
         intercept = float(np.ravel(estimator.intercept_)[0])
         return LinearModel(sign * coef[0], sign * intercept, _loss_of(estimator), encoder)
     if name == "MLPClassifier":
+        need_torch("an MLPClassifier")
         from holdfast.models.mlp import network_of_mlp
 
         return network_of_mlp(estimator, sign, encoder, device)
