@@ -118,18 +118,20 @@ def test_a_linear_model_comes_back_up_to_the_ridge(sampling):
 def test_rows_and_chunks_do_not_matter(network, monkeypatch):
     model, training = network
     points = training[:9]
-    together = Lime(128).fit(model, points, training, seed=3)
+    together = Lime(128, "sobol").fit(model, points, training, seed=3)
     for i in (0, 8):
-        alone = Lime(128).fit(model, points[i : i + 1], training, seed=3)
+        alone = Lime(128, "sobol").fit(model, points[i : i + 1], training, seed=3)
         assert np.allclose(alone.coef[0], together.coef[i], atol=1e-5)
     monkeypatch.setattr(network_module, "CHUNK", 50)
     monkeypatch.setattr(neighbours, "_SCORES", 300)
-    in_pieces = Lime(128).fit(model, points, training, seed=3)
+    in_pieces = Lime(128, "sobol").fit(model, points, training, seed=3)
     assert np.allclose(in_pieces.coef, together.coef, atol=1e-5)
     assert np.allclose(in_pieces.r2, together.r2, atol=1e-5)
     box = BlackBox(lambda x: 1.0 / (1.0 + np.exp(-model.score(x))))
     monkeypatch.setattr(neighbours, "_NUMBERS", 60)
-    assert np.allclose(Lime(128).fit(box, points, training, seed=3).coef, together.coef, atol=1e-4)
+    assert np.allclose(
+        Lime(128, "sobol").fit(box, points, training, seed=3).coef, together.coef, atol=1e-4
+    )
 
 
 def test_the_seed_decides_everything(network):
@@ -191,7 +193,7 @@ def test_a_constant_model_is_explained_whole(network):
         ({"samples": 0}, "even whole number"),
         ({"samples": 7}, "even whole number"),
         ({"samples": 2.0}, "even whole number"),
-        ({"sampling": "grid"}, "'sobol', 'gradient' or 'random'"),
+        ({"sampling": "grid"}, "'gradient', 'sobol' or 'random'"),
         ({"kernel_width": 0}, "a positive number"),
         ({"kernel_width": np.nan}, "a positive number"),
     ],
