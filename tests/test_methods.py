@@ -22,6 +22,7 @@ from holdfast import (
     solve_problem,
 )
 from holdfast.api import judge
+from holdfast.cli import main
 from holdfast.datasets.folds import german_folds
 from holdfast.methods.algorithm1 import Algorithm1, project
 from holdfast.methods.algorithm2 import Algorithm2
@@ -352,3 +353,11 @@ def test_the_list_says_what_each_method_needs_and_guarantees():
     assert "optimal" in listed["exact"].guarantees
     assert listed["roar"].settings["learning_rate"] == 1e-3
     assert set(listed) == set(METHODS)
+
+
+def test_the_command_line_lists_the_methods_in_full(capsys):
+    assert main(["methods"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in METHODS)
+    assert "learning_rate=0.001" in printed
+    assert "…" not in printed

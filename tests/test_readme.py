@@ -5,22 +5,36 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
-
-from holdfast import Status
 from holdfast.demo import run_demo
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_example_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+def run_examples(page: str) -> dict:
+    """Run all Python of a page, one piece after the other, as a reader would."""
     names: dict = {}
-    exec(code, names)
-    assert names["result"].status[0] is Status.OPTIMAL
-    assert np.all(names["result"].gap <= 1e-9)
-    assert "optimal" in capsys.readouterr().out
+    for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(code, names)
+    return names
+
+
+def test_the_examples_run(capsys):
+    names = run_examples(README)
+    printed = capsys.readouterr().out
+    assert "optimal" in printed
+    exact, algorithm1, roar, rbr = (
+        float(re.search(rf"{method} .*, (.*) above", printed)[1])
+        for method in ("exact", "algorithm1", "roar", "rbr")
+    )
+    assert exact == 0.0 <= algorithm1 < roar < rbr
+    assert names["result"].method == "rbr"
+
+
+def test_the_examples_of_the_methods_run(capsys):
+    names = run_examples((ROOT / "docs" / "methods.md").read_text())
+    assert names["refined"].price.mean() <= names["plain"].price.mean()
+    assert capsys.readouterr().out
 
 
 def test_the_numbers_of_the_demonstration_are_those_it_prints():

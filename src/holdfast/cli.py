@@ -56,15 +56,20 @@ def _count(text: str) -> int:
 
 def _methods(options: argparse.Namespace) -> int:
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
 
     from holdfast.methods import list_methods
 
-    table = Table("method", "what it is", "needs", "guarantees", "settings", show_lines=True)
+    console = Console(highlight=False)
     for method in list_methods():
         settings = ", ".join(f"{name}={value!r}" for name, value in method.settings.items())
-        table.add_row(method.name, method.summary, method.needs, method.guarantees, settings)
-    Console().print(table)
+        console.print(f"[bold]{method.name}[/bold]  {method.summary}")
+        for label, text in (
+            ("needs", method.needs),
+            ("guarantees", method.guarantees),
+            ("settings", settings or "none"),
+        ):
+            console.print(Padding(f"{label}: {text}", (0, 0, 0, 4)), markup=False)
     return 0
 
 

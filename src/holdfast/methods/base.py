@@ -108,7 +108,7 @@ class Method:
         words = []
         if cls.exponents is not None:
             words.append("p = " + " or ".join(_exponent(p) for p in cls.exponents))
-        if "surrogate" not in cls.kinds:
+        if not {"surrogate", "black box"} & set(cls.kinds):
             words.append(_wanted(cls.kinds))
         if cls.needs_training:
             words.append("training points")
