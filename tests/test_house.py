@@ -26,6 +26,7 @@ FLOOR_PLAN = [
     {"result"},
     {"api"},
     {"curve"},
+    {"discrete"},
     {"models"},
     {"networks"},
     {"linearise"},

@@ -1,0 +1,61 @@
+"""The question with its discrete parts: what each feature of a person may become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._numbers import Floats
+from holdfast.problem import RecourseProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Columns that change together: a category, one-hot or ordinal encoded.
+
+    Attributes
+    ----------
+    columns : (c,) array of int
+        The encoded columns of the category.
+    options : (m, c) array
+        What they may become: a row for each level.
+    """
+
+    columns: NDArray[np.int64]
+    options: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteProblem:
+    """A batch of recourse problems some of whose features take only certain values.
+
+    A *feature* is what a person changes as one thing: an encoded column outside all groups (a
+    number), or a group of columns (a category). Staying as one is, is always allowed.
+
+    Attributes
+    ----------
+    problem : RecourseProblem
+        Points, linear scores, ball and loss; bounds and costs of the numbers. Columns of groups
+        have their bounds and costs here too, but these are not read.
+    step, anchor : (1, d) or (n, d) arrays
+        Where ``step > 0``, the column may become ``anchor + step * k`` for whole k, within its
+        bounds, or stay; where ``step == 0`` it may go anywhere within its bounds.
+    groups : list of Group
+    current : (n, len(groups)) array of int
+        The option that each person has now; its row of `options` equals the person's columns.
+    option_costs : list of (1, m) or (n, m) arrays
+        For each group, what it costs to take each option; inf where it may not be taken. The
+        current one costs 0.
+    most_changes : int or None
+        At most so many features may change.
+    """
+
+    problem: RecourseProblem
+    step: Floats
+    anchor: Floats
+    groups: list[Group]
+    current: NDArray[np.int64]
+    option_costs: list[Floats]
+    most_changes: int | None = None
