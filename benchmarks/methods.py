@@ -51,16 +51,15 @@ def fitted(folds: list[Fold]) -> list[tuple[LogisticRegression, np.ndarray]]:
 
 
 def prices(name: str, pairs: list[Any], console: Console) -> None:
-    """Print price, gap and time of every method in every cell."""
-    table = Table(title=f"{name}: price (above the optimum: mean, largest), milliseconds a row")
-    table.add_column("method")
-    for radius, cost_weight in CELLS:
-        table.add_column(f"radius {radius}, cost weight {cost_weight}", justify="right")
+    """Print price, distance from the optimum and time of every method in every cell."""
     rows = sum(len(denied) for _, denied in pairs)
+    table = Table(title=f"{name}, {rows} rows: mean price (largest distance from the optimum)")
+    for column in ("method", "p", *(f"{r} / {w}" for r, w in CELLS), "ms a row"):
+        table.add_column(column, justify="right")
     for method, p, settings in CONTENDERS:
         if settings.get("max_steps", 0) > 20_000 and rows > 100:
             continue  # seconds a row, and nothing new
-        cells = []
+        cells, spent = [], 0.0
         for radius, cost_weight in CELLS:
             results = [
                 find_recourse(
@@ -75,14 +74,12 @@ def prices(name: str, pairs: list[Any], console: Console) -> None:
                 for model, denied in pairs
             ]
             price = np.mean([result.price.mean() for result in results])
-            gap = np.concatenate([result.gap for result in results])
-            spent = sum(result.seconds for result in results)
-            cells.append(
-                f"{price:.4f} ({max(gap.mean(), 0):.1e}, {max(gap.max(), 0):.1e}) "
-                f"{1e3 * spent / rows:.3f}"
-            )
-        label = f"{method} {settings.get('max_steps', '')}, p = {p:g}"
-        table.add_row(label, *cells)
+            gap = max(float(result.gap.max()) for result in results)
+            spent += sum(result.seconds for result in results)
+            cells.append(f"{price:.4f} ({gap:.0e})")
+        steps = settings.get("max_steps")
+        label = f"{method}, {steps:,} steps" if steps else method
+        table.add_row(label, f"{p:g}", *cells, f"{1e3 * spent / rows / len(CELLS):.3f}")
     console.print(table)
 
 
@@ -123,7 +120,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="directory with SBAcase.11.13.17.csv")
     parser.add_argument("--loop-rows", type=int, default=8, help="rows for the slow loop")
     options = parser.parse_args()
-    console = Console(width=160)
+    console = Console(width=130)
     sets = [("German", german_folds())]
     if options.data is not None:
         sets.append(("SBA", sba_folds(options.data)))

@@ -15,7 +15,7 @@ from holdfast.models.base import Model
 
 # Rows that go through a network at once: large enough to keep the processor busy, small enough
 # for its caches (measured with the paper's network).
-CHUNK = 16_384
+CHUNK = 8_192
 
 
 @dataclass(frozen=True, eq=False)
