@@ -15,7 +15,6 @@ from holdfast.linearise.neighbours import (
     check_gradients,
     mirrored_normal,
     over_usable,
-    r_squared,
     scores_around,
     slopes_around,
     training_scale,
@@ -140,23 +139,37 @@ class Lime(Lineariser):
 
 
 class _Regression:
-    """Weighted ridge regression on one design for many right-hand sides."""
+    """Weighted ridge regression on one design for many right-hand sides.
+
+    Sums over samples go through `np.einsum`: matrix products would wake BLAS's own threads,
+    which then spin on the processors that the network's next samples need.
+    """
 
     def __init__(self, noise: Floats, weights: Floats, alpha: float) -> None:
         self.weights = weights / weights.sum()
         self.centre = self.weights @ noise
-        self.design = noise - self.centre
-        weighted = self.design * weights[:, None]
-        gram = self.design.T @ weighted + alpha * np.eye(noise.shape[1])
-        self.operator = np.linalg.solve(gram, weighted.T)  # slopes = operator @ scores
+        design = noise - self.centre
+        self.weighted = np.ascontiguousarray((design * self.weights[:, None]).T)
+        self.gram = self.weighted @ design
+        self.ridge = alpha / weights.sum() * np.eye(noise.shape[1])
 
     def slopes(self, rises: Floats) -> Floats:
         """Return the slopes, (n, d), that fit each row of scores."""
-        return rises @ self.operator.T
+        return np.linalg.solve(self.gram + self.ridge, self._products(rises).T).T
 
     def judge(self, rises: Floats, slopes: Floats) -> tuple[Floats, Floats]:
-        """Return the values where the noise is zero, and the weighted R^2."""
-        mean = rises @ self.weights
-        deviations = rises - mean[:, None]
-        residuals = deviations - slopes @ self.design.T
-        return mean - slopes @ self.centre, r_squared(residuals, deviations, self.weights)
+        """Return the values where the noise is zero, and the weighted R^2.
+
+        With the design centred, |y - X s|^2 = |y|^2 - 2 s'X'y + s'X'X s.
+        """
+        mean = np.einsum("ij,j->i", rises, self.weights)
+        total = np.einsum("ij,ij,j->i", rises, rises, self.weights) - mean**2
+        explained = np.einsum("ij,ij->i", slopes, 2.0 * self._products(rises) - slopes @ self.gram)
+        # what rounding leaves of a constant is no variation
+        varies = total > 1e-12 * mean**2
+        r2 = np.where(varies, explained, 1.0) / np.where(varies, total, 1.0)
+        return mean - slopes @ self.centre, r2
+
+    def _products(self, rises: Floats) -> Floats:
+        """X'y, weighted, for each row of scores."""
+        return np.asarray(np.einsum("ij,kj->ik", rises, self.weighted))

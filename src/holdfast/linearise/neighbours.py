@@ -88,7 +88,7 @@ def scores_around(model: Model, points: Floats, shifts: Floats) -> Floats:
     """
     if model.kind != "network":
         at_once = max(1, _NUMBERS // points.shape[1])
-        return _in_chunks(model.score, points, shifts, at_once)
+        return _in_chunks(model.score, points, np.ascontiguousarray(shifts.T), at_once)
     import torch
 
     from holdfast.models.network import CHUNK, Network
@@ -98,21 +98,25 @@ def scores_around(model: Model, points: Floats, shifts: Floats) -> Floats:
         return _in_chunks(
             lambda samples: model.logits(samples).cpu().numpy(),
             model.tensor(points),
-            model.tensor(shifts),
+            model.tensor(shifts).T.contiguous(),
             CHUNK,
         )
 
 
 def _in_chunks(evaluate: Callable[[Any], Floats], points: Any, shifts: Any, at_once: int) -> Floats:
-    """Evaluate at most `at_once` samples together; arrays and tensors are written alike."""
-    (n, d), m = points.shape, len(shifts)
+    """Evaluate at most `at_once` samples together; arrays and tensors are written alike.
+
+    `shifts` comes as (d, m): samples are made column by column, in long loops, and handed on
+    transposed, which costs nothing.
+    """
+    (n, d), m = points.shape, shifts.shape[1]
     scores = np.empty((n, m))
     rows = max(1, at_once // m)
     for i in range(0, n, rows):
         for k in range(0, m, at_once):
-            samples = points[i : i + rows, None] + shifts[k : k + at_once]
-            found = evaluate(samples.reshape(-1, d))
-            scores[i : i + rows, k : k + at_once] = found.reshape(samples.shape[:2])
+            samples = points[i : i + rows].T[:, :, None] + shifts[:, None, k : k + at_once]
+            found = evaluate(samples.reshape(d, -1).T)
+            scores[i : i + rows, k : k + at_once] = found.reshape(samples.shape[1:])
     return scores
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # How a trust region changes after a step that lowered the price, and after one that did not.
 _WIDER, _NARROWER = 2.0, 0.25
+_GAIN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,8 @@ class _Walk:
         crossed = self._priced(part, there, self._score(change, there))
         back = self._priced(part, here, self._score(other, here))
         price = np.maximum(self.price[rows], back)
-        better = (found < self.found[rows]) & (np.maximum(found, crossed) < price)
+        # by more than the rounding of a network in single precision
+        better = (found < self.found[rows] - _GAIN) & (np.maximum(found, crossed) < price)
         self.change[rows] = _choose(better, crossed > found, back > self.price[rows], change, other)
         self.price[rows] = np.where(better, np.maximum(found, crossed), price)
         self.found[rows] = np.where(better, found, self.found[rows])
