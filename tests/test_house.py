@@ -30,7 +30,7 @@ FLOOR_PLAN = [
     {"models"},
     {"networks"},
     {"linearise"},
-    {"methods"},
+    {"methods", "radius"},
     {"datasets"},
     {"demo"},
     {"demo_view"},

@@ -5,6 +5,7 @@ from holdfast.ball import NormBall
 from holdfast.curve import Frontier, FrontierPoint, frontier
 from holdfast.methods import find_recourse, list_methods
 from holdfast.problem import RecourseProblem
+from holdfast.radius import RadiusEstimate, estimate_radius
 from holdfast.result import Certificate, MethodStatus, Recourse, Status
 from holdfast.surrogate import Surrogate
 
@@ -16,10 +17,12 @@ __all__ = [
     "FrontierPoint",
     "MethodStatus",
     "NormBall",
+    "RadiusEstimate",
     "Recourse",
     "RecourseProblem",
     "Status",
     "Surrogate",
+    "estimate_radius",
     "find_recourse",
     "frontier",
     "list_methods",
