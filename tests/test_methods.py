@@ -339,6 +339,13 @@ def test_rows_that_cannot_be_used_lose_nothing_of_the_others():
         ({"method": "roar", "loss": "hinge"}, "knows the losses"),
         ({"linearise": "lime"}, "linear as it is"),
         ({"cost_weight": None}, "give exactly one"),
+        ({"method": "roar", "learning_rate": float("nan")}, "learning_rate = nan is not allowed"),
+        ({"method": "roar", "learning_rate": -1}, "learning_rate = -1 is not allowed"),
+        ({"method": "roar", "max_steps": 2.7}, "max_steps = 2.7 is not allowed"),
+        ({"method": "roar", "clamped_loss": "no"}, "clamped_loss = 'no' is not allowed"),
+        ({"method": "algorithm1", "max_steps": 0}, "max_steps = 0 is not allowed"),
+        ({"method": "algorithm1", "step": "x"}, "step = 'x' is not allowed"),
+        ({"training": [["a", "b"]]}, "training cannot be read as numbers"),
     ],
 )
 def test_what_a_method_cannot_do_is_refused(arguments, said):
@@ -361,3 +368,55 @@ def test_the_command_line_lists_the_methods_in_full(capsys):
     assert all(name in printed for name in METHODS)
     assert "learning_rate=0.001" in printed
     assert "…" not in printed
+
+
+@dataclass(frozen=True)
+class Lost(Boaster):
+    """Comes back with nothing, or from nowhere."""
+
+    name = "lost"
+
+    def run(self, task):
+        found = super().run(task)
+        found.recourse[0], found.recourse[1] = np.nan, np.inf
+        return found
+
+
+def test_a_method_that_brings_nothing_back_is_not_called_optimal():
+    result = find_recourse([[0.0], [1.0], [2.0]], ([1.0], -3.0), Lost(), ball=BALL, cost_weight=0.1)
+    assert list(result.status[:2]) == [Status.NOT_FOUND] * 2
+    assert np.isinf(result.price[:2]).all()
+    assert np.isinf(result.gap[:2]).all()
+    assert np.isfinite(result.price[2])
+    assert result.message(0) == "The method brought back no finite point."
+
+
+@dataclass(frozen=True)
+class Trespasser(Boaster):
+    """Promises to honour bounds, and leaves them."""
+
+    honours_bounds = True
+
+    def run(self, task):
+        found = super().run(task)
+        return found._replace(recourse=found.recourse + 9.0)
+
+
+def test_a_method_that_breaks_its_bounds_raises():
+    with pytest.raises(RuntimeError, match="left the bounds"):
+        find_recourse(
+            [[0.0]], ([1.0], -3.0), Trespasser(), ball=BALL, cost_weight=0.1, bounds=([-1.0], [1.0])
+        )
+
+
+def test_algorithm_2_ends_even_where_numbers_overflow():
+    ball = NormBall(math.inf, 0.0)
+    found = find_recourse(
+        [[0.0, 1.0]],
+        ([1e200, 0.0], 0.0),
+        "algorithm2",
+        ball=ball,
+        cost_weight=0.1,
+        feature_costs=[1e-200, 1.0],
+    )
+    assert found.steps[0] <= 5

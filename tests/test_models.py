@@ -12,11 +12,17 @@ import torch
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Perceptron,
+    SGDClassifier,
+)
+from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from torch import nn
 
 from holdfast import NormBall, Status, find_recourse
@@ -128,10 +134,16 @@ class Odd(nn.Module):
     [
         (Odd(), ValueError, "does not say what it returns; wrap it"),
         (LogisticRegression(), ValueError, "not fitted"),
-        (LinearRegression().fit(X, Y), ValueError, "no classifier"),
+        (
+            LinearRegression().fit(X, Y),
+            TypeError,
+            "LinearRegression is no model that is understood",
+        ),
         (StandardScaler().fit(X), TypeError, "StandardScaler is no model that is understood"),
         (LogisticRegression().fit(X, np.arange(200) % 3), ValueError, "recourse needs exactly 2"),
         (([1.0, 2.0],), ValueError, r"a pair \(coef, intercept\)"),
+        (([1.0, np.nan], 0.0), ValueError, "must be finite"),
+        (([1.0, 2.0], [1.0, 2.0]), ValueError, "expected .d,. and one number"),
         ("logistic", TypeError, "str is no model that is understood"),
     ],
 )
@@ -190,3 +202,109 @@ def test_models_need_no_torch_until_a_network_comes():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "converged"
+
+
+def frame(columns: list[str]) -> pd.DataFrame:
+    return pd.DataFrame(X[:, :3], columns=["income", "debt", "age"])[columns]
+
+
+@pytest.mark.parametrize("kind", [LogisticRegression, RandomForestClassifier])
+def test_columns_go_by_name_whatever_their_order(kind):
+    known, other = ["income", "debt", "age"], ["age", "income", "debt"]
+    fitted = kind(random_state=0).fit(frame(known), Y)
+    arguments = {"ball": BALL, "cost_weight": 0.1}
+    if kind is RandomForestClassifier:
+        arguments["linearise"] = "lime"
+    a = find_recourse(frame(known)[:5], fitted, training=frame(known), **arguments)
+    b = find_recourse(frame(other)[:5], fitted, training=frame(other), **arguments)
+    pd.testing.assert_frame_equal(a.recourse, b.recourse)
+    with pytest.raises(ValueError, match=r"missing \['age'\], unknown \['wage'\]"):
+        find_recourse(frame(known).rename(columns={"age": "wage"}), fitted, **arguments)
+
+
+def test_coefficients_with_names_go_by_name():
+    coef = pd.Series({"debt": -0.4, "age": 0.1, "income": 0.2})
+    result = find_recourse(
+        frame(["income", "debt", "age"])[:5], (coef, -1.0), ball=BALL, guarantee=0.5
+    )
+    direct = find_recourse(X[:5, :3], ([0.2, -0.4, 0.1], -1.0), ball=BALL, guarantee=0.5)
+    np.testing.assert_allclose(result.cost, direct.cost)
+
+
+def test_a_loss_that_is_not_known_must_be_said():
+    fitted = Perceptron().fit(X, Y)
+    with pytest.raises(ValueError, match="say by which one recourse is to be judged"):
+        find_recourse(X[:2], fitted, ball=BALL, cost_weight=0.1)
+    result = find_recourse(X[:2], fitted, ball=BALL, cost_weight=0.1, loss="hinge")
+    assert np.isnan(result.current_validity).all()  # a margin is no probability
+
+
+def test_what_scikit_learn_wraps_is_unwrapped():
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}).fit(X, Y)
+    assert as_model(search).kind == "linear"
+    sparse = make_pipeline(OneHotEncoder(), SVC(kernel="linear")).fit(np.round(X), Y)
+    np.testing.assert_allclose(
+        as_model(sparse).score(as_model(sparse).encode(np.round(X[:3]))),
+        sparse.decision_function(np.round(X[:3])),
+    )
+
+
+class OnlyProbabilities:
+    def predict_proba(self, points):
+        p = 1 / (1 + np.exp(-points[:, 0]))
+        return np.column_stack([1 - p, p])
+
+
+def test_predict_proba_alone_is_enough():
+    np.testing.assert_allclose(as_model(OnlyProbabilities()).score(X), X[:, 0], atol=1e-9)
+
+
+def test_the_module_of_the_user_is_left_alone():
+    module = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5), nn.ReLU(), nn.Linear(3, 1)).train()
+    network = as_model(module)
+    assert module.training
+    before = network.score(X)
+    with torch.no_grad():
+        module[0].weight.zero_()
+    np.testing.assert_array_equal(network.score(X), before)
+    with pytest.raises(ValueError, match="device = 'banana' cannot be used"):
+        as_model(module, device="banana")
+    with pytest.raises(ValueError, match="points have 3 columns, the network takes 4"):
+        network.score(X[:, :3])
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_row_without_numbers_is_said_to_be_so_also_for_networks(rows):
+    network = train_network(X, Y, hidden=(4,), epochs=5)
+    points = np.full((rows, 4), np.nan)
+    result = find_recourse(points, network, ball=BALL, cost_weight=0.1, training=X)
+    assert (result.status == Status.INVALID_INPUT).all()
+
+
+def test_what_is_proven_of_a_surrogate_is_said_of_it():
+    network = train_network(X, Y, hidden=(4,), epochs=20)
+    points = X[network.score(X) < 0][:2]
+    result = find_recourse(
+        points,
+        network,
+        ball=BALL,
+        guarantee=0.999,
+        linearise="gradient",
+        bounds=(points - 0.1, points + 0.1),
+    )
+    assert (result.status == Status.INFEASIBLE).all()
+    assert result.message(0).endswith("This is said of the gradient surrogate, not of the model.")
+    found = find_recourse(points, network, ball=BALL, cost_weight=0.1, linearise="gradient")
+    assert "the model itself gives the recourse a probability of" in found.message(0)
+    assert {"surrogate_price", "surrogate_gap", "current_validity"} <= set(found.to_frame())
+    np.testing.assert_allclose(found.surrogate_error, found.model_score - found.surrogate_score)
+    with pytest.raises(ValueError, match="made around other points"):
+        find_recourse(X[5:7], network, ball=BALL, cost_weight=0.1, linearise=found.surrogate)
+
+
+def test_refine_works_with_batch_normalisation():
+    module = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
+    result = find_recourse(
+        X[:3], module, "refine", ball=BALL, cost_weight=0.1, linearise="gradient"
+    )
+    assert np.isfinite(result.recourse_array).all()

@@ -431,7 +431,7 @@ def test_through_the_door_with_a_network_and_a_forest(people):
     forest = RandomForestClassifier(20, max_depth=4, random_state=0).fit(training, approved)
     for model in (network, as_model(forest)):
         denied = training[model.score(training) < 0.0][:6]
-        stand_in = Surrogate("ones", np.ones((6, 4)), np.zeros(6), np.ones(6), np.zeros(6))
+        stand_in = Surrogate("ones", np.ones((6, 4)), np.zeros(6), *np.full((2, 6), np.nan))
         result = find_recourse(
             denied,
             model,

@@ -33,7 +33,7 @@ def network():
 def any_surrogate(points):
     """Return a stand-in where the surrogate does not matter."""
     n = len(points)
-    return Surrogate("none", np.ones_like(points), np.zeros(n), np.ones(n), np.zeros(n))
+    return Surrogate("none", np.ones_like(points), np.zeros(n), *np.full((2, n), np.nan))
 
 
 def test_linear_scores_come_near_the_optimum_from_above(points):

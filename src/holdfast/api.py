@@ -107,10 +107,6 @@ def solve_problem(
     >>> holdfast.solve_problem(problem, cost_weight=0.1).price.round(3)
     array([0.577])
     """
-    if (cost_weight is None) == (guarantee is None):
-        raise ValueError(
-            f"cost_weight = {cost_weight!r} and guarantee = {guarantee!r}: give exactly one of them"
-        )
     workers = thread_count(threads)
     goal = make_goal(problem, cost_weight, guarantee)
     answers, appraisal = answer(problem, goal, workers)
@@ -120,20 +116,33 @@ def solve_problem(
 def judge(best: Recourse, recourse: Floats, threads: int | None = None) -> Recourse:
     """Evaluate recourses that another method found for the problem of `best`, the optimum.
 
-    Cost, price, worst case and gap are computed here; nothing is taken from the method. Rows of
-    NaN keep the status that they have in `best`.
+    Cost, price, worst case and gap are computed here; nothing is taken from the method. Rows
+    that have no recourse in `best` keep their status; any other that is not finite was not found.
     """
+    if recourse.shape != best.recourse_array.shape:
+        raise ValueError(
+            f"recourses of shape {recourse.shape} for points of {best.recourse_array.shape}"
+        )
+    recourse = np.where(np.isfinite(recourse).all(axis=1, keepdims=True), recourse, np.nan)
     goal = make_goal(best.problem, best.cost_weight, best.guarantee)
     workers = thread_count(threads)
     answers, known = appraise(best.problem, goal, recourse.copy(), best.lower_bound, workers)
     judged = _result(best.problem, goal, best.cost_weight, best.guarantee, answers, known, workers)
-    missing = np.isnan(recourse).any(axis=1)
+    missing = ~np.isfinite(recourse).all(axis=1)
     judged.status[missing] = best.status[missing]
+    lost = missing & np.isfinite(best.recourse_array).all(axis=1)
+    judged.status[lost] = Status.NOT_FOUND
+    for values in (judged.cost, judged.price, judged.gap):
+        values[lost] = np.inf
     return replace(judged, exact=best)
 
 
 def make_goal(problem: RecourseProblem, cost_weight: float | None, guarantee: float | None) -> Goal:
     """Check the one of the two that is given, and say what the kernels must do."""
+    if (cost_weight is None) == (guarantee is None):
+        raise ValueError(
+            f"cost_weight = {cost_weight!r} and guarantee = {guarantee!r}: give exactly one of them"
+        )
     if guarantee is not None:
         target = problem.loss.score(check_guarantee(guarantee))
         return Goal(GUARANTEE, problem.loss.code, target)

@@ -126,7 +126,7 @@ class RecourseProblem:
         if not isinstance(ball, NormBall):
             raise TypeError(f"ball = {ball!r} is not a NormBall; write NormBall(p=..., radius=...)")
         names, index = _labels(points)
-        x = _floats("points", points)
+        x = read_floats("points", points)
         if x.ndim == 1:
             raise ValueError(
                 f"points has shape {x.shape}, expected (n, d); for one row write points[None, :]"
@@ -145,8 +145,12 @@ class RecourseProblem:
                 _refuse("feature_costs", costs, wrong, "positive, finite")
         lower, upper = _bounds(bounds, n, d, names, index)
         ball.feature_scale(d)  # refuses a scale of the wrong length
-        for argument, values in (("coef", w), ("intercept", b)):
-            if values.shape[0] == 1:
+        # one model for all must be finite; one for each row spoils that row only
+        for argument, values, own in (
+            ("coef", w, np.ndim(coef) == 2 and n == 1),
+            ("intercept", b, np.ndim(intercept) == 1 and n == 1),
+        ):
+            if values.shape[0] == 1 and not own:
                 _refuse(argument, values, ~np.isfinite(values), "finite")
         problem = cls(
             points=x,
@@ -237,7 +241,7 @@ def _labels(points: Any) -> tuple[list[Any] | None, Any]:
     return None, None
 
 
-def _floats(name: str, values: Any) -> Floats:
+def read_floats(name: str, values: Any) -> Floats:
     """Return a C-ordered view or copy as float64; missing values become NaN."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(values, pandas.DataFrame):
@@ -297,7 +301,7 @@ def _rows(name: str, values: Any, n: int, d: int, names: list[Any] | None, index
     """Return (1, d) or (n, d)."""
     if hasattr(values, "columns"):
         values = _in_row_order(name, values, index)
-    array = _floats(name, _in_column_order(name, values, names))
+    array = read_floats(name, _in_column_order(name, values, names))
     if array.ndim == 0:
         array = np.full((1, d), float(array))
     if array.ndim == 1:
@@ -309,7 +313,7 @@ def _rows(name: str, values: Any, n: int, d: int, names: list[Any] | None, index
 
 
 def _intercept(values: Any, n: int, index: Any) -> Floats:
-    array = _floats("intercept", _in_row_order("intercept", values, index))
+    array = read_floats("intercept", _in_row_order("intercept", values, index))
     if array.ndim == 0:
         array = array.reshape(1)
     if array.ndim != 1 or array.size not in (1, n):

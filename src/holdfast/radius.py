@@ -176,6 +176,19 @@ def estimate_radius(
     Returns
     -------
     RadiusEstimate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> import holdfast
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = X @ [1.0, -1.0] + rng.normal(size=300) > 0
+    >>> model = LogisticRegression().fit(X, y)
+    >>> found = holdfast.estimate_radius(model, X, y, p=1, n_models=100).radius(1)
+    >>> bool(found.survival > found.plain_survival)
+    True
     """
     exponents = [NormBall(value, 0.0).p for value in np.atleast_1d(np.asarray(p, dtype=float))]
     if not 0.0 < to_number(quantile) < 1.0:

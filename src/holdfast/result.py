@@ -39,6 +39,7 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     ALREADY_VALID = "already valid"
     INFEASIBLE = "infeasible"
+    NOT_FOUND = "not found"
     GAP_OPEN = "gap open"
     OUT_OF_BOUNDS = "out of bounds"
     INVALID_INPUT = "invalid input"
@@ -53,6 +54,7 @@ _SENTENCES = {
     Status.OPTIMAL: "The best recourse there is, proven by its certificate.",
     Status.ALREADY_VALID: "Every model of the ball approves this point as it is; nothing to do.",
     Status.INFEASIBLE: "No change within the bounds gives the guarantee.",
+    Status.NOT_FOUND: "The method brought back no finite point.",
     Status.GAP_OPEN: "A recourse was found, but the certificate does not prove it the best.",
     Status.OUT_OF_BOUNDS: "The point lies outside its own bounds; correct one of them.",
     Status.INVALID_INPUT: "The row cannot be used.",
@@ -102,7 +104,7 @@ class Certificate:
     multiplier : float
         Cost of one more unit of worst-case score at the recourse.
     worst_model : (coef, intercept)
-        A model of the ball under which the bound holds; it is a worst one for the recourse.
+        A model of the ball under which the bound holds; it is a worst one for the optimum.
 
     Examples
     --------
@@ -250,8 +252,10 @@ class Recourse:
         """Say in a sentence what became of row i."""
         i = self._position(i)
         said = self._message(i)
-        if self.surrogate is None or np.isnan(self.recourse_array[i, 0]):
+        if self.surrogate is None or self.status[i] in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
             return said
+        if np.isnan(self.recourse_array[i, 0]):
+            return f"{said} This is said of the {self.surrogate.name} surrogate, not of the model."
         return (
             f"{said} This is said of the {self.surrogate.name} surrogate; the model itself gives "
             f"the recourse a probability of {self.current_validity[i]:.4g}."

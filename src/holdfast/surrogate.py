@@ -23,7 +23,7 @@ class Surrogate:
     r2 : (n,) array
         Weighted R^2: the share of the model's variation around the point that it explains.
     point_error : (n,) array
-        Score of the model minus score of the surrogate, at the point itself.
+        Score of the model minus score of the surrogate, at the point itself; NaN: not known.
     seconds : float
         How long it took to make.
 

@@ -66,8 +66,10 @@ def training_scale(training: Floats | None, d: int, name: str) -> Floats:
             "linearise='gradient'"
         )
     table = np.asarray(training, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] != d or len(table) == 0 or not np.isfinite(table).all():
-        raise ValueError(f"training has shape {table.shape}; expected (m, {d}) finite numbers")
+    if table.ndim != 2 or table.shape[1] != d or len(table) == 0:
+        raise ValueError(f"training has shape {table.shape}; expected (m, {d})")
+    if not np.isfinite(table).all():
+        raise ValueError("training has values that are missing or not finite")
     spread = table.std(axis=0)
     varies = spread > len(table) * EPS * np.abs(table.mean(axis=0))
     return np.where(varies, spread, 1.0)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from holdfast._compile import kernel
+from holdfast._numbers import check_count, check_positive
 from holdfast._threads import over_rows
 from holdfast.ball import pick, score_of
 from holdfast.losses import loss_slope, loss_value
@@ -52,10 +53,15 @@ class Algorithm1(Method):
     honours_scale = False
     compiled = True
 
+    def __post_init__(self) -> None:
+        check_positive("step", self.step)
+        check_positive("tolerance", self.tolerance, or_zero=True)
+        check_count("max_steps", self.max_steps)
+
     def run(self, task: Task) -> Found:
         """Find a recourse for every row."""
         n, d = task.problem.points.shape
-        recourse, steps = np.empty((n, d)), np.zeros(n, dtype=np.int64)
+        recourse, steps = task.problem.points.copy(), np.zeros(n, dtype=np.int64)
         outcome = np.empty(n, dtype=np.int8)
         ball = task.problem.ball
         over_rows(

@@ -76,7 +76,7 @@ def algorithm2_rows(_, rows, ball, loss, cost_weight, recourse, steps, begin, en
     for row in range(begin, end):
         x, cost = recourse[row], pick(rows.cost, row)
         coef, intercept = pick(rows.coef, row), pick(rows.intercept, row)
-        while True:
+        for _ in range(2 * x.size + 1):  # each feature stops at 0 once, and crosses it once
             i, slope = steepest_feature(x, coef, cost, ball)
             if i < 0:
                 break
@@ -87,7 +87,7 @@ def algorithm2_rows(_, rows, ball, loss, cost_weight, recourse, steps, begin, en
                 break
             steps[row] += 1
             moved = x[i] + wanted / slope
-            if moved * x[i] >= 0.0:
+            if x[i] == 0.0 or moved * x[i] >= 0.0:
                 x[i] = moved
                 break
             x[i] = 0.0

@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike
 
 from holdfast._numbers import Floats
 from holdfast._threads import thread_count
-from holdfast.api import judge, solve_problem
+from holdfast.api import judge, make_goal, solve_problem
 from holdfast.ball import NormBall
 from holdfast.linearise import Lineariser, get_lineariser
-from holdfast.methods.base import Found, Method, Task
+from holdfast.losses import LOSSES
+from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.methods.catalogue import METHODS, get_method
+from holdfast.methods.exact import Exact
 from holdfast.models import LinearModel, Model, as_model
-from holdfast.problem import RecourseProblem
+from holdfast.problem import RecourseProblem, read_floats
 from holdfast.result import MethodStatus, Recourse, Status
 from holdfast.surrogate import Surrogate
 
@@ -64,7 +66,7 @@ def find_recourse(
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     loss: str | None = None,
     target_class: Any = None,
-    device: str = "cpu",
+    device: str | None = None,
     seed: int = 0,
     threads: int | None = None,
     **settings: Any,
@@ -75,7 +77,8 @@ def find_recourse(
     ----------
     points : (n, d) array or data frame
         The people turned down, as the model takes them. For a pipeline recourse is found behind
-        its encoders: the result, costs and bounds are in the encoded columns.
+        its encoders: the result is a data frame of the encoded columns, and so are costs and
+        bounds. A one-hot column is a number like any other here, and may come out a fraction.
     model : object
         Whatever `holdfast.models.as_model` understands.
     method : str or Method
@@ -94,8 +97,8 @@ def find_recourse(
         As in `solve`; the loss is by default the one that the model was fitted with.
     target_class : label, optional
         The wanted class of a scikit-learn classifier; the second of its classes by default.
-    device : str
-        Where networks run: "cpu", "cuda", ...
+    device : str, optional
+        Where networks run: "cpu", "cuda", ...; by default where they are.
     seed : int
         Seed of whatever draws random numbers.
     threads : int, optional
@@ -119,29 +122,51 @@ def find_recourse(
     adapted = as_model(model, target_class=target_class, device=device)
     chosen = get_method(method, settings)
     encoded = adapted.encode(points)
-    x = np.asarray(encoded, dtype=np.float64)
-    known = None if training is None else np.asarray(adapted.encode(training), dtype=np.float64)
-    surrogate = _surrogate(adapted, x, known, linearise, seed)
-    score: Any = surrogate if isinstance(adapted, Model) and surrogate is not None else adapted
-    problem = RecourseProblem.build(
-        encoded,
-        score.coef,
-        score.intercept,
-        ball=ball,
-        feature_costs=feature_costs,
-        bounds=bounds,
-        loss=loss or adapted.loss,
-    )
+    known = None if training is None else _like(encoded, adapted.encode(training))
+    said = loss if loss is not None else adapted.loss
+    if not said:
+        raise ValueError(
+            f"{type(model).__name__} was fitted with a loss that is not known here; say by which "
+            f"one recourse is to be judged: loss = one of {', '.join(LOSSES)}"
+        )
+
+    def build(coef: Any, intercept: Any) -> RecourseProblem:
+        return RecourseProblem.build(
+            encoded,
+            coef,
+            intercept,
+            ball=ball,
+            feature_costs=feature_costs,
+            bounds=bounds,
+            loss=said,
+        )
+
     workers = thread_count(threads)
+    if isinstance(adapted, LinearModel):
+        problem, surrogate = build(adapted.coef, adapted.intercept), None
+    else:
+        problem = build(np.zeros(np.shape(encoded)[-1:]), 0.0)
     task = Task(problem, cost_weight, guarantee, adapted, known, seed, workers)
-    chosen.check(task)
-    best = solve_problem(problem, cost_weight=cost_weight, guarantee=guarantee, threads=workers)
-    found, seconds = _run(chosen, task, best)
-    result = best if chosen.name == "exact" else judge(best, found.recourse, workers)
-    result = replace(
-        result, method=chosen.name, seconds=seconds, method_status=found.status, steps=found.steps
-    )
+    make_goal(problem, cost_weight, guarantee)
+    chosen.check(task)  # before anything is computed
+    if isinstance(adapted, LinearModel):
+        if linearise is not None:
+            raise ValueError("the model is linear as it is: leave linearise out")
+    else:
+        surrogate = _surrogate(adapted, problem.points, known, linearise, seed)
+        task = replace(task, problem=build(surrogate.coef, surrogate.intercept))
+    result = _run_and_judge(chosen, task)
     return _with_the_model(result, adapted, surrogate)
+
+
+def _like(encoded: Any, training: Any) -> Floats:
+    """Put the training data into the columns of the points."""
+    if hasattr(encoded, "columns") and hasattr(training, "columns"):
+        missing = [name for name in encoded.columns if name not in training.columns]
+        if missing:
+            raise ValueError(f"training has no columns {missing}, which the points have")
+        training = training[list(encoded.columns)]
+    return read_floats("training", training)
 
 
 def _surrogate(
@@ -150,33 +175,62 @@ def _surrogate(
     training: Floats | None,
     linearise: str | Lineariser | Surrogate | None,
     seed: int,
-) -> Surrogate | None:
-    if isinstance(model, LinearModel):
-        if linearise is not None:
-            raise ValueError("the model is linear as it is: leave linearise out")
-        return None
+) -> Surrogate:
     if isinstance(linearise, Surrogate):
-        if linearise.coef.shape != points.shape:
-            raise ValueError(
-                f"the surrogate has coefficients of shape {linearise.coef.shape}, but the points "
-                f"have {points.shape}; it belongs to other points"
-            )
+        _check_points(linearise, model, points)
         return linearise
     begin = time.perf_counter()
-    fitted = get_lineariser(linearise or "lime").fit(model, points, training, seed)
+    fitted = get_lineariser("lime" if linearise is None else linearise).fit(
+        model, points, training, seed
+    )
     return replace(fitted, seconds=time.perf_counter() - begin)
 
 
-def _run(method: Method, task: Task, best: Recourse) -> tuple[Found, float]:
-    """Run a method on the rows that can be used; time it without compilation."""
-    unusable = (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS)
-    usable = np.array([status not in unusable for status in best.status], dtype=bool)
-    part = replace(task, problem=task.problem.take(usable))
+def _check_points(surrogate: Surrogate, model: Model, points: Floats) -> None:
+    """Refuse a surrogate that was made around other points."""
+    same = surrogate.coef.shape == points.shape
+    rows = np.isfinite(points).all(axis=1) & np.isfinite(surrogate.point_error)
+    if same and rows.any():
+        score = model.score(points[rows])
+        error = score - surrogate.score(np.where(rows[:, None], points, 0.0))[rows]
+        near = np.isclose(error, surrogate.point_error[rows], rtol=1e-3, atol=1e-3)
+        same = bool(near.all())
+    if not same:
+        raise ValueError("the surrogate was made around other points, or for another model")
+
+
+def _run_and_judge(method: Method, task: Task) -> Recourse:
+    """Run a method on the rows that can be used, timed without compilation, and judge it."""
     if method.compiled:
         method.run(replace(task, problem=task.problem.take(slice(0, 0))))
+    goal = {"cost_weight": task.cost_weight, "guarantee": task.guarantee, "threads": task.threads}
     begin = time.perf_counter()
-    found = method.run(part)
+    best = solve_problem(task.problem, **goal)  # type: ignore[arg-type]
     seconds = time.perf_counter() - begin
+    if isinstance(method, Exact):
+        n = len(best)
+        found = Found(best.recourse_array, all_converged(n), np.zeros(n, dtype=np.int64))
+        found.status[np.isnan(best.recourse_array[:, 0])] = MethodStatus.NOT_RUN
+        result = best
+    else:
+        found, seconds = _run(method, task, best)
+        result = judge(best, found.recourse, task.threads)
+    return replace(
+        result, method=method.name, seconds=seconds, method_status=found.status, steps=found.steps
+    )
+
+
+def _run(method: Method, task: Task, best: Recourse) -> tuple[Found, float]:
+    """Run a method on the rows that can be used."""
+    unusable = (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS)
+    usable = np.array([status not in unusable for status in best.status], dtype=bool)
+    problem = task.problem.take(usable)
+    begin = time.perf_counter()
+    found = method.run(replace(task, problem=problem))
+    seconds = time.perf_counter() - begin
+    outside = (found.recourse < problem.lower) | (found.recourse > problem.upper)
+    if outside.any():
+        raise RuntimeError(f"{method.name} left the bounds that it promises to honour: a bug")
     n, d = task.problem.points.shape
     recourse, steps = np.full((n, d), np.nan), np.zeros(n, dtype=np.int64)
     status = np.empty(n, dtype=object)

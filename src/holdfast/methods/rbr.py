@@ -23,11 +23,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from holdfast._numbers import Floats, refuse, to_number
+from holdfast._numbers import Floats, check_count, check_flag, check_positive
 from holdfast._threads import over_rows
 from holdfast.losses import LOSSES
 from holdfast.methods.base import Found, Method, Task
@@ -124,13 +123,12 @@ class RobustBayesian(Method):
 
     def __post_init__(self) -> None:
         for name in ("epsilon_op", "epsilon_pe", "delta_plus", "tolerance"):
-            _check_number(name, getattr(self, name), least_allowed=True)
+            check_positive(name, getattr(self, name), or_zero=True)
         for name in ("sigma", "sampling_radius", "step"):
-            _check_number(name, getattr(self, name), least_allowed=False)
+            check_positive(name, getattr(self, name))
         for name in ("samples", "candidates", "scan", "max_steps"):
-            _check_count(name, getattr(self, name))
-        if not isinstance(self.as_published, bool):
-            refuse("as_published", self.as_published, "True or False")
+            check_count(name, getattr(self, name))
+        check_flag("as_published", self.as_published)
 
     def check(self, task: Task) -> None:
         """Refuse what the method cannot do."""
@@ -233,14 +231,3 @@ def _chunks(n: int, size: int) -> Iterator[slice]:
     rows = max(1, _CHUNK // max(size, 1))
     for begin in range(0, max(n, 1), rows):
         yield slice(begin, min(begin + rows, n))
-
-
-def _check_number(name: str, value: Any, least_allowed: bool) -> None:
-    number = to_number(value)
-    if not (0.0 <= number < math.inf) or (number == 0.0 and not least_allowed):
-        refuse(name, value, "a finite number, " + (">= 0" if least_allowed else "> 0"))
-
-
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        refuse(name, value, "a whole number >= 1")

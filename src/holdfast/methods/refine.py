@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._extras import need_torch
-from holdfast._numbers import Floats, refuse
+from holdfast._numbers import Floats, check_count, check_positive
 from holdfast.api import solve_problem
 from holdfast.ball import NormBall
 from holdfast.methods.base import Found, Method, Task, all_converged
@@ -54,7 +54,8 @@ class Refine(Method):
     >>> x = np.random.default_rng(0).normal(size=(200, 2))
     >>> network = train_network(x, x[:, 0] * x[:, 1] > 0, hidden=(8,), epochs=200)
     >>> point = np.array([[0.5, -0.5]])
-    >>> flat = holdfast.Surrogate("flat", np.ones((1, 2)), np.zeros(1), np.zeros(1), np.zeros(1))
+    >>> unknown = np.full(1, np.nan)
+    >>> flat = holdfast.Surrogate("flat", np.ones((1, 2)), np.zeros(1), unknown, unknown)
     >>> ball = holdfast.NormBall(p=1, radius=0.05)
     >>> problem = {"ball": ball, "cost_weight": 0.1, "linearise": flat}
     >>> start = holdfast.find_recourse(point, network, "exact", **problem)
@@ -82,11 +83,13 @@ class Refine(Method):
     memory: float = 256.0
 
     def __post_init__(self) -> None:
-        for name in ("max_steps", "first_radius", "last_radius"):
-            if not getattr(self, name) > 0:
-                refuse(name, getattr(self, name), "positive")
-        if not self.tolerance >= 0.0:
-            refuse("tolerance", self.tolerance, "at least 0")
+        for name in ("first_radius", "last_radius", "memory"):
+            check_positive(name, getattr(self, name))
+        check_positive("tolerance", self.tolerance, or_zero=True)
+        check_count("max_steps", self.max_steps)
+        check_count("ascent_steps", self.ascent_steps, least=0)
+        if self.ascent_starts is not None:
+            check_count("ascent_starts", self.ascent_starts)
 
     def run(self, task: Task) -> Found:
         """Start from the surrogate's optimum; improve as many rows at once as memory allows."""
@@ -138,6 +141,8 @@ class _Walk:
         steps = np.zeros(len(self.points), dtype=np.int64)
         for _ in range(self.method.max_steps):
             rows = np.flatnonzero(running)
+            if not rows.size:
+                break
             candidates, promised = self._candidates(rows)
             worthwhile = promised < self.price[rows] - self.method.tolerance
             running[rows[~worthwhile]] = False

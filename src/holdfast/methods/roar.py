@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast._compile import kernel
+from holdfast._numbers import check_count, check_flag, check_positive
 from holdfast._threads import over_rows
 from holdfast.ball import dual_norm, pick, power, score_of
 from holdfast.losses import sigmoid
@@ -55,6 +56,12 @@ class Roar(Method):
     summary = "ROAR: Adam on the point, the worst model put in at each step"
     guarantees = "none; stops where the price changes little"
     compiled = True
+
+    def __post_init__(self) -> None:
+        check_positive("learning_rate", self.learning_rate)
+        check_positive("tolerance", self.tolerance, or_zero=True)
+        check_count("max_steps", self.max_steps)
+        check_flag("clamped_loss", self.clamped_loss)
 
     def run(self, task: Task) -> Found:
         """Find a recourse for every row."""

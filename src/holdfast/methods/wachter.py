@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast._extras import need_torch
-from holdfast._numbers import refuse
+from holdfast._numbers import check_count, check_positive
 from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.models import LinearModel, Model
 from holdfast.result import MethodStatus
@@ -52,11 +52,9 @@ class Wachter(Method):
     max_steps: int = 5_000
 
     def __post_init__(self) -> None:
-        for name in ("learning_rate", "max_steps"):
-            if not getattr(self, name) > 0:
-                refuse(name, getattr(self, name), "positive")
-        if not self.tolerance >= 0.0:
-            refuse("tolerance", self.tolerance, "at least 0")
+        check_positive("learning_rate", self.learning_rate)
+        check_positive("tolerance", self.tolerance, or_zero=True)
+        check_count("max_steps", self.max_steps)
 
     def run(self, task: Task) -> Found:
         """Descend all rows together; each stops for itself."""

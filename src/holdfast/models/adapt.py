@@ -11,7 +11,7 @@ from holdfast._extras import need_torch
 from holdfast.models.base import BlackBox, LinearModel, Model
 
 
-def as_model(model: Any, *, target_class: Any = None, device: str = "cpu") -> Model:
+def as_model(model: Any, *, target_class: Any = None, device: str | None = None) -> Model:
     """Adapt a fitted model.
 
     Parameters
@@ -19,12 +19,13 @@ def as_model(model: Any, *, target_class: Any = None, device: str = "cpu") -> Mo
     model : object
         A `Model`; a pair ``(coef, intercept)``; a fitted scikit-learn classifier of two classes
         or a pipeline that ends in one (linear, `MLPClassifier`, or anything with
-        `predict_proba`); or a torch module: a `Sequential` that ends in a linear layer or in a
-        sigmoid (wrap any other one in `holdfast.models.network.Network` and say what it returns).
+        `predict_proba`), or a search over such, whose `best_estimator_` is taken; or a torch
+        module: a `Sequential` that ends in a linear layer or in a sigmoid (wrap any other one in
+        `holdfast.models.network.Network` and say what it returns).
     target_class : label, optional
         The wanted class of a scikit-learn classifier; the second of its classes by default.
-    device : str
-        Where a network runs.
+    device : str, optional
+        Where a network runs; by default where it is.
 
     Examples
     --------
@@ -38,28 +39,36 @@ def as_model(model: Any, *, target_class: Any = None, device: str = "cpu") -> Mo
     [False, True]
     """
     if isinstance(model, Model):
-        if target_class is not None:
-            raise ValueError("target_class is for scikit-learn models; this one is adapted already")
+        _refuse_target(target_class)
         return model
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return _torch_model(model, target_class, device)
     if isinstance(model, tuple):
-        if len(model) != 2 or target_class is not None:
+        _refuse_target(target_class)
+        if len(model) != 2:
             raise ValueError("a model given by its numbers is a pair (coef, intercept)")
         return LinearModel(*model)
+    model = getattr(model, "best_estimator_", model)
     if hasattr(model, "steps") and hasattr(model, "named_steps"):
         return _pipeline(model, target_class, device)
     return _estimator(model, None, target_class, device)
 
 
-def _torch_model(module: Any, target_class: Any, device: str) -> Model:
+def _refuse_target(target_class: Any) -> None:
+    if target_class is not None:
+        raise ValueError(
+            f"target_class = {target_class!r} is for scikit-learn classifiers; any other model's "
+            "positive scores are the wanted class"
+        )
+
+
+def _torch_model(module: Any, target_class: Any, device: str | None) -> Model:
     from torch import nn
 
     from holdfast.models.network import Network
 
-    if target_class is not None:
-        raise ValueError("target_class is for scikit-learn models; a module's score is its output")
+    _refuse_target(target_class)
     last = module[-1] if isinstance(module, nn.Sequential) and len(module) else module
     if isinstance(last, nn.Sigmoid):
         return Network(module, output="probability", device=device)
@@ -71,39 +80,52 @@ def _torch_model(module: Any, target_class: Any, device: str) -> Model:
     )
 
 
-def _pipeline(pipeline: Any, target_class: Any, device: str) -> Model:
+def _pipeline(pipeline: Any, target_class: Any, device: str | None) -> Model:
     if len(pipeline.steps) == 1:
         return _estimator(pipeline.steps[-1][1], None, target_class, device)
     return _estimator(pipeline.steps[-1][1], pipeline[:-1], target_class, device)
 
 
-def _estimator(estimator: Any, encoder: Any, target_class: Any, device: str) -> Model:
+def _estimator(estimator: Any, encoder: Any, target_class: Any, device: str | None) -> Model:
     name = type(estimator).__name__
-    if not hasattr(estimator, "predict"):
+    can = hasattr(estimator, "predict_proba")
+    if not can and not hasattr(estimator, "decision_function"):
         raise TypeError(
             f"{name} is no model that is understood: give a fitted scikit-learn classifier or a "
-            "pipeline, a torch module, or a pair (coef, intercept)"
+            "pipeline, a torch module, a pair (coef, intercept), or a function of probabilities "
+            "as holdfast.models.BlackBox(function)"
         )
     if not hasattr(estimator, "classes_"):
-        raise ValueError(f"{name} is not fitted, or is no classifier: it has no classes_")
+        if hasattr(estimator, "fit"):
+            raise ValueError(f"{name} is not fitted, or is no classifier: it has no classes_")
+        _refuse_target(target_class)
+        return BlackBox(lambda points: np.asarray(estimator.predict_proba(points))[:, 1], encoder)
     sign = _sign(name, list(estimator.classes_), target_class)
+    names = list(getattr(estimator, "feature_names_in_", [])) or None
+    if encoder is not None:
+        names = None  # the encoders speak for themselves
     if hasattr(estimator, "coef_") and hasattr(estimator, "intercept_"):
-        coef = np.asarray(estimator.coef_, dtype=np.float64)
-        if coef.shape[0] != 1:
-            raise ValueError(f"{name} has coefficients of shape {coef.shape}, expected (1, d)")
-        intercept = float(np.ravel(estimator.intercept_)[0])
-        return LinearModel(sign * coef[0], sign * intercept, _loss_of(estimator), encoder)
+        coef, intercept = _coefficients(name, estimator)
+        return LinearModel(sign * coef, sign * intercept, _loss_of(estimator), encoder, names)
     if name == "MLPClassifier":
         need_torch("an MLPClassifier")
         from holdfast.models.mlp import network_of_mlp
 
-        return network_of_mlp(estimator, sign, encoder, device)
-    if hasattr(estimator, "predict_proba"):
+        return network_of_mlp(estimator, sign, encoder, names, device)
+    if can:
         column = 1 if sign > 0 else 0
-        return BlackBox(lambda points: estimator.predict_proba(points)[:, column], encoder)
-    raise TypeError(
-        f"{name} has neither coefficients nor predict_proba; nothing can be asked of it"
-    )
+        return BlackBox(lambda points: estimator.predict_proba(points)[:, column], encoder, names)
+    raise TypeError(f"{name} has neither coefficients nor predict_proba: nothing can be asked")
+
+
+def _coefficients(name: str, estimator: Any) -> tuple[Any, float]:
+    coef = estimator.coef_
+    if hasattr(coef, "toarray"):
+        coef = coef.toarray()
+    coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    if coef.shape[0] != 1:
+        raise ValueError(f"{name} has coefficients of shape {coef.shape}, expected (1, d)")
+    return coef[0], float(np.ravel(estimator.intercept_)[0])
 
 
 def _sign(name: str, classes: list[Any], target_class: Any) -> float:
@@ -116,13 +138,25 @@ def _sign(name: str, classes: list[Any], target_class: Any) -> float:
     return 1.0 if target_class == classes[1] else -1.0
 
 
+# The loss that each was fitted with, by class, or by class and its own `loss`.
+_LOSSES: dict[Any, str] = {
+    "LogisticRegression": "logistic",
+    "LogisticRegressionCV": "logistic",
+    "LinearDiscriminantAnalysis": "logistic",
+    "SVC": "hinge",
+    "NuSVC": "hinge",
+    ("LinearSVC", "hinge"): "hinge",
+    ("LinearSVC", "squared_hinge"): "squared_hinge",
+    ("SGDClassifier", "log_loss"): "logistic",
+    ("SGDClassifier", "hinge"): "hinge",
+    ("SGDClassifier", "squared_hinge"): "squared_hinge",
+}
+
+
 def _loss_of(estimator: Any) -> str:
-    """Loss that a linear classifier was fitted with: it decides what its scores mean."""
-    name, loss = type(estimator).__name__, getattr(estimator, "loss", None)
-    if name == "LinearSVC":
-        return str(loss)
-    if name == "SGDClassifier" and loss in ("hinge", "squared_hinge"):
-        return str(loss)
-    if name == "SVC":
-        return "hinge"
-    return "logistic"
+    """Loss that a linear classifier was fitted with: it decides what its scores mean.
+
+    Empty where we have no such loss: then it must be said.
+    """
+    name = type(estimator).__name__
+    return _LOSSES.get(name) or _LOSSES.get((name, getattr(estimator, "loss", None)), "")

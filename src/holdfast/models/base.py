@@ -24,20 +24,27 @@ class Model:
         The loss of the score that the model was fitted with, by its name in `holdfast.losses`.
     encoder : object or None
         What stands before the classifier in a pipeline; recourse is found behind it.
+    feature_names : list or None
+        The columns that the classifier was fitted on, where it knows them.
     """
 
     kind: str
     loss: str = "logistic"
     encoder: Any = None
+    feature_names: list[Any] | None = None
 
     def score(self, points: Floats) -> Floats:
         """Score of each (encoded) point."""
         raise NotImplementedError
 
     def encode(self, points: Any) -> Any:
-        """Bring raw points to the space in which the classifier works; a data frame if possible."""
+        """Bring raw points to the space in which the classifier works.
+
+        Columns of a data frame are put into the order that the classifier knows. What comes out
+        of a pipeline is a data frame with the names that its encoders give.
+        """
         if self.encoder is None:
-            return points
+            return self._in_order(points)
         import pandas as pd
 
         encoded = self.encoder.transform(points)
@@ -47,6 +54,17 @@ class Model:
             return encoded
         index = points.index if isinstance(points, pd.DataFrame) else None
         return pd.DataFrame(np.asarray(encoded), columns=self._encoded_names(), index=index)
+
+    def _in_order(self, points: Any) -> Any:
+        if self.feature_names is None or not hasattr(points, "columns"):
+            return points
+        missing = [name for name in self.feature_names if name not in points.columns]
+        extra = [name for name in points.columns if name not in self.feature_names]
+        if missing or extra:
+            raise ValueError(
+                f"the columns are not those of the model: missing {missing}, unknown {extra}"
+            )
+        return points[self.feature_names]
 
     def _encoded_names(self) -> list[str] | None:
         try:
@@ -67,17 +85,27 @@ class LinearModel(Model):
     """
 
     coef: Any
-    intercept: float = 0.0
+    intercept: Any = 0.0
     loss: str = "logistic"
     encoder: Any = None
+    feature_names: list[Any] | None = None
     kind = "linear"
 
     def __post_init__(self) -> None:
-        coef = np.asarray(self.coef, dtype=np.float64)
-        if coef.ndim != 1 or not np.isfinite(coef).all():
-            raise ValueError(f"coef has shape {coef.shape}; expected (d,) finite numbers")
+        if self.feature_names is None and hasattr(self.coef, "index") and hasattr(self.coef, "loc"):
+            object.__setattr__(self, "feature_names", list(self.coef.index))  # a pandas series
+        coef, intercept = (np.asarray(v, dtype=np.float64) for v in (self.coef, self.intercept))
+        if coef.ndim == 2 and len(coef) == 1:  # as scikit-learn has it
+            coef = coef[0]
+        if coef.ndim != 1 or intercept.size != 1:
+            raise ValueError(
+                f"coef has shape {coef.shape} and intercept {intercept.shape}; expected (d,) and "
+                "one number"
+            )
+        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+            raise ValueError("coef and intercept must be finite numbers")
         object.__setattr__(self, "coef", coef)
-        object.__setattr__(self, "intercept", float(self.intercept))
+        object.__setattr__(self, "intercept", float(intercept.reshape(-1)[0]))
 
     def score(self, points: ArrayLike) -> Floats:
         """Score of each (encoded) point."""
@@ -103,14 +131,20 @@ class BlackBox(Model):
     array([0., 0.])
     """
 
-    probability: Callable[[Floats], ArrayLike]
+    probability: Callable[[Any], ArrayLike]
     encoder: Any = None
+    feature_names: list[Any] | None = None
     kind = "black box"
 
     def score(self, points: ArrayLike) -> Floats:
         """Score of each (encoded) point."""
         array = np.asarray(points, dtype=np.float64)
-        p = np.asarray(self.probability(array), dtype=np.float64)
+        given: Any = array
+        if self.feature_names is not None:  # it was fitted on a data frame, and asks for one
+            import pandas as pd
+
+            given = pd.DataFrame(array, columns=self.feature_names)
+        p = np.asarray(self.probability(given), dtype=np.float64)
         if p.shape != array.shape[:1]:
             raise ValueError(f"the model gave probabilities of shape {p.shape} for {array.shape}")
         if not ((p >= 0.0) & (p <= 1.0)).all():

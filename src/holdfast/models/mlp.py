@@ -12,7 +12,9 @@ from holdfast.models.network import Network
 _ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "logistic": nn.Sigmoid, "identity": nn.Identity}
 
 
-def network_of_mlp(estimator: Any, sign: float, encoder: Any, device: str) -> Network:
+def network_of_mlp(
+    estimator: Any, sign: float, encoder: Any, names: list[Any] | None, device: str | None
+) -> Network:
     """Copy a fitted classifier's weights; its output is the logit before the last sigmoid."""
     layers: list[nn.Module] = []
     last = len(estimator.coefs_) - 1
@@ -25,4 +27,4 @@ def network_of_mlp(estimator: Any, sign: float, encoder: Any, device: str) -> Ne
         layers.append(layer)
         if k < last:
             layers.append(_ACTIVATIONS[estimator.activation]())
-    return Network(nn.Sequential(*layers), "logit", device, encoder)
+    return Network(nn.Sequential(*layers), "logit", device, encoder, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,12 +26,14 @@ class Network(Model):
     Parameters
     ----------
     module : torch.nn.Module
-        From (n, d) to (n,) or (n, 1). It is put into evaluation mode.
+        From (n, d) to (n,) or (n, 1). It is copied, and the copy put into evaluation mode: what
+        happens to it later makes no difference.
     output : {"logit", "probability"}
         What the module returns. A `Sequential` that ends in a `Sigmoid` is cut before it, so
-        that its scores are exact however sure the network is.
-    device : str
-        Where it runs: "cpu", "cuda", ...
+        that its scores are exact however sure the network is; probabilities of any other one
+        are kept within 1e-7 of 0 and 1.
+    device : str, optional
+        Where it runs: "cpu", "cuda", ...; by default where it is.
 
     Examples
     --------
@@ -45,8 +48,9 @@ class Network(Model):
 
     module: nn.Module
     output: str = "logit"
-    device: str = "cpu"
+    device: str | None = None
     encoder: Any = None
+    feature_names: list[Any] | None = None
     kind = "network"
 
     def __post_init__(self) -> None:
@@ -57,8 +61,10 @@ class Network(Model):
             if output == "logit":
                 raise ValueError("output = 'logit', but the network ends in a sigmoid")
             module, output = module[:-1], "logit"
-        object.__setattr__(self, "module", module.to(self.device).eval())
+        device = usable_device(self.device) if self.device else next(module.parameters()).device
+        object.__setattr__(self, "module", copy.deepcopy(module).to(device).eval())
         object.__setattr__(self, "output", output)
+        object.__setattr__(self, "device", str(device))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -71,6 +77,11 @@ class Network(Model):
 
     def logits(self, points: Tensor) -> Tensor:
         """Score of each row of a tensor, with its gradient."""
+        first = next((m for m in self.module.modules() if isinstance(m, nn.Linear)), None)
+        if first is not None and points.shape[-1] != first.in_features:
+            raise ValueError(
+                f"points have {points.shape[-1]} columns, the network takes {first.in_features}"
+            )
         return as_logits(self.module(points), self.output, len(points))
 
     def score(self, points: ArrayLike) -> Floats:
@@ -80,16 +91,26 @@ class Network(Model):
         with torch.inference_mode():
             for begin in range(0, len(array), CHUNK):
                 piece = self.logits(self.tensor(array[begin : begin + CHUNK]))
-                scores[begin : begin + CHUNK] = piece.cpu().numpy()
+                scores[begin : begin + CHUNK] = piece.double().cpu().numpy()
         return scores
+
+
+def usable_device(name: str) -> torch.device:
+    """Read the name of a device, and refuse one that is not there."""
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device = {name!r} cannot be used here: {error}") from None
+    return device
 
 
 def as_logits(outputs: Tensor, output: str, n: int) -> Tensor:
     """Turn what a module returned for n rows into n scores."""
-    if outputs.shape not in ((n,), (n, 1)):
+    if outputs.numel() != n:
         raise ValueError(
             f"the network gave shape {tuple(outputs.shape)} for {n} rows; expected ({n},) or "
-            f"({n}, 1): one score for each"
+            f"({n}, 1): one score for each. Of two scores for two classes take the difference."
         )
     flat = outputs.reshape(n)
     return torch.logit(flat, eps=1e-7) if output == "probability" else flat

@@ -20,7 +20,7 @@ def train_network(
     epochs: int = 100,
     learning_rate: float = 1e-3,
     seed: int = 0,
-    device: str = "cpu",
+    device: str | None = None,
 ) -> Network:
     """Train a network of ReLU layers on full batches with Adam and cross-entropy.
 

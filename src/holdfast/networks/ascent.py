@@ -17,7 +17,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from holdfast._numbers import Floats, refuse
+from holdfast._numbers import Floats, check_count, refuse
 from holdfast.ball import NormBall
 from holdfast.models.network import Network
 from holdfast.networks.parameters import Parameters
@@ -28,7 +28,7 @@ ALL, EACH = "all parameters", "each tensor"
 SINGLE_CHANGES = 8
 # A step is halved when it fails. Below this share of the ball there is nothing left to gain.
 LEAST_SHARE = 1e-4
-_DEFAULT_STARTS = {1.0: 2, 2.0: 2, math.inf: 3}
+_DEFAULT_STARTS = {1.0: 2, 2.0: 4, math.inf: 8}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,8 @@ def worst_network(
         the ball that the gradient points at, for p = 2 along the gradient and back into the ball.
     starts : int, optional
         How many of these: the trained parameters; for p = 1 the best change of one parameter;
-        all parameters moved up, which wakes units that are silent; random signs. By default 2,
-        and 3 for p = inf.
+        all parameters moved up, which wakes units that are silent; random signs. By default 2
+        for p = 1, 4 for p = 2, and 8 for p = inf, where starts matter most.
     budget : {"all parameters", "each tensor"}
         One ball for all parameters, or one of the same radius for each tensor of them.
     loss_cap : float, optional
@@ -108,9 +108,8 @@ def worst_network(
     room = Room.of(network, ball, budget)
     if starts is None:
         starts = _DEFAULT_STARTS[room.p]
-    for name, value, least in (("steps", steps, 0), ("starts", starts, 1)):
-        if not isinstance(value, int) or value < least:
-            refuse(name, value, f"a whole number, at least {least}")
+    check_count("steps", steps, least=0)
+    check_count("starts", starts)
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
         best, change = None, room.parameters.zeros(len(x))
@@ -199,7 +198,7 @@ def _starts(room: Room, x: Tensor, count: int, seed: int) -> Iterator[Tensor]:
         yield _best_single_change(room, x)
         drawn += 1
     # drawn on the processor: the same signs on every device
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     signs = torch.ones(room.parameters.size)
     while drawn < count:
         yield room.corner(signs.to(trained)).expand_as(trained)

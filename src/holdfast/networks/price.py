@@ -112,6 +112,8 @@ def judge_network(
     >>> bool(abs(judged.price[0] - result.price[0]) < 1e-12)  # one layer: nothing is lost
     True
     """
+    if result.problem.loss.name != "logistic":
+        raise ValueError(f"a network is judged by cross-entropy, not by {result.problem.loss.name}")
     there = np.flatnonzero(np.isfinite(result.recourse_array).all(axis=1))
     score, loss = (np.full(len(result), np.nan) for _ in range(2))
     found = ascent(network, result.recourse_array[there], ball or result.problem.ball)
