@@ -26,7 +26,7 @@ from holdfast import NormBall, find_recourse
 from holdfast.datasets.folds import Fold, german_folds, sba_folds
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from test_methods import roar_by_torch
+from literature import roar_by_torch
 
 CELLS = [(0.1, 0.1), (0.1, 0.01), (0.5, 0.1), (0.5, 0.01)]
 CONTENDERS: list[tuple[str, float, dict[str, Any]]] = [
