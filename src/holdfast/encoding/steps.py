@@ -1,0 +1,133 @@
+"""Each step of a pipeline in turn, taken apart; what is not understood is an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdfast.encoding.columns import Column, rescale
+from holdfast.encoding.leaves import READERS, Reader
+from holdfast.models import Model
+
+UNDERSTOOD = (
+    "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, OrdinalEncoder, "
+    "SimpleImputer, ColumnTransformer, Pipeline, 'passthrough' and 'drop'"
+)
+
+
+def flatten(pipeline: Any) -> list[tuple[str, Any]]:
+    """List the steps with their places; pipelines at the end of pipelines are opened."""
+    if _kind(pipeline) != "Pipeline":
+        return [("", pipeline)]
+    steps: list[tuple[str, Any]] = [(f"step {name!r}", step) for name, step in pipeline.steps]
+    where, last = steps[-1]
+    if _kind(last) == "Pipeline":
+        inner = [(f"{where} / {label}", step) for label, step in flatten(last)]
+        return steps[:-1] + inner
+    return steps
+
+
+def raw_names(first: tuple[str, Any], model: Model) -> tuple[list[str], bool]:
+    """Names of the raw columns, and whether the pipeline knows them."""
+    where, step = first
+    names = getattr(step, "feature_names_in_", None)
+    if names is not None:
+        return [str(name) for name in names], True
+    n = getattr(step, "n_features_in_", None)
+    if n is None:
+        coef = getattr(model, "coef", None)
+        if where or coef is None:
+            raise ValueError(f"{where or 'the model'}: {type(step).__name__} is not fitted")
+        n = len(coef)
+    return [f"x{j}" for j in range(n)], False
+
+
+def skipped(step: Any) -> bool:
+    """Whether it is a step that does nothing."""
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def walk(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """Return what a fitted step makes of the columns; `where` says which step it is."""
+    if skipped(step):
+        return columns
+    reader = _READERS.get(_kind(step))
+    if reader is None:
+        raise ValueError(f"{where}: {type(step).__name__} is not understood; what is: {UNDERSTOOD}")
+    expected = getattr(step, "n_features_in_", None)
+    if expected is not None and expected != len(columns):
+        raise ValueError(f"{where}: fitted on {expected} columns, but {len(columns)} come in")
+    try:
+        return reader(step, columns, where)
+    except AttributeError as error:
+        raise ValueError(f"{where}: {type(step).__name__} is not fitted ({error})") from None
+
+
+def _kind(step: Any) -> str:
+    """Name of a class of scikit-learn; a subclass may do anything, so it is not understood."""
+    kind = type(step)
+    return kind.__name__ if kind.__module__.partition(".")[0] == "sklearn" else ""
+
+
+def _pipeline(step: Any, columns: list[Column], where: str) -> list[Column]:
+    for name, inner in step.steps:
+        columns = walk(inner, columns, f"{where} / step {name!r}")
+    return columns
+
+
+def _column_transformer(step: Any, columns: list[Column], where: str) -> list[Column]:
+    names = getattr(step, "feature_names_in_", None)
+    weights = step.transformer_weights or {}
+    result: list[Column] = []
+    for name, inner, selected in step.transformers_:
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        here = f"{where} / transformer {name!r}"
+        chosen = [columns[j] for j in _positions(selected, names, len(columns), here)]
+        if not chosen:
+            continue
+        made = walk(inner, chosen, here)
+        if name in weights:
+            made = [rescale(column, 0.0, float(weights[name]), here) for column in made]
+        places = step.output_indices_[name]
+        if (places.start, places.stop) != (len(result), len(result) + len(made)):
+            raise ValueError(f"{here}: {len(made)} columns were expected of it, at {len(result)}")
+        result += made
+    return result
+
+
+def _positions(selected: Any, names: Any, n: int, where: str) -> list[int]:
+    """Positions of the columns that a ColumnTransformer selects, in whatever way it says so."""
+    position = {} if names is None else {name: j for j, name in enumerate(names)}
+    if isinstance(selected, slice):
+        ends = [selected.start, selected.stop]
+        if any(isinstance(end, str) for end in ends):  # by name, the last one included
+            start = 0 if ends[0] is None else position[ends[0]]
+            stop = n if ends[1] is None else position[ends[1]] + 1
+            return list(range(start, stop))[:: selected.step]
+        return list(range(n))[selected]
+    keys = np.atleast_1d(np.asarray(selected, dtype=object)).tolist()
+    if keys and all(isinstance(key, (bool, np.bool_)) for key in keys):
+        return [j for j, key in enumerate(keys) if key]
+    unknown = [key for key in keys if isinstance(key, str) and key not in position]
+    if unknown:
+        raise ValueError(f"{where}: it selects columns {unknown} that it was not fitted on")
+    return [position[key] if isinstance(key, str) else range(n)[key] for key in keys]
+
+
+def _function(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """Take a FunctionTransformer without a function: how 'passthrough' is kept once fitted."""
+    if step.func is not None:
+        raise ValueError(
+            f"{where}: FunctionTransformer with a function is not understood; what is: {UNDERSTOOD}"
+        )
+    return columns
+
+
+_READERS: dict[str, Reader] = {
+    **READERS,
+    "Pipeline": _pipeline,
+    "ColumnTransformer": _column_transformer,
+    "FunctionTransformer": _function,
+}
