@@ -1,0 +1,24 @@
+"""What a person can change, in raw units, by the name of each feature."""
+
+from holdfast.actions.action_set import ActionSet
+from holdfast.actions.category import CategoryFeature
+from holdfast.actions.check import check, raw_cost
+from holdfast.actions.compile import to_problem
+from holdfast.actions.compiled import Compiled, LinkRows
+from holdfast.actions.decode import decode
+from holdfast.actions.links import AtMost, Follows
+from holdfast.actions.number import NumberFeature
+
+__all__ = [
+    "ActionSet",
+    "AtMost",
+    "CategoryFeature",
+    "Compiled",
+    "Follows",
+    "LinkRows",
+    "NumberFeature",
+    "check",
+    "decode",
+    "raw_cost",
+    "to_problem",
+]

@@ -1,0 +1,230 @@
+"""The action set: what a person can change, in raw units, by the name of each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast._numbers import refuse
+from holdfast.actions.category import CategoryFeature
+from holdfast.actions.feature import Feature, suggest
+from holdfast.actions.links import AtMost, Follows, Link, Links
+from holdfast.actions.number import NumberFeature
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from holdfast.encoding import Encoding
+
+
+class ActionSet:
+    """What a person can change: a `NumberFeature` or `CategoryFeature` for each column.
+
+    Start from the draft that `ActionSet.from_data` makes of a table, and correct it.
+
+    Parameters
+    ----------
+    features : iterable of features
+    links : iterable of AtMost and Follows
+        Constraints between numbers, in the attribute `links`.
+    most_changes : int, optional
+        At most so many features may change.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": [30, 40, 65], "home": ["own", "rent", "own"]})
+    >>> actions = ActionSet.from_data(table)
+    >>> actions["age"].immutable = True
+    >>> actions.set("home", moves={"rent": ["own"]}, cost=3.0)
+    >>> actions.most_changes = 1
+    >>> actions["agee"]
+    Traceback (most recent call last):
+        ...
+    ValueError: feature 'agee' is not known; did you mean 'age'? there are: age, home
+    """
+
+    links: Links
+    most_changes: int | None
+    _features: dict[str, Feature]
+
+    def __init__(
+        self,
+        features: Iterable[Feature],
+        links: Iterable[Link] = (),
+        most_changes: int | None = None,
+    ) -> None:
+        found: dict[str, Feature] = {}
+        for feature in features:
+            if not isinstance(feature, (NumberFeature, CategoryFeature)):
+                raise TypeError(f"{feature!r} is neither a NumberFeature nor a CategoryFeature")
+            if feature.name in found:
+                raise ValueError(f"there are two features of the name {feature.name!r}")
+            feature._watch = self._check_setting
+            found[feature.name] = feature
+        self._features = found
+        self.links = Links(self._check_link, links)
+        self.most_changes = most_changes
+
+    @classmethod
+    def from_data(
+        cls,
+        table: Any,
+        *,
+        costs: str = "std",
+        switch_cost: float = 1.0,
+        categories: Iterable[str] = (),
+        units: dict[str, str] | None = None,
+        encoding: Encoding | None = None,
+    ) -> ActionSet:
+        """Draft an action set from a table of people, such as the training data.
+
+        It is a draft: everything may change, within the range and the levels seen in the table.
+        That nobody gets younger is for you to say. Whole numbers are columns of an integer type;
+        texts and pandas categories are categories, and an ordered one keeps its order. Missing
+        values are passed over.
+
+        Parameters
+        ----------
+        table : DataFrame or (n, d) array
+            The columns of an array are called x0, x1, ...
+        costs : str
+            Cost of one unit of a number: "std", 1 / standard deviation; "mad", 1 / median absolute
+            deviation from the median; "percentile", 1 / distance between the 10th and the 90th
+            percentile; "unit", 1. Where that distance is 0 (most people have the same value), the
+            standard deviation is taken instead; a column with one value only costs 1 per unit.
+        switch_cost : float
+            Cost of changing a category: 1 is as much as moving a number by one standard
+            deviation, under "std".
+        categories : iterable of str
+            Columns of numbers that are categories all the same.
+        units : dict, optional
+            Units of columns, for sentences: ``{"age": "years"}``.
+        encoding : Encoding, optional
+            Columns that its pipeline reads as categories are categories here.
+
+        Examples
+        --------
+        >>> from holdfast.datasets import load_german
+        >>> german = load_german()
+        >>> actions = ActionSet.from_data(german.features, units=german.units)
+        >>> actions["age"]
+        NumberFeature(name='age', unit='years', immutable=False, direction='any', lower=19, \
+upper=75, most_up=None, most_down=None, step=None, whole=True, cost=0.08795...)
+        """
+        from holdfast.actions.draft import draft
+
+        named = set(categories)
+        if encoding is not None:
+            named |= {name for name, part in encoding.features.items() if hasattr(part, "levels")}
+        return cls(draft(table, costs, switch_cost, named, units or {}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> ActionSet:
+        """Read an action set from a .yaml, .yml or .json file, checked against the schema.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> actions = ActionSet([NumberFeature("age", immutable=True)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     actions.save(folder + "/actions.yaml")
+        ...     ActionSet.load(folder + "/actions.yaml") == actions
+        True
+        """
+        from holdfast.actions.files import load
+
+        return load(path)
+
+    def save(self, path: str | Path) -> None:
+        """Write the action set to a .yaml, .yml or .json file; a file is replaced as a whole."""
+        from holdfast.actions.files import save
+
+        save(self, path)
+
+    def set(self, name: str, **settings: Any) -> None:
+        """Set settings of the feature of that name; if any is wrong, none is set."""
+        self[name].set(**settings)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the feature of that name."""
+        if name not in self._features:
+            raise ValueError(f"feature {name!r} is not known; {suggest(name, self._features)}")
+        return self._features[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a feature of that name."""
+        return name in self._features
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the features."""
+        return iter(self._features)
+
+    def __len__(self) -> int:
+        """How many features there are."""
+        return len(self._features)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        """Set `links` or `most_changes`, checked; there is nothing else to set."""
+        if key == "links":
+            value = Links(self._check_link, value)
+        elif key == "most_changes":
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if value is not None and not (whole and value >= 1):
+                refuse("most_changes", value, "a whole number from 1, or None for no limit")
+        elif not key.startswith("_"):
+            known = suggest(key, ["links", "most_changes"])
+            raise ValueError(f"an action set has no setting {key!r}; {known}")
+        object.__setattr__(self, key, value)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all settings are the same."""
+        if not isinstance(other, ActionSet):
+            return NotImplemented
+        same = list(self._features.values()) == list(other._features.values())
+        return same and self.links == other.links and self.most_changes == other.most_changes
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Count what there is."""
+        free = sum(not self[name].immutable for name in self)
+        return f"<ActionSet of {len(self)} features, {free} of which can change>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Show all settings: a row for each feature.
+
+        Examples
+        --------
+        >>> actions = ActionSet([NumberFeature("age"), CategoryFeature("home", ["own", "rent"])])
+        >>> list(actions.to_frame()["type"])
+        ['number', 'category']
+        """
+        import pandas as pd
+
+        rows = [{"type": self[name].kind, **self[name].settings()} for name in self]
+        return pd.DataFrame(rows, index=pd.Index(list(self), name="feature")).astype(object)
+
+    def validate(self) -> None:
+        """Check everything again: lists and dicts inside may have been changed by hand."""
+        for name in self:
+            self[name].set()
+        for link in self.links:
+            self._check_link(link)
+
+    def _check_link(self, link: Any) -> None:
+        if not isinstance(link, (AtMost, Follows)):
+            raise TypeError(f"{link!r} is no link; there are AtMost and Follows")
+        for name in link.names:
+            if not isinstance(self[name], NumberFeature):
+                raise ValueError(f"{link}: {name!r} is no number, and cannot be linked")
+        if isinstance(link, Follows) and self[link.feature].immutable:
+            raise ValueError(f"{link}: {link.feature!r} is immutable, and cannot follow")
+
+    def _check_setting(self, name: str, settings: dict[str, Any]) -> None:
+        if not settings["immutable"] or not hasattr(self, "links"):
+            return
+        for link in self.links:
+            if isinstance(link, Follows) and link.feature == name:
+                raise ValueError(f"{name}: it cannot be immutable, because it is in {link}")

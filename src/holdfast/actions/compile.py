@@ -1,0 +1,128 @@
+"""From an action set in raw units to a discrete problem in encoded columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from holdfast.actions.action_set import ActionSet
+from holdfast.actions.compiled import Compiled
+from holdfast.actions.fit import check_fit, read_action_levels
+from holdfast.actions.table import Table, labelled_points, link_rows
+from holdfast.ball import NormBall
+from holdfast.discrete import DiscreteProblem
+from holdfast.encoding import Encoding
+from holdfast.encoding.reading import Reading, as_table
+from holdfast.losses import Loss
+from holdfast.problem import RecourseProblem
+
+
+def to_problem(
+    applicants: Any,
+    encoding: Encoding,
+    actions: ActionSet,
+    *,
+    ball: NormBall,
+    loss: str | Loss | None = None,
+    coef: ArrayLike | None = None,
+    intercept: ArrayLike = 0.0,
+) -> Compiled:
+    """State what some people can do as a discrete problem in encoded columns.
+
+    A person with a missing value, with text for a number, or with a level that the encoder or the
+    action set has never seen is refused with a reason; the others go on.
+
+    Parameters
+    ----------
+    applicants : DataFrame or (n, d) array
+        The people, in raw units.
+    encoding : Encoding
+    actions : ActionSet
+        It must have a feature for each column that the pipeline uses.
+    ball : NormBall
+        The models that may come, in encoded columns.
+    loss : str or Loss, optional
+        By default the one that the classifier was fitted with.
+    coef, intercept : optional
+        Linear scores in encoded columns, one for each applicant or one for all, in place of the
+        classifier's own; needed when that is not linear.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from holdfast import NormBall
+    >>> from holdfast.actions import ActionSet
+    >>> table = pd.DataFrame({"x0": [1, 5, 9]})
+    >>> actions = ActionSet.from_data(table)
+    >>> encoding = Encoding.of(([1.0], -4.0))
+    >>> people = pd.DataFrame({"x0": [2, None]})
+    >>> compiled = to_problem(people, encoding, actions, ball=NormBall(1, 0.1))
+    >>> compiled.refused
+    [(1, 'x0 is missing')]
+    >>> compiled.problem.step, compiled.problem.problem.upper.round(3)
+    (array([[1.]]), array([[9.]]))
+    """
+    actions.validate()
+    check_fit(encoding, actions)
+    frame = as_table(applicants)
+    reading = encoding.read(frame)
+    read_action_levels(reading, frame, encoding, actions)
+    refused = reading.problems()
+    rows = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
+    people = frame.iloc[rows]
+    table = Table(encoding, actions, _take(reading, rows))
+    table.points = encoding.encode_reading(people[encoding.names], table.reading)
+    table.fill()
+    scores, intercepts = _scores(encoding, coef, intercept, rows, len(frame))
+    problem = RecourseProblem.build(
+        labelled_points(table, people),
+        scores,
+        intercepts,
+        ball=ball,
+        feature_costs=table.costs,
+        bounds=(table.lower, table.upper),
+        loss=encoding.model.loss if loss is None else loss,
+    )
+    discrete = DiscreteProblem(
+        problem=problem,
+        step=table.step,
+        anchor=table.anchor,
+        groups=table.groups,
+        current=np.stack(table.current, axis=1) if table.current else table.no_groups(),
+        option_costs=table.option_costs,
+        most_changes=actions.most_changes,
+    )
+    fixed = {name: why for name, why in encoding.unused.items() if name in actions}
+    unseen = "the pipeline was not fitted on it"
+    fixed |= {name: unseen for name in actions if name not in encoding.names}
+    links = link_rows(table)
+    return Compiled(
+        discrete, links, people, rows, refused, fixed, table.levels, table.ranges, encoding, actions
+    )
+
+
+def _take(reading: Reading, rows: NDArray[np.int64]) -> Reading:
+    return Reading(
+        {name: values[rows] for name, values in reading.numbers.items()},
+        {name: values[rows] for name, values in reading.levels.items()},
+    )
+
+
+def _scores(
+    encoding: Encoding, coef: ArrayLike | None, intercept: ArrayLike, rows: Any, n: int
+) -> tuple[Any, Any]:
+    if coef is None:
+        if encoding.model.kind != "linear":
+            raise ValueError(
+                f"the classifier is a {encoding.model.kind}, not linear; give coef and intercept "
+                "of a linear score around each applicant"
+            )
+        return encoding.model.coef, encoding.model.intercept  # type: ignore[attr-defined]
+    scores, intercepts = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+    per_row = scores.ndim == 2 and len(scores) == n
+    return (
+        scores[rows] if per_row else scores,
+        intercepts[rows] if intercepts.shape == (n,) else intercepts,
+    )

@@ -1,0 +1,71 @@
+"""What an action set becomes for some people: a discrete problem, and how to read its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._numbers import Floats
+from holdfast.actions.action_set import ActionSet
+from holdfast.actions.ranges import Range
+from holdfast.discrete import DiscreteProblem
+from holdfast.encoding import Encoding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class LinkRows:
+    """Links in encoded columns: ``lower[i] <= matrix @ x <= upper[i]`` for person i.
+
+    Attributes
+    ----------
+    matrix : (r, d) array
+    lower, upper : (n, r) arrays
+        Each person's own point satisfies them.
+    """
+
+    matrix: Floats
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """Made by `to_problem`, read by `decode`.
+
+    Attributes
+    ----------
+    problem : DiscreteProblem
+        In encoded columns, for the people who can be used.
+    links : LinkRows
+    people : DataFrame
+        These people, in raw units, with all their columns.
+    rows : (n,) array of int
+        Their positions among the applicants.
+    refused : list of (int, str)
+        The positions of all others, and why they cannot be used.
+    fixed : dict
+        Features of the action set that stay whatever it says, because the pipeline does not use
+        them, and why.
+    levels : dict
+        For each group of the problem, in its order: the name of the feature and the levels of
+        its options.
+    ranges : dict
+        For each number that is no group: where it may go in raw units.
+    """
+
+    problem: DiscreteProblem
+    links: LinkRows
+    people: pd.DataFrame
+    rows: NDArray[np.int64]
+    refused: list[tuple[int, str]]
+    fixed: dict[str, str]
+    levels: dict[str, tuple[Any, ...]]
+    ranges: dict[str, Range]
+    encoding: Encoding
+    actions: ActionSet

@@ -1,0 +1,132 @@
+"""From the answer in encoded columns back to raw units: exact where it is exact."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from holdfast._numbers import Floats
+from holdfast.actions.compiled import Compiled
+from holdfast.actions.ranges import Range
+from holdfast.encoding import Number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# An encoded value within this of the person's own is the person's own.
+UNCHANGED = 1e-12
+
+
+def decode(
+    compiled: Compiled, recourse: ArrayLike, options: ArrayLike, rows: ArrayLike | None = None
+) -> pd.DataFrame:
+    """Return what people become, in raw units and with all their columns.
+
+    What does not change keeps exactly its value. Whole numbers and steps are exact; other numbers
+    are within their bounds to the last bit. Columns keep their type wherever it can hold the new
+    values exactly, and become float64 otherwise.
+
+    Parameters
+    ----------
+    compiled : Compiled
+    recourse : (n, d) array
+        Encoded points, one for each person of ``compiled.people``.
+    options : (n, g) array of int
+        The option that each person takes in each group of the problem.
+    rows : array, optional
+        Positions or a mask of the people to decode: those who have a recourse. All by default.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from holdfast import NormBall
+    >>> from holdfast.actions import ActionSet, to_problem
+    >>> from holdfast.encoding import Encoding
+    >>> table = pd.DataFrame({"x0": [1, 5, 9], "x1": [0.5, 1.5, 2.5]})
+    >>> encoding = Encoding.of(([1.0, 1.0], -4.0))
+    >>> actions = ActionSet.from_data(table)
+    >>> compiled = to_problem(table, encoding, actions, ball=NormBall(1, 0.1))
+    >>> decode(compiled, [[3.0000000001, 0.5], [5.0, 2.0], [9.0, 2.5]], [[], [], []])
+       x0   x1
+    0   3  0.5
+    1   5  2.0
+    2   9  2.5
+    """
+    n, g = compiled.problem.current.shape
+    points, chosen = np.asarray(recourse, dtype=np.float64), np.asarray(options, dtype=np.int64)
+    start = compiled.problem.problem.points
+    if points.shape != start.shape or chosen.shape != (n, g):
+        raise ValueError(
+            f"recourse has shape {points.shape} and options {chosen.shape}; expected "
+            f"{start.shape} and {(n, g)}"
+        )
+    which = np.arange(n) if rows is None else np.arange(n)[np.asarray(rows)]
+    hopeless = which[~np.isfinite(points[which]).all(axis=1)]
+    if hopeless.size:
+        raise ValueError(f"person {hopeless[0]} has no recourse; decode those rows that have one")
+    result = compiled.people.iloc[which].copy()
+    for name, raw in compiled.ranges.items():
+        number = compiled.encoding[name]
+        assert isinstance(number, Number)
+        old, new = start[which, number.column], points[which, number.column]
+        moved = np.flatnonzero(np.abs(new - old) > UNCHANGED * (1.0 + np.abs(old)))
+        if moved.size:
+            values = _raw_values(raw, number, which[moved], old[moved], new[moved])
+            result[name] = _replaced(result[name], moved, values)
+    for k, (name, levels) in enumerate(compiled.levels.items()):
+        moved = np.flatnonzero(chosen[which, k] != compiled.problem.current[which, k])
+        if moved.size:
+            taken = [levels[option] for option in chosen[which[moved], k]]
+            result[name] = _relabelled(result[name], moved, taken)
+    return result
+
+
+def _raw_values(
+    raw: Range, number: Number, rows: NDArray[np.int64], old: Floats, new: Floats
+) -> Floats:
+    lower, upper = raw.lower[rows], raw.upper[rows]
+    if raw.step == 0.0:
+        # from the person's own value, which is exact, rather than from the shift
+        values = raw.value[rows] + (new - old) / number.scale
+        return np.clip(values, lower, upper)
+    base = raw.base[rows]
+    counts = np.round((number.decode(new) - base) / raw.step)
+    if raw.step == np.floor(raw.step) and (base == np.floor(base)).all():
+        return np.asarray(base + counts * raw.step)
+    # in decimal numbers, so that 0.1 and two steps of 0.1 are 0.3
+    step = Decimal(repr(raw.step))
+    return np.array(
+        [float(Decimal(repr(float(b))) + int(k) * step) for b, k in zip(base, counts, strict=True)]
+    )
+
+
+def _replaced(column: pd.Series[Any], moved: NDArray[np.int64], values: Floats) -> pd.Series[Any]:
+    """Put numbers into a column, in its own type if that can hold them."""
+    dtype: Any = column.dtype
+    kind = getattr(dtype, "kind", "O")
+    if kind in "biuf":
+        plain = np.dtype(getattr(dtype, "numpy_dtype", dtype))
+        with np.errstate(invalid="ignore", over="ignore"):
+            cast = values.astype(plain)
+        if not (cast.astype(np.float64) == values).all():
+            column, cast = column.astype(np.float64), values
+    else:
+        cast = np.array([int(v) if v == int(v) else v for v in values.tolist()], dtype=object)
+    column = column.copy()
+    column.iloc[moved] = cast
+    return column
+
+
+def _relabelled(column: Any, moved: NDArray[np.int64], taken: list[Any]) -> Any:
+    """Put levels into a column; a pandas category learns those that it does not know."""
+    import pandas as pd
+
+    column = column.copy()
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        new = [level for level in dict.fromkeys(taken) if level not in column.cat.categories]
+        column = column.cat.add_categories(new) if new else column
+    column.iloc[moved] = taken
+    return column

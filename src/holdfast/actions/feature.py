@@ -1,0 +1,104 @@
+"""What all features have in common: settings that are checked together whenever one is set."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from typing import Any, NoReturn
+
+import numpy as np
+
+from holdfast._numbers import to_number
+
+DIRECTIONS = ("any", "up", "down")
+
+
+class Feature:
+    """A column of the table, and what a person can change about it.
+
+    Settings are attributes. Setting one checks it, also against the others; unknown ones are
+    errors. To change several that contradict each other on the way, use `set`.
+    """
+
+    name: str
+    immutable: bool
+    _ready = False
+    _watch: Callable[[str, dict[str, Any]], None] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the settings given at the start."""
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"the name {self.name!r} of a feature is no text")
+        self._store(self._clean(self.settings()))
+        object.__setattr__(self, "_ready", True)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        """Set one setting, checked."""
+        if self._ready and not key.startswith("_"):
+            self.set(**{key: value})
+        else:
+            object.__setattr__(self, key, value)
+
+    def set(self, **settings: Any) -> None:
+        """Set several settings at once; if any is wrong, none is set."""
+        known = list(self.settings())
+        for key in settings:
+            if key not in known:
+                what = "the name cannot be changed" if key == "name" else suggest(key, known)
+                raise ValueError(f"feature {self.name!r} has no setting {key!r}; {what}")
+        cleaned = self._clean({**self.settings(), **settings})
+        if self._watch is not None:
+            self._watch(self.name, cleaned)
+        self._store(cleaned)
+
+    def settings(self) -> dict[str, Any]:
+        """Return all settings by name."""
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in names if name != "name"}
+
+    def _store(self, settings: dict[str, Any]) -> None:
+        for key, value in settings.items():
+            object.__setattr__(self, key, value)
+
+    def _clean(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings in their plain form, or say what is wrong with them."""
+        raise NotImplementedError
+
+    def _refuse(self, setting: str, value: Any, allowed: str) -> NoReturn:
+        raise ValueError(f"{self.name}: {setting} = {value!r} is not allowed; it must be {allowed}")
+
+    def _flag(self, settings: dict[str, Any], key: str) -> None:
+        if not isinstance(settings[key], (bool, np.bool_)):
+            self._refuse(key, settings[key], "True or False")
+        settings[key] = bool(settings[key])
+
+    def _choice(self, settings: dict[str, Any], key: str, choices: tuple[str, ...]) -> None:
+        if not isinstance(settings[key], str) or settings[key] not in choices:
+            self._refuse(key, settings[key], f"one of {', '.join(choices)}")
+
+    def _number(self, settings: dict[str, Any], key: str, allowed: str, least: float) -> None:
+        """Check a setting that may be None; `least` itself is allowed where `allowed` says so."""
+        value = settings[key]
+        if value is None:
+            return
+        number = to_number(value)
+        enough = number >= least if "or 0" in allowed else number > least
+        if not (math.isfinite(number) and enough):
+            self._refuse(key, value, allowed)
+        settings[key] = plain_number(value)
+
+
+def plain_number(value: Any) -> int | float:
+    """Return a Python int or float; whole numbers stay whole."""
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
+
+
+def suggest(name: Any, known: Iterable[str]) -> str:
+    """Name the likely intention, and all that there is."""
+    names = list(known)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}there are: {', '.join(names)}"

@@ -1,0 +1,52 @@
+"""Whether an action set, a pipeline and some people go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdfast.actions.action_set import ActionSet
+from holdfast.actions.category import CategoryFeature
+from holdfast.actions.number import NumberFeature
+from holdfast.encoding import Category, Encoding, Number
+from holdfast.encoding.reading import Reading
+
+
+def check_fit(encoding: Encoding, actions: ActionSet) -> None:
+    """Refuse an action set that does not fit the pipeline."""
+    missing = [name for name in encoding.features if name not in actions]
+    if missing:
+        raise ValueError(f"the action set has no features for the columns {missing}")
+    for name, part in encoding.features.items():
+        feature = actions[name]
+        if isinstance(part, Category) and isinstance(feature, NumberFeature):
+            raise ValueError(
+                f"{name}: the pipeline reads it as a category, but the action set as a number; "
+                "draft it with ActionSet.from_data(table, encoding=...)"
+            )
+        if isinstance(part, Number) and isinstance(feature, CategoryFeature):
+            texts = [level for level in feature.levels if isinstance(level, str)]
+            if texts:
+                raise ValueError(f"{name}: the pipeline reads it as a number, not as {texts[0]!r}")
+    for link in actions.links:
+        for name in link.names:
+            if name not in encoding.features:
+                raise ValueError(f"{link}: the pipeline does not use {name!r}")
+
+
+def read_action_levels(
+    reading: Reading, frame: Any, encoding: Encoding, actions: ActionSet
+) -> None:
+    """Refuse people with a level that the action set does not know; they could not move."""
+    for name, part in encoding.features.items():
+        feature = actions[name]
+        if not isinstance(feature, CategoryFeature) or feature.immutable:
+            continue
+        if isinstance(part, Number):
+            reading.read_levels(name, frame[name], feature.levels, "the action set")
+            continue
+        foreign = [k for k, level in enumerate(part.levels) if level not in feature.levels]
+        for i in np.flatnonzero(np.isin(reading.levels[name], foreign)):
+            value = frame[name].iloc[int(i)]
+            reading.refuse(int(i), name, value, "the action set has no such level")

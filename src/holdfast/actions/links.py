@@ -1,0 +1,111 @@
+"""Constraints between features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, MutableSequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast._numbers import refuse, to_number
+from holdfast.actions.feature import plain_number
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """One number stays at or below another: ``smaller <= larger``, in raw units.
+
+    Whoever breaks it now may stay, but the excess may not grow.
+
+    Examples
+    --------
+    >>> AtMost("years_employed", "age")
+    AtMost(smaller='years_employed', larger='age')
+    """
+
+    smaller: str
+    larger: str
+
+    def __post_init__(self) -> None:
+        """Refuse a feature compared with itself."""
+        if self.smaller == self.larger:
+            raise ValueError(f"AtMost({self.smaller!r}, {self.larger!r}) links it with itself")
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The two features."""
+        return self.smaller, self.larger
+
+
+@dataclass(frozen=True)
+class Follows:
+    """When the number `of` changes by 1, `feature` changes by `by`; never otherwise.
+
+    The rest of what is set for `feature` holds as well: one that follows in fractions should not
+    be whole. Its change has its cost, and counts among the changes.
+
+    Examples
+    --------
+    >>> Follows("age", of="duration", by=1 / 12).names
+    ('age', 'duration')
+    """
+
+    feature: str
+    of: str
+    by: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be followed."""
+        if self.feature == self.of:
+            raise ValueError(f"Follows({self.feature!r}, of={self.of!r}) links it with itself")
+        number = to_number(self.by)
+        if not math.isfinite(number) or number == 0.0:
+            refuse("by", self.by, "a finite number, not 0")
+        object.__setattr__(self, "by", plain_number(self.by))
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The two features."""
+        return self.feature, self.of
+
+
+Link = AtMost | Follows
+
+
+class Links(MutableSequence[Link]):
+    """A list of links, each of which is checked when it comes in."""
+
+    def __init__(self, check: Callable[[Any], None], links: Iterable[Link] = ()) -> None:
+        self._check = check
+        self._links: list[Link] = []
+        self.extend(links)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a link, or some."""
+        return self._links[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Replace a link."""
+        self._check(value)
+        self._links[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        """Drop a link."""
+        del self._links[key]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._links)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the links are the same, in the same order."""
+        return self._links == (other._links if isinstance(other, Links) else other)
+
+    def __repr__(self) -> str:
+        """Show the list."""
+        return repr(self._links)
+
+    def insert(self, index: int, value: Link) -> None:
+        """Insert a link, checked."""
+        self._check(value)
+        self._links.insert(index, value)

@@ -1,0 +1,55 @@
+"""Which level may become which, as a table of costs between the options of a group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdfast._numbers import Floats
+from holdfast.actions.category import CategoryFeature
+
+
+def switch_costs(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:
+    """Cost of each switch between levels, (m, m): inf where it is not allowed, 0 for staying."""
+    m = len(levels)
+    known = np.array([level in feature.levels for level in levels])
+    allowed = known[:, None] & known[None, :]
+    if feature.immutable:
+        allowed[:] = False
+    if feature.moves is not None:
+        table = {(a, b) for a, targets in feature.moves.items() for b in targets}
+        allowed &= np.array([[(a, b) in table for b in levels] for a in levels])
+    if feature.allowed is not None:
+        allowed &= np.isin(np.arange(m), [k for k in range(m) if levels[k] in feature.allowed])
+    rise = _rises(feature, levels)
+    if feature.direction == "up":
+        allowed &= rise > 0
+    elif feature.direction == "down":
+        allowed &= rise < 0
+    elif feature.cost_by == "step":
+        allowed &= ~np.isnan(rise)
+    np.fill_diagonal(allowed, False)
+    costs = np.full((m, m), np.inf)
+    for a, b in np.argwhere(allowed):
+        costs[a, b] = _cost(feature, levels[a], levels[b], abs(float(rise[a, b])))
+    np.fill_diagonal(costs, 0.0)
+    return costs
+
+
+def _rises(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:
+    """How far up each switch goes in the order; NaN for levels that are not in it."""
+    rank = {level: float(k) for k, level in enumerate(feature.order or ())}
+    place = np.array([rank.get(level, np.nan) for level in levels])
+    return np.asarray(place[None, :] - place[:, None])
+
+
+def _cost(feature: CategoryFeature, before: Any, after: Any, steps: float) -> float:
+    if not isinstance(feature.cost, dict):
+        return float(feature.cost * (steps if feature.cost_by == "step" else 1.0))
+    if (before, after) not in feature.cost:
+        raise ValueError(
+            f"{feature.name}: a switch from {before!r} to {after!r} is allowed, but has no cost; "
+            "give it one, or do not allow it"
+        )
+    return float(feature.cost[before, after])

@@ -1,0 +1,116 @@
+"""The arrays of a discrete problem, filled in feature by feature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._numbers import Floats
+from holdfast.actions.action_set import ActionSet
+from holdfast.actions.category import CategoryFeature
+from holdfast.actions.compiled import LinkRows
+from holdfast.actions.links import AtMost
+from holdfast.actions.number import NumberFeature
+from holdfast.actions.ranges import Range, encode_range, range_of
+from holdfast.actions.switches import switch_costs
+from holdfast.discrete import Group
+from holdfast.encoding import Category, Encoding, Number
+from holdfast.encoding.reading import Reading
+
+
+@dataclass
+class Table:
+    """The arrays of the problem, while they are filled in, feature by feature."""
+
+    encoding: Encoding
+    actions: ActionSet
+    reading: Reading
+
+    def __post_init__(self) -> None:
+        self.points: Floats = np.empty(0)
+        self.groups: list[Group] = []
+        self.current: list[NDArray[np.int64]] = []
+        self.option_costs: list[Floats] = []
+        self.levels: dict[str, tuple[Any, ...]] = {}
+        self.ranges: dict[str, Range] = {}
+
+    def fill(self) -> None:
+        self.lower, self.upper = self.points.copy(), self.points.copy()
+        self.costs = np.ones((1, self.encoding.n_columns))
+        self.step = np.zeros((1, self.encoding.n_columns))
+        self.anchor = self.points.copy()
+        for name, part in self.encoding.features.items():
+            feature = self.actions[name]
+            if name in self.reading.levels:
+                self._fill_group(feature, part)
+            elif isinstance(part, Number) and isinstance(feature, NumberFeature):
+                self._fill_number(feature, part)
+            # else a number that is an immutable category: its bounds are its value already
+
+    def _fill_number(self, feature: NumberFeature, number: Number) -> None:
+        j = number.column
+        raw = range_of(feature, self.reading.numbers[feature.name])
+        encoded = encode_range(raw, number, self.points[:, j])
+        self.ranges[feature.name] = raw
+        self.lower[:, j], self.upper[:, j] = encoded.lower, encoded.upper
+        self.step[0, j], self.anchor[:, j] = encoded.step, encoded.anchor
+        self.costs[0, j] = feature.cost / abs(number.scale)
+
+    def _fill_group(self, feature: CategoryFeature, part: Number | Category) -> None:
+        if isinstance(part, Category):
+            levels, options, columns = part.levels, part.options, part.columns
+        else:  # numbers that are a category for people
+            levels, columns = feature.levels, np.array([part.column], dtype=np.int64)
+            options = part.encode(np.array(levels, dtype=np.float64))[:, None]
+        current = self.reading.levels[feature.name]
+        self.points[:, columns] = options[current]  # to the last bit, as the solver expects
+        self.anchor[:, columns] = options[current]
+        self.lower[:, columns], self.upper[:, columns] = options.min(axis=0), options.max(axis=0)
+        self.groups.append(Group(columns, options))
+        self.current.append(current)
+        self.option_costs.append(switch_costs(feature, levels)[current])
+        self.levels[feature.name] = levels
+
+    def no_groups(self) -> NDArray[np.int64]:
+        return np.empty((len(self.points), 0), dtype=np.int64)
+
+
+def labelled_points(table: Table, people: Any) -> Any:
+    """Return the points as a data frame whose columns say what they are."""
+    import pandas as pd
+
+    names = [""] * table.encoding.n_columns
+    for name, part in table.encoding.features.items():
+        if isinstance(part, Number):
+            names[part.column] = name
+        else:
+            for j, column in enumerate(part.columns):
+                level = part.levels[int(part.options[:, j].argmax())]
+                names[column] = f"{name}={level}" if len(part.columns) > 1 else name
+    if len(set(names)) < len(names):
+        names = [f"{name} [{j}]" for j, name in enumerate(names)]
+    return pd.DataFrame(table.points, columns=names, index=people.index)
+
+
+def link_rows(table: Table) -> LinkRows:
+    """Write links in encoded columns; what a person has now is always within."""
+    links, n = table.actions.links, len(table.points)
+    matrix = np.zeros((len(links), table.encoding.n_columns))
+    lower, upper = np.full((n, len(links)), -np.inf), np.full((n, len(links)), np.inf)
+    for r, link in enumerate(links):
+        first, second = (table.encoding[name] for name in link.names)
+        assert isinstance(first, Number)
+        assert isinstance(second, Number)
+        factor = 1.0 if isinstance(link, AtMost) else link.by
+        # raw_1 - factor raw_2 = e_1 / scale_1 - factor e_2 / scale_2 - constant
+        matrix[r, first.column] = 1.0 / first.scale
+        matrix[r, second.column] = -factor / second.scale
+        constant = first.shift / first.scale - factor * second.shift / second.scale
+        now = table.points @ matrix[r]
+        upper[:, r] = np.maximum(now, constant) if isinstance(link, AtMost) else now
+        if not isinstance(link, AtMost):
+            lower[:, r] = now
+    return LinkRows(matrix, lower, upper)
