@@ -1,0 +1,76 @@
+"""Action sets as plain dicts and lists, for files."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, asdict, fields
+from typing import Any
+
+from holdfast.actions.action_set import ActionSet
+from holdfast.actions.category import CategoryFeature
+from holdfast.actions.links import AtMost, Follows, Link
+from holdfast.actions.number import NumberFeature
+
+VERSION = 1
+
+
+def to_plain(actions: ActionSet) -> dict[str, Any]:
+    """Return all settings that are not the default ones."""
+    result: dict[str, Any] = {"holdfast_actions": VERSION}
+    if actions.most_changes is not None:
+        result["most_changes"] = actions.most_changes
+    result["features"] = {name: _plain_feature(actions[name]) for name in actions}
+    if len(actions.links):
+        result["links"] = [_plain_link(link) for link in actions.links]
+    return result
+
+
+def from_plain(content: dict[str, Any]) -> ActionSet:
+    """Return the action set of a dict that satisfies the schema."""
+    features = [_feature(name, dict(given)) for name, given in content["features"].items()]
+    links = [_link(dict(given)) for given in content.get("links", ())]
+    return ActionSet(features, links, content.get("most_changes"))
+
+
+def _plain_feature(feature: Any) -> dict[str, Any]:
+    kind = "number" if isinstance(feature, NumberFeature) else "category"
+    default = {field.name: field.default for field in fields(feature)}
+    result: dict[str, Any] = {"type": kind}
+    for key, value in feature.settings().items():
+        if default[key] is MISSING or value != default[key] or key == "cost":
+            result[key] = _plain_setting(key, value)
+    return result
+
+
+def _plain_setting(key: str, value: Any) -> Any:
+    """Lists, and pairs instead of dicts: a key of JSON is always a text, a level is not."""
+    if key == "moves":
+        return [{"from": level, "to": list(targets)} for level, targets in value.items()]
+    if isinstance(value, dict):
+        return [{"from": a, "to": b, "cost": cost} for (a, b), cost in value.items()]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _feature(name: str, given: dict[str, Any]) -> NumberFeature | CategoryFeature:
+    if given.pop("type") == "number":
+        return NumberFeature(name, **given)
+    if given.get("moves") is not None:
+        given["moves"] = _unique(name, {move["from"]: move["to"] for move in given["moves"]}, given)
+    if isinstance(given.get("cost"), list):
+        given["cost"] = {(pair["from"], pair["to"]): pair["cost"] for pair in given["cost"]}
+    return CategoryFeature(name, **given)
+
+
+def _unique(name: str, moves: dict[Any, Any], given: dict[str, Any]) -> dict[Any, Any]:
+    if len(moves) < len(given["moves"]):
+        raise ValueError(f"{name}: moves has the same level in 'from' twice")
+    return moves
+
+
+def _plain_link(link: Link) -> dict[str, Any]:
+    kind = "at_most" if isinstance(link, AtMost) else "follows"
+    return {"type": kind, **asdict(link)}
+
+
+def _link(given: dict[str, Any]) -> Link:
+    kind = AtMost if given.pop("type") == "at_most" else Follows
+    return kind(**given)
