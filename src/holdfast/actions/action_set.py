@@ -143,7 +143,7 @@ upper=75, most_up=None, most_down=None, step=None, whole=True, cost=0.08795...)
 
         save(self, path)
 
-    def set(self, name: str, **settings: Any) -> None:
+    def set(self, name: str, /, **settings: Any) -> None:
         """Set settings of the feature of that name; if any is wrong, none is set."""
         self[name].set(**settings)
 

@@ -26,7 +26,7 @@ class LinkRows:
     ----------
     matrix : (r, d) array
     lower, upper : (n, r) arrays
-        Each person's own point satisfies them.
+        Each person's own point satisfies them, up to rounding; equal where one follows another.
     """
 
     matrix: Floats

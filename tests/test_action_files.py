@@ -1,0 +1,177 @@
+"""Action sets in files: round trips are exact, and what is wrong in a file has its place named."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_actions import action_sets
+
+from holdfast.actions import ActionSet, CategoryFeature, Follows, NumberFeature
+from holdfast.datasets import load_german
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+AWKWARD = st.sampled_from(
+    ["yes", "no", "null", "1", "1.0", "1e3", "~", " ", "a: b", "#", "-", "0x1"]
+)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**12), 10**12)
+POSITIVE = st.floats(1e-300, 1e300) | st.integers(1, 10**9)
+LEVELS = st.lists(TEXTS | AWKWARD | NUMBERS | st.booleans(), min_size=1, max_size=5, unique=True)
+
+
+@st.composite
+def strange_sets(draw):
+    names = draw(st.lists(TEXTS | AWKWARD, min_size=3, max_size=5, unique=True))
+    low, high = sorted([draw(NUMBERS), draw(NUMBERS)])
+    numbers = [
+        NumberFeature(names[0], unit=draw(TEXTS), lower=low, upper=high, cost=draw(POSITIVE)),
+        NumberFeature(names[1], most_up=draw(POSITIVE), step=draw(POSITIVE)),
+    ]
+    features = [*numbers]
+    for name in names[2:]:
+        levels = draw(LEVELS)
+        some = st.lists(st.sampled_from(levels), min_size=1, unique=True)
+        cost = draw(POSITIVE | st.dictionaries(st.tuples(*[st.sampled_from(levels)] * 2), POSITIVE))
+        moves = draw(st.none() | st.dictionaries(st.sampled_from(levels), some))
+        features.append(CategoryFeature(name, levels, moves=moves, order=draw(some), cost=cost))
+    by = draw(POSITIVE)
+    return ActionSet(
+        features, [Follows(names[0], of=names[1], by=by)], draw(st.none() | st.just(2))
+    )
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".yml", ".json"])
+@given(actions=st.one_of(action_sets(), strange_sets()))
+@settings(max_examples=60, deadline=None)
+def test_round_trips_are_exact(tmp_path_factory, suffix, actions):
+    path = tmp_path_factory.mktemp("actions") / f"set{suffix}"
+    actions.save(path)
+    loaded = ActionSet.load(path)
+    assert loaded == actions
+    for name in actions:  # 1 == 1.0 == True, but a file must not mix them up
+        for key, value in actions[name].settings().items():
+            assert repr(getattr(loaded[name], key)) == repr(value)
+
+
+def test_german_credit_is_readable_in_a_file(tmp_path):
+    german = load_german()
+    actions = ActionSet.from_data(german.features, units=german.units)
+    actions["age"].immutable = True
+    actions.set("savings_status", moves={"<100": [">=1000"]}, cost={("<100", ">=1000"): 2})
+    actions.most_changes = 2
+    actions.save(tmp_path / "german.yaml")
+    text = (tmp_path / "german.yaml").read_text()
+    assert text.startswith("holdfast_actions: 1\nmost_changes: 2\nfeatures:\n")
+    assert "  age:\n    type: number\n    unit: years\n    immutable: true\n" in text
+    assert ActionSet.load(tmp_path / "german.yaml") == actions
+
+
+def valid() -> dict:
+    return {
+        "holdfast_actions": 1,
+        "features": {
+            "age": {"type": "number", "lower": 18, "upper": 80},
+            "home": {"type": "category", "levels": ["own", "rent"]},
+        },
+    }
+
+
+def change(**changes):
+    """Change what stands at the places: features__age__lower, ..."""
+    content = valid()
+    for place, value in changes.items():
+        *steps, last = place.split("__")
+        inner = content
+        for step in steps:
+            inner = inner[step]
+        inner[last] = value
+    return content
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features__age__direction": "sideways"}, r"features\.age\.direction: 'sideways' is not"),
+        ({"features__age__imutable": True}, r"features\.age: .*'imutable' was unexpected"),
+        ({"features__age__cost": 0}, r"features\.age\.cost: 0 is less than or equal to"),
+        ({"features__age__cost": "much"}, r"features\.age\.cost: 'much' is not of type 'number'"),
+        ({"features__age__type": "text"}, r"features\.age\.type: 'text' is not one of"),
+        ({"features__age__whole": "yes"}, r"features\.age\.whole: 'yes' is not of type 'boolean'"),
+        ({"features__age": {}}, r"features\.age: 'type' is a required property"),
+        ({"features__home": {"type": "category"}}, r"features\.home: 'levels' is a required"),
+        ({"features__home__levels": [["x"]]}, r"features\.home\.levels\[0\]: \['x'\] is not of"),
+        ({"features__home__moves": [{"from": "own"}]}, r"features\.home\.moves\[0\]: 'to' is a"),
+        ({"features__home__cost": [{"from": "own"}]}, r"features\.home\.cost\[0\]: 'to' is a"),
+        ({"links": [{"type": "equal"}]}, r"links\[0\]\.type: 'equal' is not one of"),
+        ({"links": [{"type": "at_most", "smaller": "age"}]}, r"links\[0\]: 'larger' is a required"),
+        ({"holdfast_actions": 2}, r"holdfast_actions: 1 was expected"),
+        ({"most_changes": 0}, r"most_changes: 0 is less than the minimum of 1"),
+        ({"more": 1}, r"the file: .*'more' was unexpected"),
+        # what the schema cannot say is said by the features themselves
+        ({"features__age__lower": 90}, r"age: lower = 90 is above upper = 80"),
+        ({"features__home__allowed": ["boat"]}, r"home: allowed names the level 'boat'"),
+        (
+            {"features__home__moves": [{"from": "own", "to": []}, {"from": "own", "to": ["rent"]}]},
+            r"home: moves has the same level in 'from' twice",
+        ),
+        (
+            {"links": [{"type": "at_most", "smaller": "age", "larger": "agee"}]},
+            r"feature 'agee' is not known; did you mean 'age'",
+        ),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".yaml", ".json"])
+def test_what_is_wrong_in_a_file_has_its_place(tmp_path, suffix, changes, message):
+    path = tmp_path / f"wrong{suffix}"
+    content = change(**changes)
+    path.write_text(json.dumps(content) if suffix == ".json" else yaml.safe_dump(content))
+    with pytest.raises(ValueError, match=message) as error:
+        ActionSet.load(path)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", "{", "is no JSON: Expecting"),
+        ("a.json", '{"features": {"a": 1, "a": 2}}', "'a' is there twice"),
+        ("a.json", "[]", r"the file: \[\] is not of type 'object'"),
+        ("a.yaml", "a: [", "is no YAML that is understood"),
+        ("a.yaml", "features:\n  a: 1\n  a: 2\n", "'a' is there twice"),
+        ("a.yaml", "x: &x [*x]", "the file: "),
+        ("a.yaml", "", "the file: None is not of type 'object'"),
+        ("a.yaml", "features: {1: {type: number}}", "the name 1 is no text; put it into quotes"),
+        ("a.yaml", "!!python/object/apply:os.getcwd []", "could not determine a constructor"),
+        ("a.yaml", "holdfast_actions: 1\nfeatures: {a: {type: number, lower: .inf}}", "a: lower"),
+        ("a.txt", "", r"does not end in one of \.yaml, \.yml, \.json"),
+    ],
+)
+def test_files_that_are_none(tmp_path, name, text, message):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        ActionSet.load(path)
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "set.json"
+    old, new = ActionSet([NumberFeature("old")]), ActionSet([NumberFeature("new")])
+    old.save(path)
+
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk is full"):
+        new.save(path)
+    monkeypatch.undo()
+    assert ActionSet.load(path) == old
+    assert os.listdir(tmp_path) == ["set.json"]
+    with pytest.raises(ValueError, match="does not end in one of"):
+        new.save(tmp_path / "set.txt")
+    new.save(path)
+    assert ActionSet.load(path) == new

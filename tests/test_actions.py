@@ -1,0 +1,715 @@
+"""Action sets: settings, drafts, compilation against the raw-unit rules, and decoding."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from holdfast import NormBall
+from holdfast.actions import (
+    ActionSet,
+    AtMost,
+    CategoryFeature,
+    Follows,
+    NumberFeature,
+    check,
+    decode,
+    raw_cost,
+    to_problem,
+)
+from holdfast.datasets import load_german
+from holdfast.encoding import Encoding
+
+BALL = NormBall(1, 0.1)
+LEVELS = ["low", "middle", "high", "odd"]
+
+
+def small_set() -> ActionSet:
+    return ActionSet(
+        [
+            NumberFeature("age", unit="years", lower=18, upper=80, whole=True),
+            NumberFeature("months", unit="months"),
+            CategoryFeature("savings", LEVELS),
+        ]
+    )
+
+
+# ---------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        ("age", {"lower": 90}, "age: lower = 90 is above upper = 80"),
+        ("age", {"lower": 18.2, "upper": 18.8}, "there is no whole number between lower = 18.2"),
+        ("age", {"lower": math.nan}, "age: lower = nan is not allowed; it must be a finite number"),
+        ("age", {"upper": math.inf}, "a finite number, or None for no bound"),
+        ("age", {"step": 0}, "age: step = 0 is not allowed; it must be a positive number"),
+        ("age", {"step": 0.5}, "step = 0.5 is not allowed; it must be a whole number, because"),
+        ("age", {"cost": 0.0}, "age: cost = 0.0 is not allowed; it must be a positive number"),
+        ("age", {"cost": None}, "age: cost = None is not allowed"),
+        ("age", {"cost": True}, "age: cost = True is not allowed"),
+        ("age", {"most_up": -1}, "most_up = -1 is not allowed; it must be a positive number or 0"),
+        ("age", {"direction": "sideways"}, "direction = 'sideways' is not allowed; it must be one"),
+        ("age", {"immutable": "yes"}, "immutable = 'yes' is not allowed; it must be True or False"),
+        ("age", {"unit": 3}, "age: unit = 3 is not allowed; it must be a text"),
+        ("age", {"moves": {}}, "feature 'age' has no setting 'moves'; there are: unit, immutable"),
+        ("age", {"name": "x"}, "feature 'age' has no setting 'name'; the name cannot be changed"),
+        ("savings", {"lower": 3}, "feature 'savings' has no setting 'lower'"),
+        ("savings", {"direction": "up"}, "savings: direction = 'up' needs an order"),
+        ("savings", {"cost_by": "step"}, "savings: cost_by = 'step' needs an order"),
+        ("savings", {"order": ["low", "best"]}, "order names the level 'best', which is none of"),
+        ("savings", {"order": ["low", "low"]}, "it must be a list of different levels"),
+        ("savings", {"order": "low"}, "order = 'low' is not allowed; it must be a list of levels"),
+        ("savings", {"allowed": []}, "allowed = [] is not allowed"),
+        ("savings", {"moves": ["low"]}, "it must be a dict from each level to a list of levels"),
+        ("savings", {"moves": {"best": []}}, "moves names the level 'best', which is none of"),
+        ("savings", {"moves": {"low": ["best"]}}, "moves names the level 'best', which is none of"),
+        ("savings", {"moves": {"low": "high"}}, "moves['low'] = 'high' is not allowed"),
+        ("savings", {"cost": -1}, "savings: cost = -1 is not allowed; it must be a positive"),
+        ("savings", {"cost": {"low": 1}}, "it must be a number, or a dict from pairs (from, to)"),
+        ("savings", {"cost": {("low", "best"): 1}}, "cost names the level 'best'"),
+        ("savings", {"cost": {("low", "high"): 0}}, "cost[('low', 'high')] = 0 is not allowed"),
+        ("savings", {"levels": []}, "levels = [] is not allowed"),
+        ("savings", {"levels": ["a", None]}, "it must be texts, numbers or booleans"),
+        (
+            "savings",
+            {"order": LEVELS, "cost_by": "step", "cost": {("low", "high"): 1}},
+            "cost_by = 'step' needs one cost",
+        ),
+    ],
+)
+def test_wrong_settings_are_refused_when_set_and_leave_no_trace(name, wrong, message):
+    actions = small_set()
+    with pytest.raises(ValueError, match=re.escape(message)):
+        actions.set(name, **wrong)
+    if len(wrong) == 1:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            setattr(actions[name], *next(iter(wrong.items())))
+    assert actions == small_set()
+
+
+def test_unknown_names_are_errors():
+    actions = small_set()
+    with pytest.raises(ValueError, match="'agee' is not known; did you mean 'age'"):
+        actions["agee"]
+    with pytest.raises(ValueError, match="'saving' is not known; did you mean 'savings'"):
+        actions.set("saving", immutable=True)
+    with pytest.raises(ValueError, match="no setting 'most_change'; did you mean 'most_changes'"):
+        actions.most_change = 3
+    for wrong in (0, 1.5, True, "2"):
+        with pytest.raises(ValueError, match=r"most_changes = .* is not allowed"):
+            actions.most_changes = wrong
+    with pytest.raises(ValueError, match="two features of the name 'a'"):
+        ActionSet([NumberFeature("a"), NumberFeature("a")])
+    with pytest.raises(TypeError, match="neither a NumberFeature nor"):
+        ActionSet(["a"])
+    with pytest.raises(ValueError, match="is no text"):
+        NumberFeature("")
+
+
+def test_settings_can_be_set_together():
+    actions = small_set()
+    actions.set("age", lower=90, upper=100)  # one at a time they would contradict each other
+    assert (actions["age"].lower, actions["age"].upper) == (90, 100)
+    actions.set("savings", order=LEVELS[:3], direction="up", cost=np.float64(2), cost_by="step")
+    assert actions["savings"].order == ("low", "middle", "high")
+    assert actions["savings"].switch_cost("low", "high") == 4.0
+
+
+def test_links_are_checked_when_they_come_in():
+    actions = small_set()
+    actions.links.append(AtMost("months", "age"))
+    actions.links = [Follows("age", of="months", by=1 / 12)]
+    for wrong, message in [
+        (AtMost("agee", "age"), "did you mean 'age'"),
+        (AtMost("age", "savings"), "'savings' is no number"),
+        ("age <= months", "is no link"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            actions.links.append(wrong)
+        with pytest.raises((TypeError, ValueError), match=message):
+            actions.links[0] = wrong
+    with pytest.raises(ValueError, match=r"age: it cannot be immutable, because it is in Follows"):
+        actions["age"].immutable = True
+    assert not actions["age"].immutable
+    del actions.links[0]
+    actions["age"].immutable = True
+    with pytest.raises(ValueError, match="'age' is immutable, and cannot follow"):
+        actions.links.append(Follows("age", of="months"))
+    with pytest.raises(ValueError, match="links it with itself"):
+        AtMost("a", "a")
+    with pytest.raises(ValueError, match="by = 0 is not allowed"):
+        Follows("a", of="b", by=0)
+
+
+def test_copies_are_independent():
+    actions = small_set()
+    actions.links.append(AtMost("months", "age"))
+    for twin in (copy.deepcopy(actions), pickle.loads(pickle.dumps(actions))):
+        assert twin == actions
+        twin["age"].immutable = True
+        assert twin != actions
+        with pytest.raises(ValueError, match="is none of"):
+            twin["savings"].allowed = ["best"]
+
+
+def test_what_was_changed_behind_our_back_is_noticed():
+    actions = small_set()
+    actions["savings"].moves = {"low": ["high"]}
+    actions["savings"].moves["low"] = ["best"]
+    with pytest.raises(ValueError, match="'best', which is none of"):
+        actions.validate()
+
+
+# ---------------------------------------------------------------- the draft
+
+
+def test_the_draft_is_what_was_seen():
+    table = pd.DataFrame(
+        {
+            "age": [30, 20, 50, 40],
+            "amount": [1.5, 2.5, np.nan, 3.5],
+            "nullable": pd.array([1, None, 3, 2], dtype="Int64"),
+            "home": ["rent", "own", None, "own"],
+            "grade": pd.Categorical(["b", "a", "b", "a"], categories=["c", "b", "a"], ordered=True),
+            "flag": [True, True, True, True],
+            "mixed_none": np.array([3, None, 1, 2], dtype=object),
+        }
+    )
+    actions = ActionSet.from_data(table, switch_cost=2.5, units={"age": "years"})
+    assert list(actions.to_frame()["type"]) == [
+        *("whole number", "number", "whole number", "category", "category", "boolean"),
+        "whole number",
+    ]
+    assert actions["age"] == NumberFeature(
+        "age", unit="years", lower=20, upper=50, whole=True, cost=1 / np.std([30, 20, 50, 40])
+    )
+    assert (actions["amount"].lower, actions["amount"].upper) == (1.5, 3.5)
+    assert actions["home"].levels == ("own", "rent")
+    assert actions["grade"].order == ("b", "a")
+    assert actions["flag"].levels == (False, True)
+    assert actions["home"].cost == 2.5
+    assert not any(actions[name].immutable for name in actions)
+    assert ActionSet.from_data(table, categories=["age"])["age"].levels == (20, 30, 40, 50)
+
+
+def test_costs_from_the_data():
+    values = np.array([1.0, 2.0, 2.0, 3.0, 10.0])
+    table = pd.DataFrame({"x": values, "same": 5.0, "most": [0.0, 0.0, 0.0, 0.0, 5.0]})
+    expected = {
+        "std": 1 / values.std(),
+        "mad": 1.0,
+        "percentile": 1 / (np.percentile(values, 90) - np.percentile(values, 10)),
+        "unit": 1.0,
+    }
+    for costs, cost in expected.items():
+        actions = ActionSet.from_data(table, costs=costs)
+        assert actions["x"].cost == pytest.approx(cost)
+        assert actions["same"].cost == 1.0
+    # a spread of 0 falls back to the standard deviation
+    assert ActionSet.from_data(table, costs="mad")["most"].cost == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ({"a": [1]}, {"costs": "variance"}, "costs = 'variance' is not known; there are: std, mad"),
+        ({"a": [None]}, {}, "column 'a' has no value at all"),
+        ({"a": ["x", 1]}, {}, "column 'a' mixes int and str"),
+        ({"a": pd.to_datetime(["2020-01-01"])}, {}, "column 'a' holds datetime64"),
+        ({"a": [np.inf]}, {}, "column 'a' holds infinite values"),
+        ({3: [1]}, {}, "column 3: the name of a column must be a text"),
+        ({"a": [1]}, {"units": {"b": "years"}}, "units: column 'b' is not known"),
+        ({"a": [1]}, {"categories": ["b"]}, "categories: column 'b' is not known"),
+    ],
+)
+def test_tables_that_give_no_draft(table, options, message):
+    with pytest.raises(ValueError, match=message):
+        ActionSet.from_data(pd.DataFrame(table), **options)
+
+
+# ---------------------------------------------------------------- the checker
+
+
+@pytest.mark.parametrize(
+    ("settings_", "before", "after", "said"),
+    [
+        ({"immutable": True}, 30, 33, "age rises by 3 years, but may not change"),
+        ({"direction": "up"}, 30, 29, "age falls by 1 years, but may only rise"),
+        ({"direction": "down"}, 30, 31, "age rises by 1 years, but may only fall"),
+        ({"most_up": 2}, 30, 33, "age rises by 3 years; at most 2 are allowed"),
+        ({"most_down": 2}, 30, 27, "age falls by 3 years; at most 2 are allowed"),
+        ({"upper": 75}, 30, 80, "age = 80 years is above 75, its upper end"),
+        ({"lower": 19}, 30, 18, "age = 18 years is below 19, its lower end"),
+        ({"upper": 75}, 78, 79, "age = 79 years is above 75, its upper end"),
+        ({"upper": 75}, 78, 77, None),  # outside already: not further out
+        ({"whole": True}, 30.5, 31.5, "age = 31.5 years is not a whole number"),
+        ({"whole": True}, 30.5, 31, None),
+        ({"whole": True}, 30.5, 30.5, None),
+        ({"step": 12}, 7, 20, "age rises by 13 years, which is no multiple of 12"),
+        ({"step": 0.1}, 0.1, 0.7, None),
+        ({}, 30, "old", "age = 'old' is not a finite number"),
+        ({}, 30, math.nan, "age = nan is not a finite number"),
+    ],
+)
+def test_the_checker_speaks(settings_, before, after, said):
+    actions = ActionSet([NumberFeature("age", unit="years", **settings_)])
+    found = check(actions, {"age": before}, pd.DataFrame({"age": [after]}))
+    assert found == ([] if said is None else [said])
+
+
+def test_the_checker_on_categories_links_and_whole_sets():
+    actions = small_set()
+    person = pd.Series({"age": 30, "months": 12.0, "savings": "middle", "id": 7})
+    assert check(actions, person, person) == []
+
+    def say(**changes):
+        return check(actions, person, {**person, **changes})
+
+    assert say(savings="high", age=31) == []
+    assert say(id=8) == ["id changes, but is no feature of the action set"]
+    assert say(extra=1) == ["extra changes, but is no feature of the action set"]
+    assert check(actions, person, person.drop("age")) == ["age is missing from what is advised"]
+    actions.set("savings", order=LEVELS[:3], direction="up")
+    assert say(savings="high") == []
+    assert say(savings="low")[0].endswith("to 'low', but may only move up in the order")
+    assert "levels of its order" in say(savings="odd")[0]
+    assert "has no level 'best'" in say(savings="best")[0]
+    actions.set("savings", order=None, direction="any", allowed=["odd"])
+    assert say(savings="high")[0].endswith("but may only become 'odd'")
+    actions.set("savings", allowed=None, moves={"middle": ["high"]})
+    assert say(savings="odd")[0].endswith("but may become 'high' from there")
+    actions.most_changes = 1
+    assert say(savings="high", age=31) == ["2 features change ('age', 'savings'); at most 1 may"]
+    actions.most_changes = None
+    actions.links.append(AtMost("months", "age"))
+    assert say(months=31.0) == ["months = 31 is above age = 30"]
+    actions.links = [Follows("months", of="age", by=12)]
+    assert say(months=24.0, age=31) == []
+    assert say(months=23.0, age=31) == [
+        "months changes by 11, but follows age, which changes by 1: not by 12"
+    ]
+    with pytest.raises(ValueError, match="one person at a time"):
+        check(actions, pd.DataFrame({"age": [1, 2]}), person)
+    with pytest.raises(TypeError, match="int is no row"):
+        check(actions, 3, person)
+
+
+# ---------------------------------------------------------------- compilation, by brute force
+
+RAW = {"a": np.arange(-2.0, 8.5, 0.5), "b": np.arange(-1.0, 6.5, 0.5), "c": LEVELS, "d": [0, 1, 2]}
+
+
+@st.composite
+def number_settings(draw):
+    bounds = sorted(draw(st.lists(st.integers(-2, 14), min_size=2, max_size=2)))
+    bound = [None if draw(st.booleans()) else x / 2 for x in bounds]
+    whole = draw(st.booleans())
+    if whole and None not in bound and math.ceil(bound[0]) > math.floor(bound[1]):
+        whole = False
+    far = st.sampled_from([None, None, 0, 0.5, 1, 2.5, 4])
+    return {
+        "immutable": draw(st.sampled_from([False] * 5 + [True])),
+        "direction": draw(st.sampled_from(["any", "any", "up", "down"])),
+        "lower": bound[0],
+        "upper": bound[1],
+        "most_up": draw(far),
+        "most_down": draw(far),
+        "step": draw(st.sampled_from([None, None, 1, 2] if whole else [None, 0.5, 1.5, 2])),
+        "whole": whole,
+        "cost": draw(st.sampled_from([0.25, 1.0, 3.5])),
+    }
+
+
+@st.composite
+def category_settings(draw, levels):
+    some = st.lists(st.sampled_from(levels), unique=True, min_size=1)
+    order = draw(st.none() | some)
+    cost: object = draw(st.sampled_from([1.0, 2.5, "pairs"]))
+    pairs = list(itertools.permutations(levels, 2))
+    by_step = order is not None and cost != "pairs" and draw(st.booleans())
+    return {
+        "immutable": draw(st.sampled_from([False] * 5 + [True])),
+        "order": order,
+        "direction": "any" if order is None else draw(st.sampled_from(["any", "up", "down"])),
+        "moves": draw(st.none() | st.dictionaries(st.sampled_from(levels), some)),
+        "allowed": draw(st.none() | some),
+        "cost": {pair: 1.0 + k for k, pair in enumerate(pairs)} if cost == "pairs" else cost,
+        "cost_by": "step" if by_step else "switch",
+    }
+
+
+@st.composite
+def action_sets(draw):
+    a, b = draw(number_settings()), draw(number_settings())
+    links = draw(
+        st.lists(
+            st.sampled_from([AtMost("a", "b"), Follows("a", of="b", by=-0.5), AtMost("b", "a")]),
+            max_size=2,
+        )
+    )
+    if any(isinstance(link, Follows) for link in links):
+        a["immutable"] = False
+    features = [
+        NumberFeature("a", **a),
+        NumberFeature("b", **b),
+        CategoryFeature("c", LEVELS, **draw(category_settings(LEVELS))),
+        CategoryFeature("d", [0, 1, 2], **draw(category_settings([0, 1, 2]))),
+    ]
+    return ActionSet(features, links, draw(st.sampled_from([None, None, 1, 2, 3])))
+
+
+def small_encoding(one_hot, weight):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.choice(values, 60) for name, values in RAW.items()})
+    columns = ColumnTransformer(
+        [
+            ("c", OneHotEncoder() if one_hot else OrdinalEncoder(), ["c"]),
+            ("n", StandardScaler(), ["a", "b"]),
+            ("d", MinMaxScaler((-1, 1)), ["d"]),
+        ],
+        transformer_weights={"n": weight},
+    )
+    pipeline = make_pipeline(columns, LogisticRegression()).fit(table, rng.random(60) > 0.5)
+    return Encoding.of(pipeline)
+
+
+ENCODINGS = [small_encoding(True, 1.0), small_encoding(False, -0.3)]
+
+
+def encoded_answer(compiled, candidates):
+    """Which candidates the discrete problem allows, and what they cost, by its definition."""
+    problem, links = compiled.problem, compiled.links
+    base = problem.problem
+    points = compiled.encoding.encode(candidates)
+    start = np.broadcast_to(base.points[0], points.shape)
+    fine = np.ones(len(points), dtype=bool)
+    cost, changes = np.zeros(len(points)), np.zeros(len(points), dtype=int)
+    grouped = np.concatenate([group.columns for group in problem.groups])
+    for j in np.setdiff1d(np.arange(points.shape[1]), grouped):
+        x = points[:, j]
+        stays = np.abs(x - start[:, j]) < 1e-9
+        inside = (x >= base.lower[0, j] - 1e-9) & (x <= base.upper[0, j] + 1e-9)
+        if problem.step[0, j] > 0:
+            k = (x - problem.anchor[0, j]) / problem.step[0, j]
+            inside &= np.abs(k - np.round(k)) < 1e-6
+        fine &= stays | inside
+        cost += np.where(stays, 0.0, base.feature_costs[0, j] * np.abs(x - start[:, j]))
+        changes += ~stays
+    for g, group in enumerate(problem.groups):
+        near = np.abs(points[:, None, group.columns] - group.options).max(axis=2) < 1e-9
+        assert (near.sum(axis=1) == 1).all()
+        option = near.argmax(axis=1)
+        cost += problem.option_costs[g][0, option]
+        changes += option != problem.current[0, g]
+    fine &= np.isfinite(cost)
+    if problem.most_changes is not None:
+        fine &= changes <= problem.most_changes
+    rows = points @ links.matrix.T
+    fine &= ((rows >= links.lower[0] - 1e-9) & (rows <= links.upper[0] + 1e-9)).all(axis=1)
+    return fine, cost
+
+
+@given(action_sets(), st.sampled_from(ENCODINGS), st.data())
+@settings(max_examples=120, deadline=None)
+def test_the_problem_allows_exactly_what_the_checker_allows(actions, encoding, data):
+    person = {name: data.draw(st.sampled_from(list(values))) for name, values in RAW.items()}
+    before = pd.DataFrame([person])
+    compiled = to_problem(before, encoding, actions, ball=BALL)
+    assert compiled.refused == []
+    base = compiled.problem.problem
+    assert (base.lower <= base.points).all()
+    assert (base.points <= base.upper).all()
+    rows = base.points @ compiled.links.matrix.T
+    assert (compiled.links.lower <= rows + 1e-12).all()
+    assert (rows <= compiled.links.upper + 1e-12).all()
+
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    candidates = pd.DataFrame({name: rng.choice(values, 150) for name, values in RAW.items()})
+    for name in RAW:  # most random candidates change too much
+        keep = rng.random(150) < 0.6
+        candidates.loc[keep, name] = person[name]
+    candidates.loc[0] = person
+    allowed, cost = encoded_answer(compiled, candidates)
+    assert allowed[0]
+    for i in range(len(candidates)):
+        after = candidates.iloc[[i]]
+        said = check(actions, before, after)
+        assert allowed[i] == (not said), (said, after)
+        if allowed[i]:
+            assert cost[i] == pytest.approx(raw_cost(actions, before, after), abs=1e-9)
+
+
+@given(action_sets(), st.sampled_from(ENCODINGS), st.data())
+@settings(max_examples=60, deadline=None)
+def test_what_is_decoded_is_what_was_encoded(actions, encoding, data):
+    person = {name: data.draw(st.sampled_from(list(values))) for name, values in RAW.items()}
+    before = pd.DataFrame([person])
+    compiled = to_problem(before, encoding, actions, ball=BALL)
+    problem = compiled.problem
+    stay = decode(compiled, problem.problem.points, problem.current)
+    pd.testing.assert_frame_equal(stay, before, check_exact=True)
+
+    target = {name: data.draw(st.sampled_from(list(values))) for name, values in RAW.items()}
+    if check(actions, before, target):
+        return
+    wanted = pd.DataFrame([target])
+    points = encoding.encode(wanted)
+    chosen = [[list(compiled.levels[n]).index(target[n]) for n in compiled.levels]]
+    dust = points * (1 + 1e-15)
+    np.testing.assert_allclose(
+        decode(compiled, dust, chosen)[["a", "b"]], wanted[["a", "b"]], rtol=1e-12, atol=1e-12
+    )
+    after = decode(compiled, points, chosen)
+    assert check(actions, before, after) == []
+    assert list(after["c"]) == list(wanted["c"])
+    assert after["d"].dtype == before["d"].dtype
+    for name in ("a", "b"):
+        feature = actions[name]
+        if feature.whole or feature.step is not None:
+            assert after[name].iloc[0] == target[name]  # to the last bit
+
+
+# ---------------------------------------------------------------- decoding
+
+
+def compiled_numbers(table, people=None, **features):
+    actions = ActionSet.from_data(table)
+    for name, given_ in features.items():
+        actions.set(name, **given_)
+    scaled = make_pipeline(StandardScaler(), LogisticRegression())
+    scaled.fit(table, np.arange(len(table)) % 2)
+    people = table if people is None else people
+    return to_problem(people, Encoding.of(scaled), actions, ball=BALL)
+
+
+def move(compiled, **targets):
+    """Encoded points in which the first person takes these raw values."""
+    points = compiled.problem.problem.points.copy()
+    for name, value in targets.items():
+        number = compiled.encoding[name]
+        points[0, number.column] = number.encode(value)
+    return decode(compiled, points, compiled.problem.current)
+
+
+def test_types_are_kept_where_they_can_be():
+    table = pd.DataFrame(
+        {
+            "int": [3, 5, 9],
+            "small": np.array([3, 100, 90], dtype=np.int8),
+            "nullable": pd.array([3, 5, 9], dtype="Int64"),
+            "single": np.array([0.1, 0.2, 0.3], dtype=np.float32),
+            "text": np.array([1, 2, 3], dtype=object),
+        },
+        index=["p", "q", "r"],
+    )
+    compiled = compiled_numbers(table, text={"whole": True}, small={"upper": 300})
+    after = move(compiled, int=7 + 1e-10, small=6, nullable=4, single=0.25, text=2)
+    assert after.dtypes.to_dict() == table.dtypes.to_dict()
+    assert after.loc["p"].tolist() == [7, 6, 4, 0.25, 2]
+    pd.testing.assert_frame_equal(after.loc[["q", "r"]], table.loc[["q", "r"]])
+    after = move(compiled, single=0.15, small=200)
+    assert (after["single"].dtype, after["small"].dtype) == (np.float64, np.float64)
+    assert after.loc["p", "small"] == 200.0
+    assert after["int"].dtype == np.int64
+
+
+def test_decimal_steps_leave_no_dust():
+    table = pd.DataFrame({"rate": [0.1, 0.5, 2.0], "other": [1.0, 2.0, 3.0]})
+    compiled = compiled_numbers(table, rate={"step": 0.1})
+    for k in range(1, 20):
+        assert move(compiled, rate=0.1 + k * 0.1).loc[0, "rate"] == float(f"{0.1 * (k + 1):.1f}")
+
+
+def test_bounds_hold_to_the_last_bit_in_raw_units():
+    table = pd.DataFrame({"x": [0.1, 0.7, 1e6 / 3], "y": [1.0, 2.0, 3.0]})
+    compiled = compiled_numbers(table)
+    points = compiled.problem.problem.points.copy()
+    points[:, 0] = compiled.problem.problem.upper[:, 0] * (1 + 1e-13)
+    after = decode(compiled, points, compiled.problem.current)
+    assert after["x"].tolist() == [1e6 / 3] * 3
+
+
+def test_only_rows_with_a_recourse_are_decoded():
+    compiled = compiled_numbers(pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1, 2, 3]}))
+    points = compiled.problem.problem.points.copy()
+    points[1] = np.nan
+    with pytest.raises(ValueError, match="person 1 has no recourse"):
+        decode(compiled, points, compiled.problem.current)
+    kept = decode(compiled, points, compiled.problem.current, rows=[True, False, True])
+    assert list(kept.index) == [0, 2]
+    with pytest.raises(ValueError, match=r"recourse has shape \(2, 2\)"):
+        decode(compiled, points[:2], compiled.problem.current)
+
+
+def test_a_pandas_category_learns_new_levels():
+    table = pd.DataFrame({"c": pd.Categorical(["x", "y", "z"]), "n": [1.0, 2.0, 3.0]})
+    columns = ColumnTransformer([("c", OneHotEncoder(), ["c"])], remainder="passthrough")
+    pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [0, 1, 1])
+    people = table.iloc[:1].assign(c=pd.Categorical(["x"]))
+    compiled = to_problem(people, Encoding.of(pipeline), ActionSet.from_data(table), ball=BALL)
+    assert list(decode(compiled, compiled.problem.problem.points, [[2]])["c"]) == ["z"]
+
+
+# ---------------------------------------------------------------- people and pipelines that differ
+
+
+def test_people_who_cannot_be_used_have_their_reason_and_the_others_go_on():
+    table = pd.DataFrame({"n": [1.0, 2.0, 3.0] * 4, "c": ["x", "y", "z"] * 4})
+    columns = ColumnTransformer([("c", OneHotEncoder(), ["c"])], remainder=StandardScaler())
+    pipeline = make_pipeline(columns, LogisticRegression()).fit(table, np.arange(12) % 2)
+    actions = ActionSet.from_data(table[table["c"] != "z"])
+    people = pd.DataFrame(
+        {"n": [9.0, "much", None, 1.0, 2.0], "c": ["x", "y", "x", "gold", "z"], "id": range(5)},
+        index=list("pqrst"),
+    )
+    encoding = Encoding.of(pipeline)
+    compiled = to_problem(people, encoding, actions, ball=BALL)
+    assert compiled.refused == [
+        (1, "n = 'much': a finite number was expected"),
+        (2, "n is missing"),
+        (3, "c = 'gold': the encoder has never seen it, only 'x', 'y', 'z'"),
+        (4, "c = 'z': the action set has no such level"),
+    ]
+    assert compiled.rows.tolist() == [0]
+    assert list(compiled.people.index) == ["p"]
+    # older than anybody in the data, and may stay
+    problem = compiled.problem.problem
+    j = encoding["n"].column
+    assert problem.upper[0, j] == problem.points[0, j] == pytest.approx(encoding["n"].encode(9.0))
+    assert problem.feature_names == ["c=x", "c=y", "c=z", "n"]
+    assert compiled.problem.option_costs[0].tolist() == [[0.0, 1.0, np.inf]]
+    actions["c"].immutable = True
+    assert to_problem(people, encoding, actions, ball=BALL).rows.tolist() == [0, 4]
+    nobody = to_problem(people.iloc[1:3], encoding, actions, ball=BALL)
+    assert nobody.problem.problem.points.shape == (0, 4)
+    assert len(decode(nobody, np.empty((0, 4)), np.empty((0, 1)))) == 0
+
+
+def test_action_sets_that_do_not_fit_the_pipeline():
+    table = pd.DataFrame({"n": [1, 2, 3], "c": ["x", "y", "z"], "unused": [1, 2, 3]})
+    columns = ColumnTransformer([("c", OneHotEncoder(), ["c", "n"])])
+    pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [0, 1, 1])
+    encoding = Encoding.of(pipeline)
+    draft = ActionSet.from_data(table)
+    with pytest.raises(ValueError, match="n: the pipeline reads it as a category, but the action"):
+        to_problem(table, encoding, draft, ball=BALL)
+    fitting = ActionSet.from_data(table.assign(more=1), encoding=encoding)
+    assert fitting["n"].levels == (1, 2, 3)
+    compiled = to_problem(table, encoding, fitting, ball=BALL)
+    assert compiled.fixed == {
+        "unused": "no column that the classifier reads comes from it",
+        "more": "the pipeline was not fitted on it",
+    }
+    with pytest.raises(ValueError, match=r"has no features for the columns \['c'\]"):
+        to_problem(table, encoding, ActionSet.from_data(table[["n"]]), ball=BALL)
+    plain = Encoding.of(([1.0, 2.0], 0.0))
+    two = ActionSet([NumberFeature("x0"), CategoryFeature("x1", ["a", "b"])])
+    with pytest.raises(ValueError, match="x1: the pipeline reads it as a number, not as 'a'"):
+        to_problem(np.zeros((1, 2)), plain, two, ball=BALL)
+    linked = ActionSet(
+        [NumberFeature("x0"), NumberFeature("x1"), NumberFeature("y")], [AtMost("x0", "y")]
+    )
+    with pytest.raises(ValueError, match="the pipeline does not use 'y'"):
+        to_problem(np.zeros((1, 2)), plain, linked, ball=BALL)
+    costly = ActionSet([NumberFeature("x0"), CategoryFeature("x1", [0, 1], cost={(0, 1): 2})])
+    with pytest.raises(ValueError, match="x1: a switch from 1 to 0 is allowed, but has no cost"):
+        to_problem(np.zeros((1, 2)), plain, costly, ball=BALL)
+
+
+def test_scores_of_surrogates_follow_their_rows():
+    actions = ActionSet([NumberFeature("x0")])
+    people = np.array([[1.0], [np.nan], [3.0]])
+    compiled = to_problem(
+        people,
+        Encoding.of(([1.0], 0.0)),
+        actions,
+        ball=BALL,
+        coef=[[1.0], [2.0], [3.0]],
+        intercept=[4.0, 5.0, 6.0],
+    )
+    assert compiled.problem.problem.coef.tolist() == [[1.0], [3.0]]
+    assert compiled.problem.problem.intercept.tolist() == [4.0, 6.0]
+
+
+def test_booleans_read_as_numbers_are_groups():
+    actions = ActionSet([CategoryFeature("x0", [False, True])])
+    compiled = to_problem(
+        pd.DataFrame({"x0": [True, False]}), Encoding.of(([1.0], 0.0)), actions, ball=BALL
+    )
+    assert compiled.problem.groups[0].options.tolist() == [[0.0], [1.0]]
+    after = decode(compiled, [[0.0], [0.0]], [[0], [0]])
+    assert after["x0"].dtype == bool
+    assert after["x0"].tolist() == [False, False]
+
+
+# ---------------------------------------------------------------- German Credit
+
+
+def test_german_credit_from_the_table_to_the_problem_and_back():
+    german = load_german()
+    numbers = ["duration", "credit_amount", "age", "existing_credits"]
+    categories = ["checking_status", "savings_status", "employment", "other_parties"]
+    columns = ColumnTransformer(
+        [
+            ("number", StandardScaler(), numbers),
+            ("category", OneHotEncoder(drop="first"), categories),
+        ]
+    )
+    pipeline = make_pipeline(columns, LogisticRegression(max_iter=1000))
+    pipeline.fit(german.features, german.approved)
+    actions = ActionSet.from_data(german.features, units=german.units)
+    actions["age"].immutable = True
+    actions.set("duration", direction="down", step=1, lower=6)
+    actions.set("credit_amount", direction="down", step=100, whole=False)
+    order = ["<100", "100<=X<500", "500<=X<1000", ">=1000"]
+    actions.set("savings_status", order=order, direction="up", cost_by="step")
+    actions["checking_status"].immutable = True
+    actions["other_parties"].moves = {"none": ["guarantor"]}
+    actions.most_changes = 3
+    denied = german.features[~pipeline.predict(german.features)]
+    encoding = Encoding.of(pipeline)
+    compiled = to_problem(denied, encoding, actions, ball=BALL)
+    problem = compiled.problem
+    assert compiled.refused == []
+    np.testing.assert_allclose(
+        problem.problem.score(problem.problem.points), pipeline.decision_function(denied)
+    )
+    assert set(compiled.fixed) == set(german.features.columns) - set(numbers) - set(categories)
+    age = encoding["age"].column
+    assert (problem.problem.lower[:, age] == problem.problem.upper[:, age]).all()
+
+    # everybody a month shorter, a hundred marks less, and with a guarantor if there is none
+    points, chosen = problem.problem.points.copy(), problem.current.copy()
+    for name, change in (("duration", -1), ("credit_amount", -100)):
+        points[:, encoding[name].column] += change * encoding[name].scale
+    g = list(compiled.levels).index("other_parties")
+    levels = compiled.levels["other_parties"]
+    none = chosen[:, g] == levels.index("none")
+    chosen[none, g] = levels.index("guarantor")
+    after = decode(compiled, points, chosen)
+    assert (after["duration"] == denied["duration"] - 1).all()
+    assert (after["credit_amount"] == denied["credit_amount"] - 100).all()
+    assert after.dtypes.equals(denied.dtypes)
+    for i in range(40):
+        person = denied.iloc[[i]]
+        said = check(actions, person, after.iloc[[i]])
+        poor = person["credit_amount"].iloc[0] < 350 or person["duration"].iloc[0] < 7
+        assert bool(said) == poor, said
+        number_cost = actions["duration"].cost + 100 * actions["credit_amount"].cost
+        cost = raw_cost(actions, person, after.iloc[[i]])
+        assert cost == pytest.approx(number_cost + none[i])
