@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,8 +68,8 @@ class Encoding:
     unused: dict[str, str]
     model: Model
     n_columns: int
-    _steps: list[Any]
-    _named: bool
+    _steps: list[Any] = field(repr=False)
+    _named: bool = field(repr=False)
 
     @classmethod
     def of(cls, pipeline: Any, *, target_class: Any = None) -> Encoding:
