@@ -1,5 +1,14 @@
 """Recourse with categories, whole numbers and at most k changes: exact, by branch and bound."""
 
+from holdfast.discrete.answer import DiscreteAnswer, check_answer
 from holdfast.discrete.problem import DiscreteProblem, Group
+from holdfast.discrete.solve import largest_reachable_score, solve_discrete
 
-__all__ = ["DiscreteProblem", "Group"]
+__all__ = [
+    "DiscreteAnswer",
+    "DiscreteProblem",
+    "Group",
+    "check_answer",
+    "largest_reachable_score",
+    "solve_discrete",
+]

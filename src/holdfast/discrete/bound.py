@@ -1,0 +1,126 @@
+"""The lower bound of a node, from weak duality alone; any numbers may be put in.
+
+A node allows each feature B some values v, with score gain ``s(v) = w_B.v``, block norm
+``size(v) = ||rho_B v_B||_q`` and cost c(v). The worst-case score is
+
+    m(x) = b + sum_B s_B - radius * || (size_B)_B, rho_0 ||_q
+         = b + sum_B s_B - max { sum_B beta_B size_B + beta_0 rho_0 : ||beta||_p <= radius }
+
+so for every ``mu >= 0`` and every ``gamma = mu * beta`` with ``||gamma||_p <= mu * radius``, a point
+of the node that reaches the score t costs at least
+
+    mu (t - b) + gamma_0 rho_0 + sum_B min_v [ c(v) - mu s(v) + gamma_B size(v) ]
+
+Discrete values enter exactly. Where at most k features may change, all stay put but for the k that
+gain most by changing. It is sharper than the line of `holdfast.certificate`, which fixes a whole
+model: here only the budget of each feature is fixed, and the model within it answers to v.
+"""
+
+from __future__ import annotations
+
+import math
+
+from holdfast._compile import kernel
+from holdfast._numbers import EPS
+from holdfast.ball import power
+
+
+@kernel
+def pull_into_ball(gammas, gamma_0, most, p):
+    """Shrink the budgets until ``||gamma||_p <= most``; return the intercept's."""
+    largest = gamma_0
+    for b in range(gammas.size):
+        largest = max(largest, gammas[b])
+    if largest == 0.0:
+        return gamma_0
+    if p == 1.0:
+        total = gamma_0
+        for b in range(gammas.size):
+            total += gammas[b]
+    elif p == math.inf:
+        total = largest
+    else:
+        total = power(gamma_0 / largest, p)
+        for b in range(gammas.size):
+            total += power(gammas[b] / largest, p)
+        total = largest * power(total, 1.0 / p)
+    allowed = most * (1.0 - 2.0 * (gammas.size + 4.0) * EPS)
+    if total > allowed:
+        factor = allowed / total
+        for b in range(gammas.size):
+            gammas[b] *= factor
+        gamma_0 *= factor
+    return gamma_0
+
+
+@kernel
+def separable_minimum(table, mu, gammas, active, changes, best, saved):
+    """Return the sum over features of min_v [c - mu s + gamma size], its rounding, and a level.
+
+    `best` gets the candidate of each feature. At most `changes` features that are not `active`
+    may change: those that save most by it. A charge of `level` for each change has the same effect.
+    `saved` is scratch: what changing saves.
+    """
+    start, gain, size, cost, changed = (
+        table.start,
+        table.gain,
+        table.size,
+        table.cost,
+        table.changed,
+    )
+    total, terms, able, level = 0.0, 0.0, 0, 0.0
+    for b in range(gammas.size):
+        least, stay, where, home = math.inf, math.inf, start[b], -1
+        for k in range(start[b], start[b + 1]):
+            value = cost[k] - mu * gain[k] + gammas[b] * size[k]
+            if value < least:
+                least, where = value, k
+            if changed[k] == 0:
+                stay, home = value, k
+        best[b] = where
+        terms += abs(cost[where]) + mu * abs(gain[where]) + gammas[b] * size[where]
+        if active[b] == 0 and home >= 0 and where != home:
+            total += stay
+            terms += mu * abs(gain[home]) + gammas[b] * size[home]
+            saved[able] = stay - least
+            able += 1
+        else:
+            total += least
+    if able > changes:  # the k-th largest saving, then all above it and as many at it as fit
+        level = kth_largest(saved, able, changes)
+        taken = 0
+        for k in range(able):
+            if saved[k] > level:
+                total -= saved[k]
+                taken += 1
+        total -= level * (changes - taken) if changes > taken else 0.0
+    else:
+        for k in range(able):
+            total -= saved[k]
+    return total, (gammas.size + 8.0) * EPS * terms, level
+
+
+@kernel
+def kth_largest(values, count, k):
+    """Return the k-th largest of the first `count` values (inf for k = 0): plain selection."""
+    level = math.inf
+    taken = 0
+    while taken < k:
+        below, ties = -math.inf, 0
+        for i in range(count):
+            if values[i] < level:
+                if values[i] > below:
+                    below, ties = values[i], 1
+                elif values[i] == below:
+                    ties += 1
+        level = below
+        taken += ties
+    return level
+
+
+@kernel
+def node_bound(table, mu, gammas, gamma_0, radius, p, rho_0, active, changes, best, saved):
+    """Return ``min over the node of cost - mu * (m(x) - b)``, rounded downwards, and the level."""
+    gamma_0 = pull_into_ball(gammas, gamma_0, mu * radius, p)
+    total, rounding, level = separable_minimum(table, mu, gammas, active, changes, best, saved)
+    return total + gamma_0 * rho_0 - rounding - 4.0 * EPS * gamma_0 * rho_0, level

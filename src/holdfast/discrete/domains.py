@@ -1,0 +1,294 @@
+"""What a node allows: an interval of each number, some options of each group.
+
+The allowed values of a number are those of its lattice, and its start, within ``[lo, hi]``; both
+ends are allowed values themselves. Along a number, ``c |v - x0| - mu w v + gamma rho |v|`` is convex
+and bends at x0 and at 0 only. So a handful of candidates stands for all of its values: the two
+ends, the start, and the allowed neighbours of 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._compile import kernel
+from holdfast._numbers import EPS, Floats
+from holdfast.discrete.layout import LINF, Ints, Layout
+
+MOST_CANDIDATES = 5  # of a number
+
+
+class Table(NamedTuple):
+    """The candidates of every feature of a node, flat; feature b has start[b] : start[b + 1]."""
+
+    start: Ints
+    gain: Floats
+    size: Floats
+    cost: Floats
+    value: Floats  # of a number its value, of a group the position of the option
+    changed: NDArray[np.int8]
+
+
+def new_table(layout: Layout) -> Table:
+    features = layout.columns.size + layout.option_start.size - 1
+    most = MOST_CANDIDATES * layout.columns.size + int(layout.option_start[-1])
+    numbers = (np.empty(most) for _ in range(4))
+    return Table(np.zeros(features + 1, dtype=np.int64), *numbers, np.empty(most, dtype=np.int8))
+
+
+@kernel
+def lattice_index(v, step, anchor):
+    """Return the largest whole k with ``anchor + step * k <= v``, as the sum is rounded."""
+    k = math.floor((v - anchor) / step)
+    for _ in range(2):
+        if anchor + step * (k + 1.0) <= v:
+            k += 1.0
+        elif anchor + step * k > v:
+            k -= 1.0
+    return k
+
+
+@kernel
+def lattice_floor(v, step, anchor):
+    """Return the largest ``anchor + step * k`` that is not above v."""
+    return anchor + step * lattice_index(v, step, anchor)
+
+
+@kernel
+def lattice_ceil(v, step, anchor):
+    """Return the smallest ``anchor + step * k`` that is not below v."""
+    k = lattice_index(v, step, anchor)
+    value = anchor + step * k
+    return value if value >= v else anchor + step * (k + 1.0)
+
+
+@kernel
+def next_above(v, step, anchor, x0, hi):
+    """Return the smallest allowed value above v, for v < hi."""
+    value = anchor + step * (lattice_index(v, step, anchor) + 1.0)
+    if v < x0 < value:
+        value = x0
+    return min(value, hi)
+
+
+@kernel
+def next_below(v, step, anchor, x0, lo):
+    """Return the largest allowed value below v, for v > lo."""
+    k = lattice_index(v, step, anchor)
+    value = anchor + step * k
+    if value >= v:
+        value = anchor + step * (k - 1.0)
+    if value < x0 < v:
+        value = x0
+    return max(value, lo)
+
+
+@kernel
+def allowed_below(v, step, anchor, x0, lo):
+    """Return the largest allowed value not above v, for v >= lo."""
+    if step == 0.0:
+        return v
+    value = lattice_floor(v, step, anchor)
+    if value < x0 <= v:
+        value = x0
+    return max(value, lo)
+
+
+@kernel
+def allowed_above(v, step, anchor, x0, hi):
+    """Return the smallest allowed value not below v, for v <= hi."""
+    if step == 0.0:
+        return v
+    value = lattice_ceil(v, step, anchor)
+    if v <= x0 < value:
+        value = x0
+    return min(value, hi)
+
+
+@kernel
+def open_domains(data, option_start, cap, lo, hi, allowed):
+    """Write what the whole row allows where nothing costs more than `cap`; say whether it cut."""
+    cut = False
+    for f in range(lo.size):
+        x0, reach = data.start[f], cap / data.cost[f]
+        low, high = data.lower[f], data.upper[f]
+        if x0 - low > reach:
+            low, cut = x0 - reach, True
+        if high - x0 > reach:
+            high, cut = x0 + reach, True
+        if data.step[f] > 0.0:
+            low = min(x0, lattice_ceil(low, data.step[f], data.anchor[f]))
+            high = max(x0, lattice_floor(high, data.step[f], data.anchor[f]))
+        lo[f], hi[f] = low, high
+    for g in range(option_start.size - 1):
+        for k in range(option_start[g], option_start[g + 1]):
+            home = k == option_start[g] + data.current[g]
+            allowed[k] = 1 if home or data.fee[k] < math.inf else 0
+            if not home and data.fee[k] > cap and allowed[k] == 1:
+                allowed[k], cut = 0, True
+    return cut
+
+
+@kernel
+def put(table, k, gain, size, cost, value, changed):
+    table.gain[k], table.size[k], table.cost[k] = gain, size, cost
+    table.value[k], table.changed[k] = value, changed
+
+
+@kernel
+def build_table(data, option_start, lo, hi, allowed, kind, radius, with_cost, table):
+    """List the candidates. For p = inf the norm is part of the gain, and nothing else is left."""
+    at = 0
+    for f in range(lo.size):
+        table.start[f] = at
+        x0, w, rho, c = data.start[f], data.coef[f], data.rho[f], data.cost[f]
+        below = above = math.nan
+        if lo[f] < 0.0 < hi[f]:
+            below = allowed_below(0.0, data.step[f], data.anchor[f], x0, lo[f])
+            above = allowed_above(0.0, data.step[f], data.anchor[f], x0, hi[f])
+        inside = x0 if lo[f] <= x0 <= hi[f] else math.nan
+        for v in (inside, lo[f], hi[f], below, above):
+            if math.isnan(v):
+                continue
+            seen = False
+            for k in range(table.start[f], at):
+                seen = seen or table.value[k] == v
+            if not seen:
+                put(table, at, w * v, rho * abs(v), c * abs(v - x0), v, 0 if v == x0 else 1)
+                at += 1
+    for g in range(option_start.size - 1):
+        table.start[lo.size + g] = at
+        for k in range(option_start[g], option_start[g + 1]):
+            if allowed[k] == 1:
+                j = k - option_start[g]
+                home = j == data.current[g]
+                put(table, at, data.gain[k], data.size[k], data.fee[k], j, 0 if home else 1)
+                at += 1
+    table.start[table.start.size - 1] = at
+    for k in range(at):
+        if not with_cost:
+            table.cost[k] = 0.0
+        if kind == LINF:
+            table.gain[k] -= radius * table.size[k]
+            table.size[k] = 0.0
+
+
+@kernel
+def settle_changes(table, most_changes, active):
+    """Count features that must change as active; return how many others may still change.
+
+    -1: more must change than may; the number of all features: there is no limit any more.
+    """
+    left, undecided = most_changes, 0
+    for b in range(active.size):
+        home, others = 0, 0
+        for k in range(table.start[b], table.start[b + 1]):
+            if table.changed[k] == 0:
+                home += 1
+            else:
+                others += 1
+        if home == 0:
+            active[b] = 1
+        elif others == 0:
+            active[b] = 0  # it cannot change: it does not count
+        if active[b] == 1:
+            left -= 1
+        elif others > 0:
+            undecided += 1
+    if left < 0:
+        return -1
+    return active.size if undecided <= left else left
+
+
+@kernel
+def fix_unchanged(data, option_start, active, lo, hi, allowed):
+    """No more changes are left: what is not active stays as it is."""
+    for f in range(lo.size):
+        if active[f] == 0:
+            lo[f] = hi[f] = data.start[f]
+    for g in range(option_start.size - 1):
+        if active[lo.size + g] == 0:
+            for k in range(option_start[g], option_start[g + 1]):
+                allowed[k] = 1 if k == option_start[g] + data.current[g] else 0
+
+
+@kernel
+def furthest(x0, w, rho, c, mu, gamma, penalty, least, slack, end, other):
+    """Return the value nearest to `end` at which the Lagrangian is within `slack` of its least.
+
+    Between `other` and `end` it is convex with bends at x0 and at 0; walk from the end inwards.
+    """
+    v = end
+    fv = c * abs(v - x0) - mu * w * v + gamma * rho * abs(v) + (penalty if v != x0 else 0.0)
+    if fv - least <= slack:
+        return end
+    near, far = (x0, 0.0) if abs(end - x0) < abs(end) else (0.0, x0)
+    for bend in (near, far, other):
+        if not min(v, other) <= bend <= max(v, other) or bend == v:
+            continue
+        # the penalty of changing is a constant away from x0
+        fb = c * abs(bend - x0) - mu * w * bend + gamma * rho * abs(bend) + penalty
+        if bend == x0 and fb - penalty - least <= slack < fb - least:
+            return x0
+        if fb - least <= slack:
+            return v + (bend - v) * ((fv - least - slack) / (fv - fb))
+        v, fv = bend, fb
+    return v
+
+
+@kernel
+def drop_dear(
+    data, option_start, table, mu, gammas, folded, level, active, slack, with_cost, lo, hi, allowed
+):
+    """Drop values whose Lagrangian exceeds the least by more than slack: none of them is better.
+
+    Return whether anything went. `level` is what the change of a feature that is not active is
+    charged for; `folded` is the budget that is part of the gains already (p = inf).
+    """
+    dropped = False
+    for b in range(gammas.size):
+        gamma, penalty = gammas[b], 0.0 if active[b] == 1 else level
+        least, size = math.inf, 0.0
+        for k in range(table.start[b], table.start[b + 1]):
+            value = table.cost[k] - mu * table.gain[k] + gamma * table.size[k]
+            least = min(least, value + (penalty if table.changed[k] == 1 else 0.0))
+            terms = table.cost[k] + mu * abs(table.gain[k]) + gamma * table.size[k]
+            size = max(size, terms + penalty)
+        room = slack + 16.0 * EPS * size
+        if b >= lo.size:
+            g = b - lo.size
+            for k in range(table.start[b], table.start[b + 1]):
+                value = table.cost[k] - mu * table.gain[k] + gamma * table.size[k]
+                value += penalty if table.changed[k] == 1 else 0.0
+                if value - least > room:
+                    allowed[option_start[g] + int(table.value[k])] = 0
+                    dropped = True
+            continue
+        if lo[b] == hi[b]:
+            continue
+        x0, c = data.start[b], data.cost[b] if with_cost else 0.0
+        low = furthest(
+            x0, data.coef[b], data.rho[b], c, mu, gamma + folded, penalty, least, room, lo[b], hi[b]
+        )
+        high = furthest(
+            x0, data.coef[b], data.rho[b], c, mu, gamma + folded, penalty, least, room, hi[b], lo[b]
+        )
+        step, anchor = data.step[b], data.anchor[b]
+        if lo[b] < low <= hi[b]:
+            low -= 8.0 * EPS * abs(low)
+            low = min(max(low, lo[b]), hi[b])
+            low = allowed_above(low, step, anchor, x0, hi[b])
+        if lo[b] <= high < hi[b]:
+            high += 8.0 * EPS * abs(high)
+            high = min(max(high, lo[b]), hi[b])
+            high = allowed_below(high, step, anchor, x0, lo[b])
+        if step == 0.0:  # a continuous number keeps its start, from which it is solved
+            low, high = min(low, x0), max(high, x0)
+        low, high = max(low, lo[b]), min(high, hi[b])
+        if low <= high and (low > lo[b] or high < hi[b]):
+            lo[b], hi[b] = low, high
+            dropped = True
+    return dropped

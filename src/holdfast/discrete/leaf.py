@@ -1,0 +1,122 @@
+"""The continuous rest: with all discrete choices made, the core kernels finish exactly."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast._compile import kernel
+from holdfast._numbers import Floats
+from holdfast.ball import worst_score_of
+from holdfast.certificate import price_bound, support_line
+from holdfast.discrete.relax import REACH
+from holdfast.losses import loss_value
+from holdfast.problem import GUARANTEE, PRICE, Goal, cost_of
+from holdfast.solvers.batch import reach_target, turn_back
+from holdfast.solvers.kinds import make_plan, solve_row
+from holdfast.solvers.row import FOUND, UNBOUNDED, orient
+
+
+class Leaf(NamedTuple):
+    """Buffers of one thread: a problem of all columns, most of them fixed."""
+
+    start: Floats
+    lower: Floats
+    upper: Floats
+    point: Floats
+    model: Floats
+
+
+def new_leaf(d: int) -> Leaf:
+    return Leaf(*(np.empty(d) for _ in Leaf._fields))
+
+
+@kernel
+def fix_columns(layout, data, chosen, free, leaf):
+    """Write the problem of the free numbers; return (cost of the choices, is anything free)."""
+    fixed, any_free = 0.0, False
+    for f in range(layout.columns.size):
+        j = layout.columns[f]
+        if free[f] == 1:
+            leaf.start[j], any_free = data.start[f], True
+            leaf.lower[j], leaf.upper[j] = data.lower[f], data.upper[f]
+        else:
+            leaf.start[j] = leaf.lower[j] = leaf.upper[j] = chosen[f]
+            fixed += data.cost[f] * abs(chosen[f] - data.start[f])
+    for g in range(layout.option_start.size - 1):
+        k = layout.option_start[g] + int(chosen[layout.columns.size + g])
+        fixed += data.fee[k]
+        first = layout.group_start[g]
+        for i in range(first, layout.group_start[g + 1]):
+            j = layout.group_columns[i]
+            value = layout.values[layout.value_start[k] + i - first]
+            leaf.start[j] = leaf.lower[j] = leaf.upper[j] = value
+    return fixed, any_free
+
+
+@kernel
+def value_of(goal, fixed, cost, score):
+    """Return what is minimised: the price, the cost of a target, or minus the score."""
+    if goal.mode == GUARANTEE:
+        return fixed + cost if score >= goal.level else math.inf
+    if goal.mode == PRICE:
+        return loss_value(goal.loss, score) + goal.level * (fixed + cost)
+    return -score
+
+
+@kernel
+def solve_leaf(layout, data, coef, intercept, costs, ball, goal, work, chosen, free, leaf):
+    """Solve the continuous rest; the point is left in `leaf.point`.
+
+    Return (value, a bound that proves it).
+    """
+    fixed, any_free = fix_columns(layout, data, chosen, free, leaf)
+    leaf.point[:] = leaf.start
+    score = worst_score_of(leaf.start, coef, intercept, ball)
+    if not any_free or (goal.mode == GUARANTEE and score >= goal.level):
+        value = value_of(goal, fixed, 0.0, score)
+        return value, value
+    if goal.mode == REACH:
+        value = reach_leaf(coef, intercept, costs, ball, work, leaf)
+        return value, value
+    orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, costs)
+    make_plan(work, ball, goal)
+    if goal.mode == GUARANTEE:
+        outcome, gain = reach_target(leaf.start, coef, intercept, ball, goal, work, leaf.point)
+        if outcome != FOUND:
+            return math.inf, math.inf
+    else:
+        _, gain = solve_row(work, intercept, ball, goal)
+        turn_back(coef, work.row, work.y, leaf.point)
+    score = worst_score_of(leaf.point, coef, intercept, ball)
+    value = value_of(goal, fixed, cost_of(leaf.point, leaf.start, costs), score)
+    mu, offset, _ = support_line(
+        leaf.point,
+        1.0 / gain,
+        leaf.start,
+        coef,
+        intercept,
+        costs,
+        leaf.lower,
+        leaf.upper,
+        ball,
+        leaf.model,
+    )
+    if goal.mode == GUARANTEE:
+        return value, fixed + max(mu * goal.level - offset, 0.0) if mu < math.inf else fixed
+    return value, price_bound(goal.loss, goal.level, mu, offset) + goal.level * fixed
+
+
+@kernel
+def reach_leaf(coef, intercept, costs, ball, work, leaf):
+    """Return minus the largest worst-case score; -inf where it has no end."""
+    orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, costs)
+    everything = Goal(GUARANTEE, 0, math.inf)
+    make_plan(work, ball, everything)
+    outcome, _ = solve_row(work, intercept, ball, everything)
+    if outcome == UNBOUNDED:
+        return -math.inf
+    turn_back(coef, work.row, work.y, leaf.point)
+    return -worst_score_of(leaf.point, coef, intercept, ball)

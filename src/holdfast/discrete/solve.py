@@ -1,0 +1,280 @@
+"""The exact answer to a problem with discrete parts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._numbers import Floats, refuse, to_number
+from holdfast._threads import over_rows, thread_count
+from holdfast.api import make_goal
+from holdfast.discrete.answer import DiscreteAnswer, check_answer, cost_of_row, grouped_columns
+from holdfast.discrete.layout import Layout, kind_of, make_layout
+from holdfast.discrete.problem import DiscreteProblem
+from holdfast.discrete.relax import REACH
+from holdfast.discrete.rows import LIMIT, Outcomes, new_outcomes, radius_rows, search_rows
+from holdfast.discrete.search import new_buffers
+from holdfast.problem import GUARANTEE, Goal
+from holdfast.result import GAP_TOLERANCE, Status
+from holdfast.solvers.batch import OUT_OF_BOUNDS
+from holdfast.solvers.kinds import new_work
+from holdfast.solvers.row import EXHAUSTED, FOUND
+
+_LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
+
+
+def solve_discrete(
+    problem: DiscreteProblem,
+    *,
+    cost_weight: float | None = None,
+    guarantee: float | None = None,
+    tolerance: float = GAP_TOLERANCE,
+    most_nodes: int = 1_000_000,
+    threads: int | None = None,
+) -> DiscreteAnswer:
+    """Find the optimal robust recourse of every row, categories and whole numbers included.
+
+    Parameters
+    ----------
+    problem : DiscreteProblem
+    cost_weight, guarantee : float
+        Exactly one of them, as in `holdfast.solve`. A cost weight needs a convex loss.
+    tolerance : float
+        A row is optimal when its gap is at most ``tolerance * (1 + price)``.
+    most_nodes : int
+        Where a row's search is stopped; its status is then GAP_OPEN.
+    threads : int, optional
+        All available processors by default. The answer does not depend on it.
+
+    Returns
+    -------
+    DiscreteAnswer
+
+    Examples
+    --------
+    Income in whole thousands, and a job that can be one of two:
+
+    >>> import numpy as np
+    >>> from holdfast import NormBall, RecourseProblem
+    >>> from holdfast.discrete import DiscreteProblem, Group, solve_discrete
+    >>> base = RecourseProblem.build(
+    ...     [[20.0, 1.0, 0.0]], [0.1, -1.0, 0.5], -3.0, ball=NormBall(p=1, radius=0.01)
+    ... )
+    >>> job = Group(np.array([1, 2]), np.eye(2))
+    >>> problem = DiscreteProblem(
+    ...     base,
+    ...     step=np.array([[1.0, 0.0, 0.0]]),
+    ...     anchor=np.zeros((1, 3)),
+    ...     groups=[job],
+    ...     current=np.array([[0]]),
+    ...     option_costs=[np.array([[0.0, 4.0]])],
+    ... )
+    >>> answer = solve_discrete(problem, guarantee=0.5)
+    >>> answer.recourse, answer.options, answer.cost
+    (array([[28.,  0.,  1.]]), array([[1]]), array([12.]))
+    >>> str(answer.status[0]), bool(answer.gap[0] <= 1e-9)
+    ('optimal', True)
+    """
+    if (cost_weight is None) == (guarantee is None):
+        raise ValueError(
+            f"cost_weight = {cost_weight!r} and guarantee = {guarantee!r}: give exactly one of them"
+        )
+    if not 0.0 <= to_number(tolerance) < math.inf:
+        refuse("tolerance", tolerance, "a number >= 0")
+    check_problem(problem)
+    base = problem.problem
+    if guarantee is None and not base.loss.convex:
+        raise ValueError(
+            f"loss = {base.loss.name!r} is not convex: with discrete parts it can be had for a "
+            "guarantee only; the losses that also take a cost_weight are convex"
+        )
+    goal, workers = make_goal(base, cost_weight, guarantee), thread_count(threads)
+    out = run_search(problem, goal, np.arange(base.n_rows), (float(tolerance), most_nodes), workers)
+    reachable, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
+    lost = np.flatnonzero(out.outcome == EXHAUSTED)
+    if lost.size:
+        reach = run_search(problem, Goal(REACH, 0, 0.0), lost, (1e-9, most_nodes), workers)
+        reachable[lost] = base.loss.probability(-reach.value)
+        radius[lost] = reachable_radii(problem, goal.level, lost, most_nodes, workers)
+    answer = make_answer(
+        problem, goal, cost_weight, guarantee, out, reachable, radius, float(tolerance)
+    )
+    check_answer(answer)
+    return answer
+
+
+def largest_reachable_score(problem: DiscreteProblem, *, threads: int | None = None) -> Floats:
+    """Return the largest worst-case score that each row can reach; inf where it has no end.
+
+    NaN for rows that cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdfast import NormBall, RecourseProblem
+    >>> from holdfast.discrete import DiscreteProblem, largest_reachable_score
+    >>> base = RecourseProblem.build(
+    ...     [[0.0]], [1.0], -3.0, ball=NormBall(p=2, radius=0.0), bounds=([0.0], [2.6])
+    ... )
+    >>> whole = DiscreteProblem(
+    ...     base, np.ones((1, 1)), np.zeros((1, 1)), [], np.empty((1, 0), dtype=int), []
+    ... )
+    >>> largest_reachable_score(whole)
+    array([-1.])
+    """
+    check_problem(problem)
+    which, goal = np.arange(problem.problem.n_rows), Goal(REACH, 0, 0.0)
+    out = run_search(problem, goal, which, (GAP_TOLERANCE, 1_000_000), thread_count(threads))
+    return -out.value
+
+
+def run_search(
+    problem: DiscreteProblem,
+    goal: Goal,
+    which: NDArray[np.int64],
+    limits: tuple[float, int],
+    threads: int,
+) -> Outcomes:
+    """Search some rows."""
+    base, layout = problem.problem, make_layout(problem)
+    out = new_outcomes(which.size, base.n_features, len(problem.groups))
+    ball = base.ball.numbers(base.n_features)
+    arguments = (base.rows(), layout, ball, goal, kind_of(ball), limits, which, out)
+    over_rows(
+        search_rows,
+        which.size,
+        threads,
+        *arguments,
+        private=lambda: _private(problem, layout),
+        least_rows=_LEAST_ROWS,
+    )
+    return out
+
+
+def reachable_radii(
+    problem: DiscreteProblem,
+    target: float,
+    which: NDArray[np.int64],
+    most_nodes: int,
+    threads: int,
+) -> Floats:
+    """Return, for rows whose target is out of reach, the largest radius at which it is not."""
+    base, layout = problem.problem, make_layout(problem)
+    ball, radii = base.ball.numbers(base.n_features), np.full(which.size, np.nan)
+    kind, points = kind_of(ball), np.empty((which.size, base.n_features))
+    if base.ball.radius == 0.0:
+        return radii
+    arguments = (base.rows(), layout, ball, target, kind, (1e-9, most_nodes), which, points, radii)
+    over_rows(
+        radius_rows,
+        which.size,
+        threads,
+        *arguments,
+        private=lambda: _private(problem, layout),
+        least_rows=_LEAST_ROWS,
+    )
+    return radii
+
+
+def _private(problem: DiscreteProblem, layout: Layout) -> tuple[Any, Any]:
+    return new_work(problem.problem), new_buffers(layout, problem.problem.n_features)
+
+
+def make_answer(
+    problem: DiscreteProblem,
+    goal: Goal,
+    cost_weight: float | None,
+    guarantee: float | None,
+    out: Outcomes,
+    reachable: Floats,
+    radius: Floats,
+    tolerance: float,
+) -> DiscreteAnswer:
+    """Work out what is known of each recourse, none of it taken from the search but the bound."""
+    base, n = problem.problem, problem.problem.n_rows
+    recourse = out.recourse
+    found = ~np.isnan(recourse).any(axis=1)
+    cost, score = np.full(n, np.nan), np.full(n, np.nan)
+    for i in np.flatnonzero(found):
+        cost[i] = cost_of_row(problem, i, recourse[i], out.chosen[i])
+    score[:] = base.ball.worst_score(recourse, base.coef, base.intercept)
+    price = cost.copy()
+    if goal.mode != GUARANTEE:
+        price = base.loss.value(score) + goal.level * cost
+    lost = out.outcome == EXHAUSTED
+    cost[lost] = price[lost] = np.inf
+    none = (out.outcome == LIMIT) & ~found
+    cost[none] = price[none] = np.inf
+    # a bound a hair above the price that it proves is rounding
+    bound = np.where(out.bound > price, np.minimum(out.bound, price), out.bound)
+    with np.errstate(invalid="ignore"):
+        gap = price - bound
+    gap[lost] = np.where(np.isinf(bound[lost]), 0.0, np.inf)
+    return DiscreteAnswer(
+        problem=problem,
+        cost_weight=cost_weight,
+        guarantee=guarantee,
+        recourse=recourse,
+        options=out.chosen,
+        status=_status(goal, out, gap, price, cost, score, tolerance),
+        cost=cost,
+        price=price,
+        lower_bound=bound,
+        gap=gap,
+        worst_case_score=score,
+        nodes=out.nodes,
+        reachable_validity=reachable,
+        reachable_radius=radius,
+    )
+
+
+def _status(
+    goal: Goal,
+    out: Outcomes,
+    gap: Floats,
+    price: Floats,
+    cost: Floats,
+    score: Floats,
+    tolerance: float,
+) -> NDArray[np.object_]:
+    status = np.empty(len(gap), dtype=object)
+    status[:] = Status.INVALID_INPUT
+    found = (out.outcome == FOUND) | (out.outcome == LIMIT)
+    closed = gap <= tolerance * (1.0 + price)
+    status[found & closed] = Status.OPTIMAL
+    status[found & ~closed] = Status.GAP_OPEN
+    approved = score >= (goal.level if goal.mode == GUARANTEE else 0.0)
+    status[found & closed & approved & (cost == 0.0)] = Status.ALREADY_VALID
+    status[out.outcome == EXHAUSTED] = Status.INFEASIBLE
+    status[out.outcome == OUT_OF_BOUNDS] = Status.OUT_OF_BOUNDS
+    return status
+
+
+def check_problem(problem: DiscreteProblem) -> None:
+    """Refuse shapes that do not fit together."""
+    base, n, d = problem.problem, problem.problem.n_rows, problem.problem.n_features
+    for name in ("step", "anchor"):
+        shape = np.shape(getattr(problem, name))
+        if shape not in ((1, d), (n, d)):
+            raise ValueError(f"{name} has shape {shape}, expected (1, {d}) or ({n}, {d})")
+    columns = grouped_columns(problem)
+    if np.unique(columns).size < columns.size or np.any((columns < 0) | (columns >= d)):
+        raise ValueError(f"groups have the columns {columns.tolist()}: each of 0 to {d - 1} once")
+    if np.shape(problem.current) != (n, len(problem.groups)):
+        expected = (n, len(problem.groups))
+        raise ValueError(f"current has shape {np.shape(problem.current)}, expected {expected}")
+    if len(problem.option_costs) != len(problem.groups):
+        raise ValueError(f"{len(problem.option_costs)} option_costs, {len(problem.groups)} groups")
+    for g, (group, costs) in enumerate(zip(problem.groups, problem.option_costs, strict=True)):
+        m, c = len(group.options), len(group.columns)
+        if np.shape(group.options) != (m, c) or m == 0 or c == 0:
+            raise ValueError(f"options of group {g} have shape {np.shape(group.options)}")
+        if np.shape(costs) not in ((1, m), (n, m)):
+            raise ValueError(f"option_costs[{g}] has shape {np.shape(costs)}, expected (1, {m})")
+    most = problem.most_changes
+    if most is not None and (isinstance(most, bool) or int(most) != most or most < 0):
+        refuse("most_changes", most, "a whole number >= 0, or None")
+    del base
