@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +36,16 @@ class DiscreteAnswer:
 
     Examples
     --------
-    See `solve_discrete`.
+    >>> import numpy as np
+    >>> from holdfast import NormBall, RecourseProblem
+    >>> from holdfast.discrete import DiscreteProblem, solve_discrete
+    >>> base = RecourseProblem.build([[0.0]], [1.0], -2.5, ball=NormBall(p=2, radius=0.0))
+    >>> whole = DiscreteProblem(
+    ...     base, np.ones((1, 1)), np.zeros((1, 1)), [], np.empty((1, 0), dtype=int), []
+    ... )
+    >>> answer = solve_discrete(whole, guarantee=0.5)
+    >>> answer.recourse, answer.worst_case_score, len(answer)
+    (array([[3.]]), array([0.5]), 1)
     """
 
     problem: DiscreteProblem
@@ -60,24 +67,32 @@ class DiscreteAnswer:
         return self.problem.problem.n_rows
 
 
-def row_of(values: Any, i: int) -> Any:
-    """Return row i of an array that has one row where all rows share it."""
-    return values[i] if values.shape[0] > 1 else values[0]
-
-
 def grouped_columns(problem: DiscreteProblem) -> NDArray[np.int64]:
     """Return the columns of all groups."""
     columns = [np.asarray(group.columns, dtype=np.int64) for group in problem.groups]
     return np.concatenate(columns) if columns else np.empty(0, dtype=np.int64)
 
 
-def cost_of_row(problem: DiscreteProblem, i: int, x: Floats, options: Any) -> float:
-    """Cost of moving row i to x, straight from the definition."""
-    base = problem.problem
-    moved = row_of(base.feature_costs, i) * np.abs(x - base.points[i])
-    moved = np.delete(moved, grouped_columns(problem))
-    fees = [row_of(c, i)[k] for c, k in zip(problem.option_costs, options, strict=True)]
-    return math.fsum([*moved.tolist(), *fees])
+def number_columns(problem: DiscreteProblem) -> NDArray[np.int64]:
+    """Return the columns outside all groups."""
+    return np.setdiff1d(np.arange(problem.problem.n_features), grouped_columns(problem))
+
+
+def fees_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Floats:
+    """Return what each group's option costs each row, (n, groups)."""
+    n = len(options)
+    fees = np.zeros((n, len(problem.groups)))
+    for g, costs in enumerate(problem.option_costs):
+        taken = np.clip(options[:, g], 0, costs.shape[1] - 1)
+        fees[:, g] = np.broadcast_to(costs, (n, costs.shape[1]))[np.arange(n), taken]
+    return fees
+
+
+def costs_of(problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64]) -> Floats:
+    """Cost of moving every row to its recourse, straight from the definition."""
+    base, numbers = problem.problem, number_columns(problem)
+    moved = (base.feature_costs * np.abs(recourse - base.points))[:, numbers]
+    return np.asarray(moved.sum(axis=1) + fees_of(problem, options).sum(axis=1))
 
 
 def check_answer(answer: DiscreteAnswer) -> None:
@@ -87,42 +102,55 @@ def check_answer(answer: DiscreteAnswer) -> None:
 
     Examples
     --------
-    See `solve_discrete`, which calls it.
+    >>> import numpy as np
+    >>> from dataclasses import replace
+    >>> from holdfast import NormBall, RecourseProblem
+    >>> from holdfast.discrete import DiscreteProblem, check_answer, solve_discrete
+    >>> base = RecourseProblem.build([[0.0]], [1.0], -2.5, ball=NormBall(p=2, radius=0.0))
+    >>> whole = DiscreteProblem(
+    ...     base, np.ones((1, 1)), np.zeros((1, 1)), [], np.empty((1, 0), dtype=int), []
+    ... )
+    >>> answer = solve_discrete(whole, guarantee=0.5)
+    >>> check_answer(replace(answer, recourse=np.array([[2.5]]), cost=np.array([2.5])))
+    Traceback (most recent call last):
+    AssertionError: row 0: a number is not on its lattice; this is a bug, please report it
     """
-    for i in np.flatnonzero(~np.isnan(answer.recourse).any(axis=1)):
-        wrong = violation(answer, int(i))
-        if wrong:
-            raise AssertionError(f"row {i} breaks its own constraints: {wrong}; please report it")
+    found = ~np.isnan(answer.recourse).any(axis=1)
+    for what, wrong in violations(answer).items():
+        rows = np.flatnonzero(wrong & found)
+        if rows.size:
+            raise AssertionError(f"row {rows[0]}: {what}; this is a bug, please report it")
 
 
-def violation(answer: DiscreteAnswer, i: int) -> str | None:
-    """Say what is wrong with the recourse of row i; None where nothing is."""
-    problem, x = answer.problem, answer.recourse[i]
-    base, x0 = problem.problem, problem.problem.points[i]
-    changes = 0
+def violations(answer: DiscreteAnswer) -> dict[str, NDArray[np.bool_]]:
+    """Say for each constraint which rows break it."""
+    problem, x = answer.problem, answer.recourse
+    base, numbers = problem.problem, number_columns(problem)
+    moved = x[:, numbers] != base.points[:, numbers]
+    inside = (base.lower <= x) & (x <= base.upper)
+    step, anchor = (np.broadcast_to(v, x.shape)[:, numbers] for v in (problem.step, problem.anchor))
+    value = x[:, numbers]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        nearest = anchor + step * np.round((value - anchor) / step)
+    changes = moved.sum(axis=1)
+    taken = np.zeros(len(x), dtype=bool)
     for g, group in enumerate(problem.groups):
-        k = answer.options[i, g]
-        if not 0 <= k < len(group.options) or not row_of(problem.option_costs[g], i)[k] < math.inf:
-            return f"group {g} takes the option {k}"
-        if not np.array_equal(x[group.columns], group.options[k]):
-            return f"the columns of group {g} are none of its options"
-        changes += int(k != problem.current[i, g])
-    for j in np.setdiff1d(np.arange(x.size), grouped_columns(problem)):
-        if x[j] == x0[j]:
-            continue
-        changes += 1
-        if not row_of(base.lower, i)[j] <= x[j] <= row_of(base.upper, i)[j]:
-            return f"column {j} is {x[j]}, out of bounds"
-        step, anchor = row_of(problem.step, i)[j], row_of(problem.anchor, i)[j]
-        if step > 0.0 and anchor + step * round((x[j] - anchor) / step) != x[j]:
-            return f"column {j} is {x[j]}, not on its lattice"
-    if problem.most_changes is not None and changes > problem.most_changes:
-        return f"{changes} features change"
-    if not math.isclose(answer.cost[i], cost_of_row(problem, i, x, answer.options[i]), abs_tol=0.0):
-        return "its cost is another"
-    score = base.ball.worst_score(x[None], row_of(base.coef, i), row_of(base.intercept, i))[0]
-    if answer.guarantee is not None and score < base.loss.score(answer.guarantee):
-        return f"its worst-case score is {score}, below the guarantee"
-    if answer.status[i] is Status.INFEASIBLE:
-        return "it is called infeasible"
-    return None
+        options = answer.options[:, g]
+        taken |= (options < 0) | (options >= len(group.options))
+        values = np.asarray(group.options)[np.clip(options, 0, len(group.options) - 1)]
+        taken |= (x[:, group.columns] != values).any(axis=1)
+        changes = changes + (options != problem.current[:, g])
+    most = np.inf if problem.most_changes is None else problem.most_changes
+    cost = costs_of(problem, x, answer.options)
+    score = base.ball.worst_score(x, base.coef, base.intercept)
+    target = -np.inf if answer.guarantee is None else base.loss.score(answer.guarantee)
+    return {
+        "a number is out of bounds": (moved & ~inside[:, numbers]).any(axis=1),
+        "a number is not on its lattice": (moved & (step > 0.0) & (nearest != value)).any(axis=1),
+        "the columns of a group are none of its options": taken,
+        "an option may not be taken": np.isinf(fees_of(problem, answer.options)).any(axis=1),
+        "too many features change": changes > most,
+        "the cost is another": ~np.isclose(cost, answer.cost, rtol=1e-9, atol=1e-12),
+        "the score is below the guarantee": score < target,
+        "it is called infeasible": answer.status == Status.INFEASIBLE,
+    }

@@ -6,8 +6,8 @@ A node allows each feature B some values v, with score gain ``s(v) = w_B.v``, bl
     m(x) = b + sum_B s_B - radius * || (size_B)_B, rho_0 ||_q
          = b + sum_B s_B - max { sum_B beta_B size_B + beta_0 rho_0 : ||beta||_p <= radius }
 
-so for every ``mu >= 0`` and every ``gamma = mu * beta`` with ``||gamma||_p <= mu * radius``, a point
-of the node that reaches the score t costs at least
+so for every ``mu >= 0`` and every ``gamma = mu * beta`` with ``||gamma||_p <= mu * radius``, a
+point of the node that reaches the score t costs at least
 
     mu (t - b) + gamma_0 rho_0 + sum_B min_v [ c(v) - mu s(v) + gamma_B size(v) ]
 

@@ -44,7 +44,7 @@ def heaviest(relaxed, share, b):
 
 @kernel
 def rounded(data, relaxed, share, upwards, lo, hi, f):
-    """Return the allowed value of a number next to the relaxed one; upwards: with the better score."""
+    """Return the allowed value of a number next to the relaxed one; upwards: of better score."""
     v = min(max(mixed(relaxed.table.value, relaxed, share, f), lo[f]), hi[f])
     step, anchor, x0 = data.step[f], data.anchor[f], data.start[f]
     below = allowed_below(v, step, anchor, x0, lo[f])

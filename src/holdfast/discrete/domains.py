@@ -1,9 +1,9 @@
 """What a node allows: an interval of each number, some options of each group.
 
 The allowed values of a number are those of its lattice, and its start, within ``[lo, hi]``; both
-ends are allowed values themselves. Along a number, ``c |v - x0| - mu w v + gamma rho |v|`` is convex
-and bends at x0 and at 0 only. So a handful of candidates stands for all of its values: the two
-ends, the start, and the allowed neighbours of 0.
+ends are allowed values themselves. Along a number, ``c |v - x0| - mu w v + gamma rho |v|`` is
+convex and bends at x0 and at 0 only. So a handful of candidates stands for all of its values: the
+two ends, the start, and the allowed neighbours of 0.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class Table(NamedTuple):
 def new_table(layout: Layout) -> Table:
     features = layout.columns.size + layout.option_start.size - 1
     most = MOST_CANDIDATES * layout.columns.size + int(layout.option_start[-1])
-    numbers = (np.empty(most) for _ in range(4))
-    return Table(np.zeros(features + 1, dtype=np.int64), *numbers, np.empty(most, dtype=np.int8))
+    gain, size, cost, value = np.empty((4, most))
+    starts = np.zeros(features + 1, dtype=np.int64)
+    return Table(starts, gain, size, cost, value, np.empty(most, dtype=np.int8))
 
 
 @kernel

@@ -2,11 +2,11 @@
 
 For a multiplier mu the relaxed node minimises ``sum_B a_B + mu radius ||(size_B), rho_0||_q`` where
 each feature mixes its candidates, ``a = c - mu s``. Along the lower hull of a feature's points
-(size, a) from its least a towards smaller sizes, edges have rising slopes: a budget gamma_B moves the
-feature past every edge that is flatter than gamma_B.
+(size, a) from its least a towards smaller sizes, edges have rising slopes: a budget gamma_B moves
+the feature past every edge that is flatter than gamma_B.
 
-- 1 < p < inf: ``gamma_B = mu radius (size_B / r)^(q-1)`` with r the norm itself: one root r. While no
-  feature changes its vertex or edge, ``r^q (1 - active) = passive`` gives it at once.
+- 1 < p < inf: ``gamma_B = mu radius (size_B / r)^(q-1)`` with r the norm itself: one root r. While
+  no feature changes its vertex or edge, ``r^q (1 - active) = passive`` gives it at once.
 - p = 1: no size exceeds M, and the budgets that this takes add up to ``mu * radius``: one root M,
   among the sizes of the candidates.
 """
@@ -16,13 +16,12 @@ from __future__ import annotations
 import math
 
 from holdfast._compile import kernel
-from holdfast._numbers import EPS
 from holdfast.ball import power
 
 
 @kernel
 def charged(table, k, mu, charge):
-    """a = c - mu s of a candidate, with the charge for changing."""
+    """Return a = c - mu s of a candidate, with the charge for changing."""
     value = table.cost[k] - mu * table.gain[k]
     return value + charge if table.changed[k] == 1 else value
 
@@ -41,7 +40,7 @@ def first_vertex(table, b, mu, charge):
 
 @kernel
 def next_vertex(table, b, mu, charge, i):
-    """Return the next vertex of the hull after i, and the slope of the edge to it; -1, inf: none."""
+    """Return the next vertex of the hull after i and the slope of the edge to it; -1, inf: none."""
     best, slope = -1, math.inf
     here = charged(table, i, mu, charge)
     for k in range(table.start[b], table.start[b + 1]):
@@ -112,9 +111,9 @@ def budgets_lp(table, mu, charge, active, radius, p, q, rho_0, guess, gammas, mi
 
 @kernel
 def settle_l1(table, b, mu, charge, size, mixture):
-    """Bring feature b to at most `size`; return (budget that this takes, the vertex it may go on to).
+    """Bring feature b to at most `size`; return (budget that this takes, vertex).
 
-    The vertex is -1 unless the feature stands exactly at `size`.
+    The vertex is -1 unless the feature stands exactly at `size`: then it may be pressed further.
     """
     i = first_vertex(table, b, mu, charge)
     gamma = 0.0
@@ -192,19 +191,18 @@ def budgets_l1(table, mu, charge, active, radius, rho_0, kinks, gammas, mixture)
 
 @kernel
 def relaxed_point(table, mixture, rho_0, radius, q, features):
-    """Return (cost, score less the intercept, changes) of the mixture: a point of the relaxed node."""
-    cost, gain, changes, largest = 0.0, 0.0, 0.0, rho_0
+    """Return (cost, score less the intercept) of the mixture: a point of the relaxed node."""
+    cost, gain, largest = 0.0, 0.0, rho_0
     for b in range(features):
         i, j, share = mixture.first[b], mixture.second[b], mixture.share[b]
         rest = 1.0 - share
         cost += share * table.cost[i] + rest * table.cost[j]
         gain += share * table.gain[i] + rest * table.gain[j]
-        changes += share * table.changed[i] + rest * table.changed[j]
         largest = max(largest, share * table.size[i] + rest * table.size[j])
-    if q == math.inf or largest <= EPS * EPS:
-        return cost, gain - radius * largest, changes
+    if radius == 0.0 or q == math.inf or largest == 0.0:
+        return cost, gain - radius * largest
     total = power(rho_0 / largest, q)
     for b in range(features):
         i, j, share = mixture.first[b], mixture.second[b], mixture.share[b]
         total += power((share * table.size[i] + (1.0 - share) * table.size[j]) / largest, q)
-    return cost, gain - radius * largest * power(total, 1.0 / q), changes
+    return cost, gain - radius * largest * power(total, 1.0 / q)

@@ -85,8 +85,10 @@ def make_layout(problem: DiscreteProblem) -> Layout:
 
 def new_row_data(layout: Layout) -> RowData:
     f, o, g = layout.columns.size, int(layout.option_start[-1]), layout.option_start.size - 1
-    sizes = (f,) * 8 + (o,) * 3
-    return RowData(*(np.empty(size) for size in sizes), np.empty(g, dtype=np.int64))
+    start, coef, rho, cost, lower, upper, step, anchor = np.empty((8, f))
+    gain, size, fee = np.empty((3, o))
+    current = np.empty(g, dtype=np.int64)
+    return RowData(start, coef, rho, cost, lower, upper, step, anchor, gain, size, fee, current)
 
 
 def kind_of(ball: BallNumbers) -> int:

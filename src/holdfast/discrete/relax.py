@@ -1,9 +1,9 @@
 """The bound of a node: the best multiplier for it, by lines above the dual function.
 
-The dual function of a node, ``L(mu) = min over the relaxed node of cost + mu (target - m)`` (for the
-price, with the loss's best score in place of the target), is concave. Every relaxed point is a line
-above it, every evaluation of `node_bound` a value below. Where the lines of the two ends of a bracket
-cross is the next multiplier: finitely many steps where L is piecewise linear.
+The dual function of a node, ``L(mu) = min over the relaxed node of cost + mu (target - m)`` (for
+the price, with the loss's best score in place of the target), is concave. Every relaxed point is a
+line above it, every evaluation of `node_bound` a value below. Where the lines of the two ends of a
+bracket cross is the next multiplier: finitely many steps where L is piecewise linear.
 """
 
 from __future__ import annotations
@@ -76,7 +76,6 @@ class Dual(NamedTuple):
     norm: float
     charge: float
     share: float  # of the relaxed point at the upper end of the bracket in the best mixture
-    settled: bool  # the bound is as good as this relaxation gets
 
 
 def new_relaxed(layout: Layout) -> Relaxed:
@@ -137,7 +136,7 @@ def evaluate(relaxed, asked, mu, norm, charge, active, changes):
             gammas,
             now,
         )
-    cost, score, moved = relaxed_point(table, now, asked.rho_0, asked.radius, asked.q, gammas.size)
+    cost, score = relaxed_point(table, now, asked.rho_0, asked.radius, asked.q, gammas.size)
     score += asked.base
     least, level = node_bound(
         table,
@@ -173,8 +172,8 @@ def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
     """Return the `Dual` of the node in `relaxed.table`.
 
     Stops when the bound reaches the cutoff, when it cannot get better, or when it cannot get there.
-    `relaxed.best_gammas` are its budgets, `relaxed.low` and `relaxed.high` the relaxed points at the
-    ends of the bracket.
+    `relaxed.best_gammas` are its budgets, `relaxed.low` and `relaxed.high` the relaxed points at
+    the ends of the bracket.
     """
     bound, best_mu, best_charge, best_norm = -math.inf, 0.0, 0.0, norm
     most_mu = math.inf
@@ -186,7 +185,6 @@ def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
     low, low_height, low_slope = -1.0, 0.0, 0.0
     high, high_height, high_slope = -1.0, 0.0, 0.0
     limited = changes < active.size
-    settled = False
     for _ in range(MOST_STEPS):
         value, height, slope, norm, level = evaluate(
             relaxed, asked, mu, norm, charge, active, changes
@@ -204,7 +202,7 @@ def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
         if asked.mode == REACH:
             copy_mixture(relaxed.now, relaxed.low)
             copy_mixture(relaxed.now, relaxed.high)
-            return Dual(bound, 1.0, norm, best_charge, 1.0, True)
+            return Dual(bound, 1.0, norm, best_charge, 1.0)
         if slope > 0.0:
             low, low_height, low_slope = mu, height, slope
             copy_mixture(relaxed.now, relaxed.low)
@@ -215,7 +213,6 @@ def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
             break
         if high < 0.0:
             if mu >= most_mu:  # the end of what a multiplier can be
-                settled = True
                 break
             if most_mu < math.inf:
                 mu = 0.5 * (mu + most_mu) if mu < 0.999 * most_mu else most_mu
@@ -226,7 +223,6 @@ def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
             continue
         if low < 0.0:
             if mu == 0.0:
-                settled = True
                 break
             mu = 0.0
             continue
@@ -238,10 +234,8 @@ def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
         mu = (high_height - low_height) / (low_slope - high_slope)
         above = low_height + low_slope * mu
         if above - bound <= 1e-13 * (1.0 + abs(above)) or not low < mu < high:
-            settled = True
             break
         if above < cutoff and above - bound <= 0.1 * (cutoff - above):
-            settled = True
             break
     share = 1.0
     if high < 0.0:
@@ -253,4 +247,4 @@ def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
         share = 0.0
     elif math.isfinite(low_slope) and low_slope - high_slope > 0.0:
         share = low_slope / (low_slope - high_slope)
-    return Dual(bound, best_mu, best_norm, best_charge, share, settled)
+    return Dual(bound, best_mu, best_norm, best_charge, share)

@@ -13,8 +13,8 @@ from holdfast._numbers import Floats
 from holdfast.ball import BallNumbers, dual_norm, pick, score_of
 from holdfast.discrete.layout import Ints, load_data
 from holdfast.discrete.relax import REACH
-from holdfast.discrete.search import search
-from holdfast.problem import GUARANTEE, Goal
+from holdfast.discrete.search import Task, search
+from holdfast.problem import Goal
 from holdfast.solvers.batch import BAD_BOUNDS, BAD_COST, NOT_FINITE, OUT_OF_BOUNDS
 from holdfast.solvers.row import EXHAUSTED, FOUND
 
@@ -94,7 +94,7 @@ def open_discrete_row(rows, layout, ball, i, buffers):
     outcome = check_numbers(
         layout, point, coef, pick(rows.intercept, i), cost, lower, upper, step, anchor
     )
-    if outcome == FOUND or outcome == OUT_OF_BOUNDS:
+    if outcome in (FOUND, OUT_OF_BOUNDS):
         outcome = max(outcome, check_groups(layout, point, fees, current))
     if outcome != FOUND:
         return outcome
@@ -129,19 +129,8 @@ def search_rows(private, rows, layout, ball, goal, kind, limits, which, out, beg
         out.outcome[k] = outcome
         if outcome != FOUND:
             continue
-        found = search(
-            layout,
-            buffers,
-            rows.points[i],
-            pick(rows.coef, i),
-            pick(rows.intercept, i),
-            ball,
-            goal,
-            kind,
-            work,
-            limits,
-            out.recourse[k],
-        )
+        task = Task(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, goal)
+        found = search(layout, buffers, task, kind, work, limits, out.recourse[k])
         out.value[k], out.bound[k], out.nodes[k] = found.value, found.bound, found.nodes
         if not found.is_complete:
             out.outcome[k] = LIMIT
@@ -172,19 +161,8 @@ def radius_rows(private, rows, layout, ball, target, kind, limits, which, point,
         radius = 1e-9 * ball.radius  # the kernels for 1 <= p < inf need one
         for _ in range(60):
             trial = BallNumbers(ball.p, ball.q, radius, ball.scale, ball.intercept_scale)
-            found = search(
-                layout,
-                buffers,
-                rows.points[i],
-                coef,
-                intercept,
-                trial,
-                goal,
-                kind,
-                work,
-                limits,
-                x,
-            )
+            task = Task(rows.points[i], coef, intercept, trial, goal)
+            found = search(layout, buffers, task, kind, work, limits, x)
             if -found.value < target:
                 if low == 0.0:
                     break

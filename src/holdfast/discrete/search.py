@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from holdfast._compile import kernel
 from holdfast._numbers import Floats
-from holdfast.ball import worst_score_of
+from holdfast.ball import BallNumbers, dual_norm, worst_score_of
 from holdfast.discrete.branch import (
     BY_CHANGE,
     NOWHERE,
     choose_branch,
+    home_of,
     is_open,
     mass_of,
     round_node,
     split_at,
 )
-from holdfast.discrete.branch import home_of as home_candidate
 from holdfast.discrete.domains import (
     build_table,
     drop_dear,
@@ -37,9 +37,10 @@ from holdfast.discrete.layout import LINF, Layout, RowData, new_row_data
 from holdfast.discrete.leaf import Leaf, new_leaf, solve_leaf, value_of
 from holdfast.discrete.relax import REACH, Dual, Question, Relaxed, bound_node, new_relaxed
 from holdfast.losses import loss_slope
-from holdfast.problem import GUARANTEE, PRICE
+from holdfast.problem import GUARANTEE, PRICE, Goal
 
-OPEN, CLOSED = 0, 1
+VALUE, DEAREST, PROVED = 0, 1, 2  # what a search keeps count of
+MOST_ATTEMPTS = 4  # to bound a node, drop what cannot be better, and bound it again
 
 
 class State(NamedTuple):
@@ -85,6 +86,16 @@ def new_buffers(layout: Layout, d: int) -> Buffers:
     return Buffers(new_row_data(layout), new_relaxed(layout), new_leaf(d), state, np.empty(d))
 
 
+class Task(NamedTuple):
+    """One row: where it starts, its model, and what is asked."""
+
+    point: Floats
+    coef: Floats
+    intercept: float
+    ball: BallNumbers
+    goal: Goal
+
+
 class Found(NamedTuple):
     """What the search of a row came to; the point itself is written apart."""
 
@@ -127,7 +138,7 @@ def grown(stack):
 
 @kernel
 def question_of(goal, kind, intercept, ball):
-    """For p = inf the norm is folded into the gains, and the intercept's part into the intercept."""
+    """For p = inf the norm is folded into the gains, the intercept's part into the intercept."""
     radius, rho_0, base = ball.radius, ball.intercept_scale, intercept
     if kind == LINF:
         radius, rho_0, base = 0.0, 0.0, intercept - ball.radius * ball.intercept_scale
@@ -136,30 +147,37 @@ def question_of(goal, kind, intercept, ball):
 
 @kernel
 def dearest(table, features):
-    """Return the largest cost that a node can have."""
+    """Return a cost that nothing in a node exceeds."""
     total = 0.0
     for b in range(features):
         most = 0.0
         for k in range(table.start[b], table.start[b + 1]):
             most = max(most, table.cost[k])
         total += most
-    return total
+    return total * (1.0 + 1e-9) + 1e-300
 
 
 @kernel
-def prepare(layout, buffers, asked, ball_radius, with_cost):
+def cutoff_of(tally, tolerance):
+    """Return the bound at which a node is closed: nothing in it is better, or feasible at all."""
+    if tally[VALUE] == math.inf:
+        return tally[DEAREST]
+    return tally[VALUE] - 0.5 * tolerance * (1.0 + abs(tally[VALUE]))
+
+
+@kernel
+def close(tally, bound):
+    """Note the bound of a node that is done with; without an answer yet, it has none in it."""
+    if tally[VALUE] < math.inf:
+        tally[PROVED] = min(tally[PROVED], bound)
+
+
+@kernel
+def prepare(layout, buffers, task, asked):
     """List the candidates of the node at hand; return how many changes are left (-1: too many)."""
     state, data, table = buffers.state, buffers.data, buffers.relaxed.table
-    starts = layout.option_start
-    build_table(
-        data, starts, state.lo, state.hi, state.allowed, asked.kind, ball_radius, with_cost, table
-    )
-    for b in range(state.active.size):
-        if table.start[b] == table.start[b + 1]:
-            return -1
-    changes = settle_changes(table, layout.most_changes, state.active)
-    if changes == 0:
-        fix_unchanged(data, starts, state.active, state.lo, state.hi, state.allowed)
+    starts, changes = layout.option_start, 0
+    for _ in range(2):
         build_table(
             data,
             starts,
@@ -167,27 +185,148 @@ def prepare(layout, buffers, asked, ball_radius, with_cost):
             state.hi,
             state.allowed,
             asked.kind,
-            ball_radius,
-            with_cost,
+            task.ball.radius,
+            asked.mode != REACH,
             table,
         )
-        return state.active.size
+        for b in range(state.active.size):
+            if table.start[b] == table.start[b + 1]:
+                return -1
+        changes = settle_changes(table, layout.most_changes, state.active)
+        if changes != 0:
+            break
+        fix_unchanged(data, starts, state.active, state.lo, state.hi, state.allowed)
     return changes
 
 
 @kernel
-def cutoff_of(value, tolerance):
-    return value - 0.5 * tolerance * (1.0 + abs(value))
-
-
-@kernel
 def is_decided(data, table, state, changes):
-    if changes < state.active.size:
-        return False
+    """Whether all discrete choices are made."""
     for b in range(state.active.size):
         if is_open(table, data, state.lo, state.hi, b):
             return False
-    return True
+    return changes == state.active.size
+
+
+@kernel
+def try_choice(layout, buffers, task, work, tally, answer):
+    """Solve the continuous rest of `state.chosen`, and keep it if it is better; return a bound."""
+    state, leaf = buffers.state, buffers.leaf
+    value, floor = solve_leaf(
+        layout,
+        buffers.data,
+        task.coef,
+        task.intercept,
+        buffers.costs,
+        task.ball,
+        task.goal,
+        work,
+        state.chosen,
+        state.free,
+        leaf,
+    )
+    if value < tally[VALUE]:
+        tally[VALUE] = value
+        answer[:] = leaf.point
+        state.best[:] = state.chosen
+    return floor
+
+
+@kernel
+def try_rounding(layout, buffers, task, work, dual, changes, tally, answer):
+    """Round the relaxed point, to what is nearest and towards the better score."""
+    state = buffers.state
+    for upwards in (False, True):
+        before = tally[VALUE]
+        round_node(
+            buffers.data,
+            buffers.relaxed,
+            dual.share,
+            dual.mu,
+            upwards,
+            state.active,
+            changes,
+            state.lo,
+            state.hi,
+            state.chosen,
+            state.free,
+        )
+        try_choice(layout, buffers, task, work, tally, answer)
+        if tally[VALUE] < before:
+            return
+
+
+@kernel
+def finish(layout, buffers, task, work, bound, tally, answer):
+    """Close a node whose discrete choices are all made."""
+    state, table = buffers.state, buffers.relaxed.table
+    for b in range(state.active.size):
+        state.chosen[b] = table.value[table.start[b]]
+        if b < state.lo.size:
+            state.free[b] = 1 if state.lo[b] < state.hi[b] else 0
+    floor = try_choice(layout, buffers, task, work, tally, answer)
+    close(tally, max(floor, bound))
+
+
+@kernel
+def tighten(layout, buffers, task, asked, dual, changes, tolerance, tally):
+    """Drop what cannot be in a better answer; return whether anything went."""
+    state, unit = buffers.state, task.goal.level if task.goal.mode == PRICE else 1.0
+    limit = cutoff_of(tally, 0.0)
+    return drop_dear(
+        buffers.data,
+        layout.option_start,
+        buffers.relaxed.table,
+        dual.mu,
+        buffers.relaxed.best_gammas,
+        dual.mu * task.ball.radius if asked.kind == LINF else 0.0,
+        dual.charge if changes < state.active.size else 0.0,
+        state.active,
+        (limit - dual.bound) / unit,
+        asked.mode != REACH,
+        state.lo,
+        state.hi,
+        state.allowed,
+    )
+
+
+@kernel
+def visit(layout, buffers, task, asked, work, node, tolerance, tally, answer):
+    """Bound the node at hand; return (must it be split, its dual, its bound, changes left)."""
+    relaxed, state = buffers.relaxed, buffers.state
+    dual, bound, changes = node, node.bound, 0
+    for attempt in range(MOST_ATTEMPTS):
+        changes = prepare(layout, buffers, task, asked)
+        if changes < 0:
+            return False, dual, bound, changes
+        if node.bound == -math.inf and attempt == 0:
+            tally[DEAREST] = dearest(relaxed.table, state.active.size)
+        dual = bound_node(
+            relaxed,
+            asked,
+            dual.mu,
+            dual.norm,
+            dual.charge,
+            state.active,
+            changes,
+            cutoff_of(tally, tolerance),
+        )
+        bound = max(bound, dual.bound)
+        if bound >= cutoff_of(tally, tolerance):
+            close(tally, bound)
+            return False, dual, bound, changes
+        if is_decided(buffers.data, relaxed.table, state, changes):
+            finish(layout, buffers, task, work, bound, tally, answer)
+            return False, dual, bound, changes
+        if attempt == 0 or node.bound == -math.inf:
+            try_rounding(layout, buffers, task, work, dual, changes, tally, answer)
+            if bound >= cutoff_of(tally, tolerance):
+                close(tally, bound)
+                return False, dual, bound, changes
+        last = attempt == MOST_ATTEMPTS - 1
+        if last or not tighten(layout, buffers, task, asked, dual, changes, tolerance, tally):
+            break
+    return True, dual, bound, changes
 
 
 @kernel
@@ -205,171 +344,60 @@ def first_cap(data, goal, value, start_score):
 
 
 @kernel
-def search(layout, buffers, point, coef, intercept, ball, goal, kind, work, limits, answer):
+def stay_put(data, task, score, state, answer):
+    """Staying as one is, is the first answer, where it is one; return its value."""
+    value = value_of(task.goal, 0.0, 0.0, score)
+    if value < math.inf:
+        answer[:] = task.point
+        for b in range(state.best.size):
+            home = b - state.lo.size
+            state.best[b] = data.start[b] if home < 0 else data.current[home]
+    return value
+
+
+@kernel
+def search(layout, buffers, task, kind, work, limits, answer):
     """Minimise over one row; write the best point into `answer` (untouched where there is none).
 
     `limits` are (tolerance, most nodes).
     """
-    data, relaxed, state, leaf = buffers.data, buffers.relaxed, buffers.state, buffers.leaf
+    data, state, goal, ball = buffers.data, buffers.state, task.goal, task.ball
     tolerance, most_nodes = limits
-    with_cost, unit = goal.mode != REACH, goal.level if goal.mode == PRICE else 1.0
-    asked = question_of(goal, kind, intercept, ball)
-    folded = ball.radius if kind == LINF else 0.0
-    starts, numbers = layout.option_start, layout.columns.size
-    features = state.active.size
-    start_score = worst_score_of(point, coef, intercept, ball)
-    value = value_of(goal, 0.0, 0.0, start_score)
-    if value < math.inf:
-        answer[:] = point
-        for b in range(features):
-            state.best[b] = data.start[b] if b < numbers else data.current[b - numbers]
-        if goal.mode == GUARANTEE:
-            return Found(0.0, 0.0, 0, True)
-    cap = first_cap(data, goal, value, start_score)
-    cut = open_domains(data, starts, cap, state.lo, state.hi, state.allowed)
+    asked = question_of(goal, kind, task.intercept, ball)
+    score = worst_score_of(task.point, task.coef, task.intercept, ball)
+    tally = np.array([stay_put(data, task, score, state, answer), math.inf, math.inf])
+    if goal.mode == GUARANTEE and tally[VALUE] == 0.0:
+        return Found(0.0, 0.0, 0, True)
+    cap = first_cap(data, goal, tally[VALUE], score)
+    cut = open_domains(data, layout.option_start, cap, state.lo, state.hi, state.allowed)
     state.active[:] = 0
-    proved, nodes, none_yet = math.inf, 0, value == math.inf
-    if goal.mode == GUARANTEE and cut:
-        proved = cap
-    stack = np.empty((64, 4 + 2 * numbers))
-    flags = np.empty((64, state.allowed.size + features), np.int8)
-    norm = (start_score - intercept) / -ball.radius if kind != LINF else 0.0
-    mu = 1.0
-    if goal.mode == PRICE:
-        mu = loss_slope(goal.loss, start_score) / goal.level
+    stack = np.empty((64, 4 + 2 * state.lo.size))
+    flags = np.empty((64, state.allowed.size + state.active.size), np.int8)
+    norm = dual_norm(task.point, ball.scale, ball.intercept_scale, ball.q)
+    mu = loss_slope(goal.loss, score) / goal.level if goal.mode == PRICE else 1.0
     save(state, -math.inf, mu, max(norm, 1e-9), 0.0, stack[0], flags[0])
-    top = 1
-    cutoff = cutoff_of(value, tolerance) if not none_yet else math.inf
-    while top > 0 and nodes < most_nodes:
+    top, nodes = 1, 0
+    while top > 0 and nodes < most_nodes and tally[VALUE] > -math.inf:
         top -= 1
-        here = stack[top, 0]
-        if here >= cutoff:
-            proved = min(proved, here)
+        if stack[top, 0] >= cutoff_of(tally, tolerance):
+            close(tally, stack[top, 0])
             continue
         nodes += 1
-        guess, norm, charge = stack[top, 1], stack[top, 2], stack[top, 3]
         load(state, stack[top], flags[top])
-        status, changes = OPEN, 0
-        dropped, dual = False, Dual(here, guess, norm, charge, 1.0, True)
-        for attempt in range(4):
-            changes = prepare(layout, buffers, asked, ball.radius, with_cost)
-            if changes < 0:
-                status = CLOSED
-                break
-            if none_yet and nodes == 1:
-                cutoff = dearest(relaxed.table, features) * (1.0 + 1e-9) + 1e-300
-            dual = bound_node(relaxed, asked, guess, norm, charge, state.active, changes, cutoff)
-            here, guess, norm, charge = max(here, dual[0]), dual[1], dual[2], dual[3]
-            if here >= cutoff:
-                proved = min(proved, here if not none_yet else math.inf)
-                status = CLOSED
-                break
-            if attempt == 0 or nodes == 1:
-                for upwards in (False, True):
-                    round_node(
-                        data,
-                        relaxed,
-                        dual[4],
-                        guess,
-                        upwards,
-                        state.active,
-                        changes,
-                        state.lo,
-                        state.hi,
-                        state.chosen,
-                        state.free,
-                    )
-                    trial, _ = solve_leaf(
-                        layout,
-                        data,
-                        coef,
-                        intercept,
-                        buffers.costs,
-                        ball,
-                        goal,
-                        work,
-                        state.chosen,
-                        state.free,
-                        leaf,
-                    )
-                    if trial < value:
-                        value, none_yet = trial, False
-                        cutoff = cutoff_of(value, tolerance)
-                        answer[:] = leaf.point
-                        state.best[:] = state.chosen
-                        if value == -math.inf:
-                            return Found(value, value, nodes, True)
-                        break
-            if here >= cutoff:
-                proved = min(proved, here)
-                status = CLOSED
-                break
-            limit = cutoff if none_yet else value
-            dropped = drop_dear(
-                data,
-                starts,
-                relaxed.table,
-                guess,
-                relaxed.best_gammas,
-                guess * folded,
-                charge if changes < features else 0.0,
-                state.active,
-                (limit - dual[0]) / unit,
-                with_cost,
-                state.lo,
-                state.hi,
-                state.allowed,
-            )
-            if not dropped or attempt == 3:
-                break
-        if status == CLOSED:
-            continue
-        changes = prepare(layout, buffers, asked, ball.radius, with_cost)
-        if changes < 0:
-            continue
-        if is_decided(data, relaxed.table, state, changes):
-            for b in range(features):
-                state.chosen[b] = relaxed.table.value[relaxed.table.start[b]]
-                if b < numbers:
-                    state.free[b] = 1 if state.lo[b] < state.hi[b] else 0
-            trial, floor = solve_leaf(
-                layout,
-                data,
-                coef,
-                intercept,
-                buffers.costs,
-                ball,
-                goal,
-                work,
-                state.chosen,
-                state.free,
-                leaf,
-            )
-            proved = min(proved, max(floor, here))
-            if trial < value:
-                value, none_yet = trial, False
-                cutoff = cutoff_of(value, tolerance)
-                answer[:] = leaf.point
-                state.best[:] = state.chosen
-                if value == -math.inf:
-                    return Found(value, value, nodes, True)
-            continue
-        # the relaxed point refers to the candidates before anything was dropped: bound once more
-        if dropped:
-            dual = bound_node(relaxed, asked, guess, norm, charge, state.active, changes, cutoff)
-            here, guess, norm, charge = max(here, dual[0]), dual[1], dual[2], dual[3]
-            if here >= cutoff:
-                proved = min(proved, here if not none_yet else math.inf)
-                continue
-        while top + 3 + state.allowed.size >= stack.shape[0]:
-            stack, flags = grown(stack), grown(flags)
-        top = push_children(layout, buffers, dual, here, changes, unit, stack, flags, top)
-    complete = top == 0
+        node = Dual(stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3], 1.0)
+        is_left, dual, bound, changes = visit(
+            layout, buffers, task, asked, work, node, tolerance, tally, answer
+        )
+        if is_left:
+            while top + 3 + state.allowed.size >= stack.shape[0]:
+                stack, flags = grown(stack), grown(flags)
+            unit = goal.level if goal.mode == PRICE else 1.0
+            top = push_children(layout, buffers, dual, bound, changes, unit, stack, flags, top)
     for k in range(top):
-        proved = min(proved, stack[k, 0])
-    if complete and none_yet:  # only costs beyond the cap are left
-        proved = cap if cut else math.inf
-    return Found(value, min(proved, value), nodes, complete)
+        tally[PROVED] = min(tally[PROVED], stack[k, 0])
+    if goal.mode == GUARANTEE and cut:  # nothing is known of costs beyond the cap
+        tally[PROVED] = min(tally[PROVED], cap)
+    return Found(tally[VALUE], min(tally[PROVED], tally[VALUE]), nodes, top == 0)
 
 
 @kernel
@@ -382,7 +410,7 @@ def push_children(layout, buffers, dual, bound, changes, unit, stack, flags, top
     if how == NOWHERE:
         return top
     if how == BY_CHANGE:
-        home = home_candidate(table, b)
+        home = home_of(table, b)
         changing = mass_of(relaxed, share, b, home) < 0.5
         for turn in range(2):
             save(state, bound, mu, norm, charge, stack[top], flags[top])

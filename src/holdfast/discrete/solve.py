@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from holdfast._numbers import Floats, refuse, to_number
 from holdfast._threads import over_rows, thread_count
 from holdfast.api import make_goal
-from holdfast.discrete.answer import DiscreteAnswer, check_answer, cost_of_row, grouped_columns
+from holdfast.discrete.answer import DiscreteAnswer, check_answer, costs_of, grouped_columns
 from holdfast.discrete.layout import Layout, kind_of, make_layout
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.relax import REACH
@@ -194,13 +194,10 @@ def make_answer(
     tolerance: float,
 ) -> DiscreteAnswer:
     """Work out what is known of each recourse, none of it taken from the search but the bound."""
-    base, n = problem.problem, problem.problem.n_rows
-    recourse = out.recourse
+    base, recourse = problem.problem, out.recourse
     found = ~np.isnan(recourse).any(axis=1)
-    cost, score = np.full(n, np.nan), np.full(n, np.nan)
-    for i in np.flatnonzero(found):
-        cost[i] = cost_of_row(problem, i, recourse[i], out.chosen[i])
-    score[:] = base.ball.worst_score(recourse, base.coef, base.intercept)
+    cost = np.where(found, costs_of(problem, recourse, out.chosen), np.nan)
+    score = base.ball.worst_score(recourse, base.coef, base.intercept)
     price = cost.copy()
     if goal.mode != GUARANTEE:
         price = base.loss.value(score) + goal.level * cost
@@ -255,7 +252,7 @@ def _status(
 
 def check_problem(problem: DiscreteProblem) -> None:
     """Refuse shapes that do not fit together."""
-    base, n, d = problem.problem, problem.problem.n_rows, problem.problem.n_features
+    n, d = problem.problem.n_rows, problem.problem.n_features
     for name in ("step", "anchor"):
         shape = np.shape(getattr(problem, name))
         if shape not in ((1, d), (n, d)):
@@ -277,4 +274,3 @@ def check_problem(problem: DiscreteProblem) -> None:
     most = problem.most_changes
     if most is not None and (isinstance(most, bool) or int(most) != most or most < 0):
         refuse("most_changes", most, "a whole number >= 0, or None")
-    del base
