@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from holdfast import NormBall, RecourseProblem, solve_problem
 from holdfast.discrete import DiscreteProblem, Group
+from holdfast.solvers import largest_score
 
 EXPONENTS = (1.0, 1.5, 2.0, 4.0, math.inf)
 LOSSES = ("logistic", "probit", "hinge", "squared_hinge")
@@ -111,12 +113,11 @@ def choices_of(problem: DiscreteProblem, i: int) -> tuple[list[list[Any]], list[
     return choices, whole, free
 
 
-def by_force(problem: DiscreteProblem, i: int, **goal: Any) -> float:
-    """Return the least price of row i (inf: there is none), by trying every discrete choice."""
+def all_choices(problem: DiscreteProblem, i: int) -> tuple[RecourseProblem, np.ndarray]:
+    """Return a continuous problem for each discrete choice of row i, and what the choice costs."""
     base = problem.problem.row(i)
-    x0, n_groups = base.points[0], len(problem.groups)
+    x0, most = base.points[0], problem.most_changes
     choices, whole, free = choices_of(problem, i)
-    most = problem.most_changes
     starts, lowers, uppers, fixed_costs = [], [], [], []
     for choice in itertools.product(*choices):
         x, cost, changed = x0.copy(), 0.0, 0
@@ -130,9 +131,7 @@ def by_force(problem: DiscreteProblem, i: int, **goal: Any) -> float:
             cost += costs[i, k] if costs.shape[0] > 1 else costs[0, k]
             changed += int(k != problem.current[i, g])
         left = len(free) if most is None else min(most - changed, len(free))
-        if left < 0:
-            continue
-        for movers in itertools.combinations(free, left):
+        for movers in itertools.combinations(free, left) if left >= 0 else ():
             lower, upper = x.copy(), x.copy()
             for j in movers:
                 lower[j], upper[j] = base.lower[0, j], base.upper[0, j]
@@ -140,7 +139,6 @@ def by_force(problem: DiscreteProblem, i: int, **goal: Any) -> float:
             lowers.append(lower)
             uppers.append(upper)
             fixed_costs.append(cost)
-    assert n_groups == len(problem.groups)
     batch = RecourseProblem.build(
         np.array(starts),
         base.coef[0],
@@ -150,6 +148,66 @@ def by_force(problem: DiscreteProblem, i: int, **goal: Any) -> float:
         bounds=(np.array(lowers), np.array(uppers)),
         loss=base.loss.name,
     )
+    return batch, np.array(fixed_costs)
+
+
+def by_force(problem: DiscreteProblem, i: int, **goal: Any) -> float:
+    """Return the least price of row i (inf: there is none), by trying every discrete choice."""
+    batch, fixed_costs = all_choices(problem, i)
     result = solve_problem(batch, **goal)
-    weight = goal.get("cost_weight", 1.0)
-    return float(np.min(result.price + weight * np.array(fixed_costs)))
+    return float(np.min(result.price + goal.get("cost_weight", 1.0) * fixed_costs))
+
+
+def best_score_by_force(problem: DiscreteProblem, i: int) -> float:
+    """Return the largest worst-case score of row i, by trying every discrete choice."""
+    batch, _ = all_choices(problem, i)
+    return max(largest_score(batch.row(k)) for k in range(batch.n_rows))
+
+
+def take(problem: DiscreteProblem, i: int) -> DiscreteProblem:
+    """Return the problem of row i alone."""
+
+    def own(values: np.ndarray) -> np.ndarray:
+        return values[i : i + 1] if values.shape[0] > 1 else values
+
+    return replace(
+        problem,
+        problem=problem.problem.row(i),
+        step=own(problem.step),
+        anchor=own(problem.anchor),
+        current=problem.current[i : i + 1],
+        option_costs=[own(costs) for costs in problem.option_costs],
+    )
+
+
+def permuted(rng: np.random.Generator, problem: DiscreteProblem) -> DiscreteProblem:
+    """Return the same problem with its columns, groups and options in another order."""
+    base, order = problem.problem, rng.permutation(problem.problem.n_features)
+    where = np.argsort(order)  # column j has become column where[j]
+    scale = None if base.ball.scale is None else np.array(base.ball.scale)[order]
+    moved = RecourseProblem.build(
+        base.points[:, order],
+        base.coef[:, order],
+        base.intercept,
+        ball=replace(base.ball, scale=scale),
+        feature_costs=base.feature_costs[:, order],
+        bounds=(base.lower[:, order], base.upper[:, order]),
+        loss=base.loss.name,
+    )
+    groups, current, costs = [], [], []
+    for g in rng.permutation(len(problem.groups)):
+        turn = rng.permutation(len(problem.groups[g].options))
+        old = problem.groups[g]
+        groups.append(Group(where[old.columns], old.options[turn]))
+        current.append(np.argsort(turn)[problem.current[:, g]])
+        costs.append(problem.option_costs[g][:, turn])
+    now = np.array(current, dtype=np.int64).reshape(len(groups), base.n_rows).T
+    return DiscreteProblem(
+        moved,
+        problem.step[:, order],
+        problem.anchor[:, order],
+        groups,
+        now,
+        costs,
+        problem.most_changes,
+    )

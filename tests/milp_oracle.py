@@ -4,131 +4,184 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from holdfast import RecourseProblem, solve_problem
 from holdfast.discrete import DiscreteProblem
+
+Form = tuple[dict[int, float], float]  # an affine form: variable -> factor, and a constant
+_FAR = 1e4  # stands for an infinite bound
 
 
 class Program:
-    """Variables are added one by one, rows as dicts from variable to coefficient."""
+    """A row of a discrete problem; `forms` writes each column as a form in the variables."""
 
-    def __init__(self) -> None:
+    def __init__(self, problem: DiscreteProblem, i: int) -> None:
+        self.problem, self.i, self.base = problem, i, problem.problem.row(i)
         self.cost: list[float] = []
-        self.lower: list[float] = []
-        self.upper: list[float] = []
+        self.bounds: list[tuple[float, float]] = []
         self.whole: list[int] = []
         self.rows: list[tuple[dict[int, float], float, float]] = []
+        self.changes: dict[int, float] = {}
+        self.seconds = 0.0
+        self.forms: list[Form] = [({}, 0.0)] * self.base.n_features
+        grouped = [self.add_group(g) for g in range(len(problem.groups))]
+        for j in set(range(self.base.n_features)) - {int(j) for own in grouped for j in own}:
+            self.add_number(j)
+        if problem.most_changes is not None:
+            self.rows.append((self.changes, 0.0, float(problem.most_changes)))
+        self.score = self.worst_score()
 
-    def variable(self, cost=0.0, lower=0.0, upper=math.inf, whole=0) -> int:
+    def own(self, values: Any) -> Any:
+        return values[self.i] if values.shape[0] > 1 else values[0]
+
+    def variable(self, cost: float = 0.0, lower: float = 0.0, upper: float = math.inf, whole=0):
         self.cost.append(cost)
-        self.lower.append(lower)
-        self.upper.append(upper)
+        self.bounds.append((lower, upper))
         self.whole.append(whole)
         return len(self.cost) - 1
 
-    def solve(self):
+    def add_group(self, g: int) -> Any:
+        group, fees = self.problem.groups[g], self.own(self.problem.option_costs[g])
+        taken = [
+            self.variable(fee if fee < np.inf else 0.0, 0.0, float(fee < np.inf), 1) for fee in fees
+        ]
+        self.rows.append((dict.fromkeys(taken, 1.0), 1.0, 1.0))
+        for c, j in enumerate(group.columns):
+            self.forms[j] = (dict(zip(taken, group.options[:, c], strict=True)), 0.0)
+        home = self.problem.current[self.i, g]
+        self.changes.update({v: 1.0 for k, v in enumerate(taken) if k != home})
+        return group.columns
+
+    def add_number(self, j: int) -> None:
+        x0, price = self.base.points[0, j], self.base.feature_costs[0, j]
+        low = max(self.base.lower[0, j], x0 - _FAR)
+        high = min(self.base.upper[0, j], x0 + _FAR)
+        up, down = self.variable(price), self.variable(price)
+        self.forms[j] = ({up: 1.0, down: -1.0}, x0)
+        self.rows.append(({up: 1.0, down: -1.0}, low - x0, high - x0))
+        moved = self.variable(upper=1.0, whole=1)
+        self.changes[moved] = 1.0
+        step, anchor = self.own(self.problem.step)[j], self.own(self.problem.anchor)[j]
+        if step > 0.0:  # x = x0 + moved * (anchor - x0) + step * k, with k = 0 unless moved
+            first = min(math.ceil((low - anchor) / step - 1e-9), 0)
+            last = max(math.floor((high - anchor) / step + 1e-9), 0)
+            k = self.variable(lower=first, upper=last, whole=1)
+            self.rows.append(({up: 1.0, down: -1.0, moved: x0 - anchor, k: -step}, 0.0, 0.0))
+            self.rows.append(({k: 1.0, moved: -float(last)}, -np.inf, 0.0))
+            self.rows.append(({k: 1.0, moved: -float(first)}, 0.0, np.inf))
+        else:
+            self.rows.append(({up: 1.0, moved: -(high - x0)}, -np.inf, 0.0))
+            self.rows.append(({down: 1.0, moved: -(x0 - low)}, -np.inf, 0.0))
+
+    def worst_score(self) -> Form:
+        """Return the worst-case score as a form; its variables of size bear the norm."""
+        ball, d = self.base.ball, self.base.n_features
+        score: dict[int, float] = {}
+        constant, scale = float(self.base.intercept[0]), ball.feature_scale(d)
+        largest = self.variable(lower=ball.intercept_scale)
+        if ball.p == 1.0:
+            score[largest] = -ball.radius
+        else:
+            constant -= ball.radius * ball.intercept_scale
+        for j, (form, shift) in enumerate(self.forms):
+            for k, value in form.items():
+                score[k] = score.get(k, 0.0) + self.base.coef[0, j] * value
+            constant += self.base.coef[0, j] * shift
+            size = largest
+            if ball.p != 1.0:
+                size = self.variable()
+                score[size] = -ball.radius
+            for sign in (1.0, -1.0):  # size >= scale * |x_j|
+                row = {k: -sign * scale[j] * value for k, value in form.items()}
+                self.rows.append(({**row, size: 1.0}, sign * scale[j] * shift, np.inf))
+        return score, constant
+
+    def solve(self) -> Any:
         matrix = np.zeros((len(self.rows), len(self.cost)))
         for k, (row, _, _) in enumerate(self.rows):
             for j, value in row.items():
                 matrix[k, j] += value
-        constraints = LinearConstraint(
-            matrix, [low for _, low, _ in self.rows], [high for _, _, high in self.rows]
-        )
+        lower, upper = np.array([r[1] for r in self.rows]), np.array([r[2] for r in self.rows])
+        bounds = Bounds(*np.array(self.bounds).T)
         begin = time.perf_counter()
         result = milp(
             self.cost,
-            constraints=constraints,
-            bounds=Bounds(self.lower, self.upper),
+            constraints=LinearConstraint(matrix, lower, upper),
+            bounds=bounds,
             integrality=self.whole,
             options={"mip_rel_gap": 1e-9},
         )
-        return result, time.perf_counter() - begin
+        self.seconds += time.perf_counter() - begin
+        return result
+
+    def point(self, variables: Any) -> Any:
+        return np.array([s + sum(v * variables[k] for k, v in f.items()) for f, s in self.forms])
 
 
-def least_cost(problem: DiscreteProblem, i: int, target: float) -> tuple[float, float]:
-    """Return (least cost of the target score for row i, seconds); inf where there is none.
-
-    x is written as an affine form in the variables, column by column: {variable: factor}, constant.
-    """
-    base, program = problem.problem.row(i), Program()
-    x0, ball, d = base.points[0], base.ball, base.n_features
-    step = problem.step[i] if problem.step.shape[0] > 1 else problem.step[0]
-    anchor = problem.anchor[i] if problem.anchor.shape[0] > 1 else problem.anchor[0]
-    forms: list[tuple[dict[int, float], float]] = [({}, 0.0)] * d
-    changes: dict[int, float] = {}
-    grouped = set()
-    for g, group in enumerate(problem.groups):
-        fees = problem.option_costs[g]
-        fees = fees[i] if fees.shape[0] > 1 else fees[0]
-        taken = [
-            program.variable(cost=fee if fee < np.inf else 0.0, upper=float(fee < np.inf), whole=1)
-            for fee in fees
-        ]
-        program.rows.append(({k: 1.0 for k in taken}, 1.0, 1.0))
-        for c, j in enumerate(group.columns):
-            grouped.add(int(j))
-            forms[j] = ({k: v for k, v in zip(taken, group.options[:, c], strict=True)}, 0.0)
-        for k, variable in enumerate(taken):
-            if k != problem.current[i, g]:
-                changes[variable] = 1.0
-    for j in range(d):
-        if j in grouped:
-            continue
-        low, high = base.lower[0, j], base.upper[0, j]
-        big = 1e4
-        low, high = max(low, x0[j] - big), min(high, x0[j] + big)
-        up = program.variable(cost=base.feature_costs[0, j])
-        down = program.variable(cost=base.feature_costs[0, j])
-        forms[j] = ({up: 1.0, down: -1.0}, x0[j])
-        program.rows.append(({up: 1.0, down: -1.0}, low - x0[j], high - x0[j]))
-        moved = None
-        if step[j] > 0.0:
-            on = (x0[j] - anchor[j]) / step[j]
-            first = math.ceil((low - anchor[j]) / step[j] - 1e-9)
-            last = math.floor((high - anchor[j]) / step[j] + 1e-9)
-            whole = program.variable(lower=min(first, 0), upper=max(last, 0), whole=1)
-            # x = x0 + moved * (anchor - x0) + step * k, with k = 0 unless moved
-            moved = program.variable(upper=1.0, whole=1)
-            program.rows.append(
-                (
-                    {up: 1.0, down: -1.0, moved: x0[j] - anchor[j], whole: -step[j]},
-                    0.0,
-                    0.0,
-                )
-            )
-            program.rows.append(({whole: 1.0, moved: -float(max(last, 0))}, -np.inf, 0.0))
-            program.rows.append(({whole: 1.0, moved: -float(min(first, 0))}, 0.0, np.inf))
-            del on
-        elif problem.most_changes is not None:
-            moved = program.variable(upper=1.0, whole=1)
-            program.rows.append(({up: 1.0, moved: -(high - x0[j])}, -np.inf, 0.0))
-            program.rows.append(({down: 1.0, moved: -(x0[j] - low)}, -np.inf, 0.0))
-        if moved is not None:
-            changes[moved] = 1.0
-    if problem.most_changes is not None:
-        program.rows.append((changes, 0.0, float(problem.most_changes)))
-    score: dict[int, float] = {}
-    constant = base.intercept[0]
-    scale = ball.feature_scale(d)
-    if ball.p == 1.0:
-        size = program.variable(lower=ball.intercept_scale)
-        score[size] = -ball.radius
-    for j in range(d):
-        form, shift = forms[j]
-        for k, value in form.items():
-            score[k] = score.get(k, 0.0) + base.coef[0, j] * value
-        constant += base.coef[0, j] * shift
-        if ball.p != 1.0:
-            size = program.variable()
-            score[size] = -ball.radius
-        for sign in (1.0, -1.0):  # size >= scale * |x_j|
-            row = {k: -sign * scale[j] * value for k, value in form.items()}
-            row[size] = row.get(size, 0.0) + 1.0
-            program.rows.append((row, sign * scale[j] * shift, np.inf))
-    if ball.p != 1.0:
-        constant -= ball.radius * ball.intercept_scale
+def least_cost(problem: DiscreteProblem, i: int, target: float) -> tuple[float, Any, float]:
+    """Return (least cost of the target score, point, seconds); inf where there is none."""
+    program = Program(problem, i)
+    score, constant = program.score
     program.rows.append((score, target - constant, np.inf))
-    result, spent = program.solve()
-    return (math.inf if result.x is None else float(result.fun)), spent
+    result = program.solve()
+    if result.x is None:
+        return math.inf, None, program.seconds
+    return float(result.fun), program.point(result.x), program.seconds
+
+
+def least_price(problem: DiscreteProblem, i: int, cost_weight: float) -> tuple[float, Any, float]:
+    """Return (least price, point, seconds): tangents of the loss are added until they meet it."""
+    program, loss = Program(problem, i), problem.problem.loss
+    score, constant = program.score
+    program.cost = [cost_weight * cost for cost in program.cost]
+    t, eta = program.variable(lower=-50.0, upper=50.0), program.variable(cost=1.0)
+    program.rows.append(({**score, t: -1.0}, -constant, np.inf))
+    tangents = [-2.0, 0.0, 2.0]
+    for _ in range(60):
+        for at in tangents:
+            slope = float(loss.slope(at))
+            program.rows.append(({eta: 1.0, t: slope}, float(loss.value(at)) + slope * at, np.inf))
+        result = program.solve()
+        missing = float(loss.value(result.x[t])) - result.x[eta]
+        if missing <= 1e-10:
+            break
+        tangents = [float(result.x[t])]
+    return float(result.fun), program.point(result.x), program.seconds
+
+
+def polished(problem: DiscreteProblem, i: int, x: Any, **goal: float) -> float:
+    """Return the true price of the oracle's discrete choices, their continuous rest solved."""
+    base, fixed_cost = problem.problem.row(i), 0.0
+    x0 = base.points[0]
+    start, lower, upper = x0.copy(), x0.copy(), x0.copy()
+    grouped = {int(j) for group in problem.groups for j in group.columns}
+    for g, group in enumerate(problem.groups):
+        k = int(np.argmin(np.abs(group.options - x[group.columns]).sum(axis=1)))
+        start[group.columns] = group.options[k]
+        fees = problem.option_costs[g]
+        fixed_cost += (fees[i] if fees.shape[0] > 1 else fees[0])[k]
+    step, anchor = (v[i] if v.shape[0] > 1 else v[0] for v in (problem.step, problem.anchor))
+    for j in set(range(x0.size)) - grouped:
+        if abs(x[j] - x0[j]) <= 1e-6:
+            continue
+        if step[j] > 0.0:
+            start[j] = anchor[j] + step[j] * round((x[j] - anchor[j]) / step[j])
+            fixed_cost += base.feature_costs[0, j] * abs(start[j] - x0[j])
+    lower, upper = start.copy(), start.copy()
+    for j in set(range(x0.size)) - grouped:
+        if step[j] == 0.0 and (problem.most_changes is None or abs(x[j] - x0[j]) > 1e-6):
+            lower[j], upper[j] = base.lower[0, j], base.upper[0, j]
+    rest = RecourseProblem.build(
+        start[None],
+        base.coef[0],
+        base.intercept[0],
+        ball=base.ball,
+        feature_costs=base.feature_costs[0],
+        bounds=(lower, upper),
+        loss=base.loss.name,
+    )
+    return float(solve_problem(rest, **goal).price[0] + goal.get("cost_weight", 1.0) * fixed_cost)

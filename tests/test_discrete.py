@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from discrete_problems import EXPONENTS, LOSSES, by_force, random_discrete
+from discrete_problems import (
+    EXPONENTS,
+    LOSSES,
+    best_score_by_force,
+    by_force,
+    permuted,
+    random_discrete,
+    take,
+)
+from milp_oracle import least_cost, least_price, polished
 
-from holdfast import Status
-from holdfast.discrete import check_answer, solve_discrete
+from holdfast import NormBall, RecourseProblem, Status, solve_problem
+from holdfast.discrete import (
+    DiscreteProblem,
+    Group,
+    check_answer,
+    largest_reachable_score,
+    solve_discrete,
+)
+
+FOUND = (Status.OPTIMAL, Status.ALREADY_VALID)
 
 
-def goal_of(rng: np.random.Generator, problem) -> dict[str, float]:
+def goal_of(rng: np.random.Generator, problem: DiscreteProblem) -> dict[str, float]:
     if rng.random() < 0.5:
         return {"cost_weight": float(10.0 ** rng.uniform(-1.5, 0.3))}
     has_link = problem.problem.loss.link is not None
     return {"guarantee": float(rng.uniform(0.2, 0.9)) if has_link else 0.5}
+
+
+def compare(ours, i: int, least: float, slack: float = 1e-7) -> None:
+    """Nothing is better than our price, and our proof says nothing false."""
+    if np.isinf(least) or ours.status[i] is Status.INFEASIBLE:
+        assert np.isinf(least)
+        assert ours.status[i] is Status.INFEASIBLE
+        assert ours.lower_bound[i] > 1e6
+        assert np.isnan(ours.recourse[i]).all()
+        return
+    assert ours.status[i] in FOUND
+    assert ours.price[i] <= least + slack * (1 + least)
+    assert ours.lower_bound[i] <= least + 1e-9 * (1 + least)
+    assert 0.0 <= ours.gap[i] <= 1e-9 * (1 + ours.price[i])
 
 
 def check_by_force(rng: np.random.Generator, **fixed) -> int:
@@ -24,18 +57,213 @@ def check_by_force(rng: np.random.Generator, **fixed) -> int:
     ours = solve_discrete(problem, **goal, threads=1)
     check_answer(ours)
     for i in range(len(ours)):
-        theirs = by_force(problem, i, **goal)
-        if np.isinf(theirs) or ours.status[i] is Status.INFEASIBLE:
-            assert np.isinf(theirs)
-            assert ours.status[i] is Status.INFEASIBLE
-            continue
-        assert ours.price[i] == pytest.approx(theirs, rel=1e-7, abs=1e-7), (goal, i)
-        assert ours.status[i] in (Status.OPTIMAL, Status.ALREADY_VALID)
-        assert ours.lower_bound[i] <= theirs + 1e-9 * (1 + theirs)
+        compare(ours, i, by_force(problem, i, **goal))
     return len(ours)
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_agrees_with_every_choice_tried(p):
     rng = np.random.default_rng([41, int(min(p, 99) * 10)])
-    assert sum(check_by_force(rng, p=p) for _ in range(100)) == 200
+    assert sum(check_by_force(rng, p=p) for _ in range(60)) == 120
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_agrees_with_every_choice_tried_on_many(seed):
+    """10,000 rows and more, of all kinds."""
+    rng = np.random.default_rng([43, seed])
+    shapes = [{}, {"whole": 3, "reach": 2}, {"groups": 3, "options": 4}, {"continuous": 4}]
+    rows = sum(check_by_force(rng, **shapes[k % 4]) for k in range(520))
+    assert rows == 1040
+
+
+def check_against_highs(rng: np.random.Generator, p: float, mode: str, **fixed) -> None:
+    problem = random_discrete(rng, n=1, p=p, **{"whole": 4, "continuous": 3, "groups": 4, **fixed})
+    if mode == "guarantee":
+        goal = {"guarantee": float(rng.uniform(0.3, 0.8))}
+        value, x, _ = least_cost(problem, 0, problem.problem.loss.score(goal["guarantee"]))
+    else:
+        goal = {"cost_weight": float(10.0 ** rng.uniform(-1.5, 0.0))}
+        value, x, _ = least_price(problem, 0, goal["cost_weight"])
+    ours = solve_discrete(problem, **goal)
+    if ours.status[0] is Status.INFEASIBLE and not np.isinf(value):
+        # by the width of HiGHS's tolerances
+        assert np.isinf(polished(problem, 0, x, **goal))
+        return
+    if np.isinf(value):
+        assert ours.status[0] is Status.INFEASIBLE
+        return
+    assert ours.status[0] in FOUND
+    assert ours.price[0] <= polished(problem, 0, x, **goal) + 1e-7
+    assert ours.price[0] >= value - 1e-5 * (1 + value)  # HiGHS's own tolerances
+
+
+@pytest.mark.parametrize("mode", ["guarantee", "price"])
+@pytest.mark.parametrize("p", [1.0, np.inf])
+def test_agrees_with_highs(p, mode):
+    rng = np.random.default_rng([47, int(min(p, 9)), len(mode)])
+    for _ in range(12):
+        check_against_highs(rng, p, mode)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["guarantee", "price"])
+@pytest.mark.parametrize("p", [1.0, np.inf])
+def test_agrees_with_highs_on_larger_rows(p, mode):
+    rng = np.random.default_rng([53, int(min(p, 9)), len(mode)])
+    for _ in range(150):
+        check_against_highs(rng, p, mode, whole=6, continuous=6, groups=6, options=5, reach=12)
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_best_reachable_score_and_radius(p):
+    rng = np.random.default_rng([59, int(min(p, 99) * 10)])
+    lost = 0
+    for _ in range(25):
+        problem = random_discrete(rng, p=p)
+        best = largest_reachable_score(problem)
+        for i in range(2):
+            theirs = best_score_by_force(problem, i)
+            assert best[i] == pytest.approx(theirs, rel=1e-7, abs=1e-7)
+        ours = solve_discrete(problem, guarantee=0.95)
+        for i in np.flatnonzero(ours.status == Status.INFEASIBLE):
+            lost += 1
+            reach = problem.problem.loss.probability(best[i])
+            assert ours.reachable_validity[i] == pytest.approx(float(reach), abs=1e-9)
+            radius, full = ours.reachable_radius[i], problem.problem.ball.radius
+            if np.isnan(radius):
+                assert with_radius(problem, 0.0, i, 0.95) is Status.INFEASIBLE
+                continue
+            assert radius <= full
+            smaller = radius - 1e-6 * full
+            if smaller > 0.0:  # at the edge, costs and multipliers may be enormous
+                assert with_radius(problem, smaller, i, 0.95) is not Status.INFEASIBLE
+            assert with_radius(problem, radius + 1e-6 * full, i, 0.95) is Status.INFEASIBLE
+    assert lost > 3
+
+
+def with_radius(problem: DiscreteProblem, radius: float, i: int, tau: float) -> Status:
+    ball = replace(problem.problem.ball, radius=radius)
+    other = replace(problem, problem=replace(problem.problem, ball=ball))
+    return solve_discrete(other, guarantee=tau).status[i]
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_without_discrete_parts_it_is_the_continuous_answer(p):
+    rng = np.random.default_rng([61, int(min(p, 99) * 10)])
+    for _ in range(15):
+        problem = random_discrete(rng, n=6, p=p, whole=0, groups=0, continuous=4, most_changes=None)
+        for goal in ({"cost_weight": 0.1}, {"guarantee": 0.7}):
+            ours = solve_discrete(problem, **goal)
+            theirs = solve_problem(problem.problem, **goal)
+            np.testing.assert_allclose(ours.price, theirs.price, rtol=1e-9, atol=1e-9)
+            np.testing.assert_array_equal(ours.status, theirs.status)
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_identities(p):
+    rng = np.random.default_rng([67, int(min(p, 99) * 10)])
+    for _ in range(12):
+        problem = random_discrete(rng, n=5, p=p, most_changes=None)
+        goal = goal_of(rng, problem)
+        ours = solve_discrete(problem, **goal)
+        limited = replace(problem, most_changes=problem.problem.n_features)
+        np.testing.assert_allclose(solve_discrete(limited, **goal).price, ours.price, rtol=1e-9)
+        other = solve_discrete(permuted(rng, problem), **goal)
+        np.testing.assert_allclose(other.price, ours.price, rtol=1e-8, atol=1e-9)
+        ball = replace(problem.problem.ball, radius=1.3 * problem.problem.ball.radius + 0.01)
+        wider = replace(problem, problem=replace(problem.problem, ball=ball))
+        assert np.all(solve_discrete(wider, **goal).price >= ours.price * (1 - 1e-9) - 1e-9)
+
+
+def test_a_row_does_not_depend_on_its_batch():
+    rng = np.random.default_rng(71)
+    for p in (1.0, 2.0, np.inf):
+        problem = random_discrete(rng, n=12, p=p, whole=2, continuous=2, groups=2)
+        for goal in ({"cost_weight": 0.2}, {"guarantee": 0.6}):
+            together = solve_discrete(problem, **goal, threads=2)
+            for i in range(12):
+                alone = solve_discrete(take(problem, i), **goal)
+                np.testing.assert_array_equal(alone.recourse[0], together.recourse[i])
+                assert alone.lower_bound[0] == together.lower_bound[i]
+
+
+def small(points, **changed) -> DiscreteProblem:
+    """A whole number and a category of three options."""
+    base = RecourseProblem.build(
+        points, [1.0, 0.0, 0.5, 1.0], -3.0, ball=NormBall(2, 0.1), **changed
+    )
+    n = base.n_rows
+    return DiscreteProblem(
+        base,
+        np.array([[1.0, 0, 0, 0]]),
+        np.zeros((1, 4)),
+        [Group(np.array([1, 2, 3]), np.eye(3))],
+        np.zeros((n, 1), dtype=np.int64),
+        [np.array([[0.0, 0.3, np.inf]])],
+    )
+
+
+def test_statuses():
+    bounds = ([0.0, 0, 0, 0], [2.0, 1, 1, 1])
+    points = [[0.0, 1, 0, 0], [9.0, 1, 0, 0], [np.nan, 1, 0, 0], [0.0, 0, 1, 0]]
+    answer = solve_discrete(small(points, bounds=bounds), guarantee=0.5)
+    assert list(answer.status) == [
+        Status.INFEASIBLE,
+        Status.OUT_OF_BOUNDS,
+        Status.INVALID_INPUT,
+        Status.INVALID_INPUT,  # its columns are not those of its current option
+    ]
+    assert answer.options.tolist() == [[-1]] * 4
+    done = solve_discrete(small([[9.0, 1, 0, 0]]), guarantee=0.5)
+    assert done.status[0] is Status.ALREADY_VALID
+    assert done.cost[0] == 0.0
+    np.testing.assert_array_equal(done.recourse, [[9.0, 1, 0, 0]])
+
+
+def test_a_stopped_search_says_so():
+    rng = np.random.default_rng(73)
+    problem = random_discrete(
+        rng, n=40, p=2.0, whole=8, groups=6, continuous=0, reach=9, radius=0.3, most_changes=None
+    )
+    answer = solve_discrete(problem, guarantee=0.5, most_nodes=1)
+    exact = solve_discrete(problem, guarantee=0.5)
+    stopped = answer.status == Status.GAP_OPEN
+    assert stopped.any()
+    assert np.all(answer.lower_bound[stopped] <= exact.price[stopped] + 1e-12)
+    assert np.all(exact.status != Status.GAP_OPEN)
+
+
+def test_what_does_not_fit_is_refused():
+    good = small([[0.0, 1, 0, 0]])
+    with pytest.raises(ValueError, match="exactly one"):
+        solve_discrete(good)
+    with pytest.raises(ValueError, match="step has shape"):
+        solve_discrete(replace(good, step=np.zeros((1, 3))), guarantee=0.5)
+    group = Group(np.array([1, 2, 2]), np.eye(3))
+    with pytest.raises(ValueError, match="each of 0 to 3 once"):
+        solve_discrete(replace(good, groups=[group]), guarantee=0.5)
+    with pytest.raises(ValueError, match="most_changes"):
+        solve_discrete(replace(good, most_changes=-1), guarantee=0.5)
+    with pytest.raises(ValueError, match="not convex"):
+        solve_discrete(small([[0.0, 1, 0, 0]], loss="squared_error"), cost_weight=0.1)
+    assert solve_discrete(
+        small([[0.0, 1, 0, 0]], loss="squared_error"), guarantee=0.5
+    ).price == pytest.approx(solve_discrete(good, guarantee=0.5).price)
+
+
+def test_the_check_finds_what_is_wrong():
+    answer = solve_discrete(small([[0.0, 1, 0, 0]]), guarantee=0.5)
+    check_answer(answer)
+    x, cost = answer.recourse, answer.cost
+    for recourse, options, spent in (
+        (x + 0.5 * np.eye(4)[0], answer.options, cost + 0.5),  # off the lattice
+        (x - np.eye(4)[0], answer.options, cost - 1.0),  # below the guarantee
+        (np.array([[9.0, 0, 0, 1]]), np.array([[2]]), np.array([np.inf])),  # a forbidden option
+        (x, answer.options + 1, cost),
+        (x, answer.options, cost + 0.1),
+    ):
+        with pytest.raises(AssertionError, match="row 0"):
+            check_answer(replace(answer, recourse=recourse, options=options, cost=spent))
+    with pytest.raises(AssertionError, match="too many"):
+        check_answer(replace(answer, problem=replace(answer.problem, most_changes=0)))
