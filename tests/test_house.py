@@ -33,6 +33,7 @@ FLOOR_PLAN = [
     {"actions"},
     {"linearise"},
     {"methods", "radius"},
+    {"recommend"},
     {"datasets"},
     {"demo"},
     {"demo_view"},

@@ -23,9 +23,17 @@ def test_the_examples_run(capsys):
     names = run_examples(README)
     printed = capsys.readouterr().out
     assert "optimal" in printed
+    assert "(proven)" in printed
     price = dict(re.findall(r"(\w+) +price ([0-9.]+),", printed))
     assert price["exact"] <= price["algorithm1"] < price["roar"] < price["rbr"]
     assert names["result"].method == "rbr"
+
+
+def test_the_examples_of_the_actions_run(capsys):
+    names = run_examples((ROOT / "docs" / "actions.md").read_text())
+    assert names["actions"]["job"].immutable
+    assert all(row.survival > row.plain_survival for row in names["found"].table)
+    assert "coverage" in capsys.readouterr().out
 
 
 def test_the_examples_of_the_methods_run(capsys):

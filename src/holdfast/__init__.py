@@ -1,5 +1,8 @@
 """Holdfast: robust algorithmic recourse, provably optimal, with a certificate for every answer."""
 
+from typing import TYPE_CHECKING, Any
+
+from holdfast.actions import ActionSet, AtMost, Follows
 from holdfast.api import solve, solve_problem
 from holdfast.ball import NormBall
 from holdfast.curve import Frontier, FrontierPoint, frontier
@@ -9,10 +12,16 @@ from holdfast.radius import RadiusEstimate, estimate_radius
 from holdfast.result import Certificate, MethodStatus, Recourse, Status
 from holdfast.surrogate import Surrogate
 
+if TYPE_CHECKING:
+    from holdfast.recommend import RobustRecourse
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActionSet",
+    "AtMost",
     "Certificate",
+    "Follows",
     "Frontier",
     "FrontierPoint",
     "MethodStatus",
@@ -20,6 +29,7 @@ __all__ = [
     "RadiusEstimate",
     "Recourse",
     "RecourseProblem",
+    "RobustRecourse",
     "Status",
     "Surrogate",
     "estimate_radius",
@@ -29,3 +39,12 @@ __all__ = [
     "solve",
     "solve_problem",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the estimator when it is asked for: it needs scikit-learn, which is slow to import."""
+    if name == "RobustRecourse":
+        from holdfast.recommend import RobustRecourse
+
+        return RobustRecourse
+    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

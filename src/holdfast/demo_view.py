@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import pandas as pd
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.demo import CATEGORICAL, GUARANTEE, MOST_YEARS_OLDER, NUMERIC, Advice, Demo
+from holdfast.demo import GUARANTEE, MOST_YEARS_OLDER, Advice, Demo
 
 LABELS = {
     "duration": "duration",
     "credit_amount": "amount",
-    "age": "age",
-    "installment_commitment": "instalment",
     "savings_status": "savings",
     "other_parties": "other parties",
 }
@@ -69,23 +66,14 @@ def _people(demo: Demo, people: int) -> Table:
 def _cells(demo: Demo, advice: Advice, i: int) -> tuple[str, str, str, str]:
     if not advice.found[i]:
         return str(advice.status[i]), "-", "-", "-"
-    changes = "\n".join(describe(demo.denied.iloc[i], advice.recourse.iloc[i], demo.data.units))
+    changes = "\n".join(_short(words) for words in advice.result.changes(i))
     gap = f"{advice.gap[i]:.0e}" if advice.gap[i] > 0 else "0"
     return changes, f"{advice.price[i]:.2f}", gap, f"{advice.held[i]:.0%}"
 
 
-def describe(before: pd.Series, after: pd.Series, units: dict[str, str]) -> list[str]:
-    """Return what changes, a line for each feature, in raw units."""
-    lines = []
-    for name in NUMERIC:
-        old, new = float(before[name]), float(after[name])
-        if abs(new - old) > 1e-9 * max(1.0, abs(old)):
-            digits = 0 if name == "credit_amount" else 1
-            lines.append(f"{LABELS[name]} {old:,.0f} → {new:,.{digits}f} {units[name]}")
-    for name in CATEGORICAL:
-        if before[name] != after[name]:
-            lines.append(f"{LABELS[name]} {before[name]} → {after[name]}")
-    return lines
+def _short(words: str) -> str:
+    name, _, rest = words.partition(" ")
+    return f"{LABELS.get(name, name)} {rest}"
 
 
 def _summary(demo: Demo) -> RenderableType:
@@ -120,5 +108,5 @@ def _nobody_can_help(demo: Demo) -> Text:
     if not lost:
         return Text("Everybody can be helped at this radius.")
     text = Text(f"Applicant {demo.denied.index[lost[0]]}", style="bold")
-    text.append(f" has no robust recourse. {demo.robust.reasons[lost[0]]}", style="not bold")
+    text.append(f" has no robust recourse. {demo.robust.result.explain(lost[0])}", style="not bold")
     return text

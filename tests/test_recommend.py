@@ -1,0 +1,270 @@
+"""Recommendations in raw units: exact, checked, explained."""
+
+from __future__ import annotations
+
+import itertools
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from holdfast import ActionSet, Follows, NormBall, RobustRecourse, Status
+from holdfast.actions import check, raw_cost
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def bank():
+    """A small bank: table, model and what its customers can do."""
+    rng = np.random.default_rng(1)
+    n = 400
+    table = pd.DataFrame(
+        {
+            "months": rng.integers(6, 61, size=n),
+            "income": rng.normal(30, 8, size=n).round(1),
+            "age": rng.integers(19, 75, size=n),
+            "savings": rng.choice(["none", "some", "much"], size=n),
+        },
+        index=[f"c{k}" for k in range(n)],
+    )
+    worth = {"none": -1.0, "some": 0.0, "much": 1.0}
+    score = -0.06 * table["months"] + 0.1 * table["income"] + 0.02 * table["age"] - 1.2
+    good = score + table["savings"].map(worth) + rng.logistic(size=n) > 0
+    columns = make_column_transformer(
+        (StandardScaler(), ["months", "income", "age"]), (OneHotEncoder(), ["savings"])
+    )
+    model = make_pipeline(columns, LogisticRegression()).fit(table, good)
+    actions = ActionSet.from_data(table, units={"months": "months"})
+    actions.set("months", direction="down", lower=6)
+    actions.set("income", most_up=4.0, most_down=0.0)
+    actions.set("age", direction="up", most_up=2)
+    actions.set("savings", order=["none", "some", "much"], direction="up", cost=1.5)
+    return table, model, actions
+
+
+def denied(bank, count=25):
+    table, model, _ = bank
+    return table[~model.predict(table)][:count]
+
+
+def test_every_answer_obeys_every_constraint_and_is_approved(bank):
+    _, model, actions = bank
+    people = denied(bank, 60)
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.1), actions=actions, guarantee=0.6)
+    result = recourse.recommend(people)
+    found = [i for i in range(len(result)) if result.ways(i)]
+    after = result.after()
+    assert len(found) > 40
+    assert after["months"].dtype == people["months"].dtype  # whole months
+    for position, i in enumerate(found):
+        assert check(actions, people.iloc[i], after.iloc[position]) == []
+        cost = raw_cost(actions, people.iloc[i], after.iloc[position])
+        assert result.ways(i)[0].cost == pytest.approx(cost, rel=1e-9)
+        assert result.ways(i)[0].gap <= 1e-9 * (1 + cost)
+    assert (model.predict_proba(after)[:, 1] >= 0.6).all()  # today's model is one of the ball
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+def test_nothing_allowed_is_cheaper(bank, p):
+    """Every raw candidate of a coarse grid that obeys and is safe costs at least as much."""
+    _, model, actions = bank
+    ball = NormBall(p, 0.05)
+    recourse = RobustRecourse(model, ball=ball, actions=actions, guarantee=0.5)
+    people = denied(bank, 4)
+    result = recourse.recommend(people)
+    classifier = model[-1]
+    for i in range(len(people)):
+        person = people.iloc[i]
+        grid = itertools.product(
+            range(6, person["months"] + 1, 2),
+            np.linspace(person["income"], person["income"] + 4, 5),
+            range(person["age"], person["age"] + 3),
+            ["none", "some", "much"],
+        )
+        candidates = pd.DataFrame(list(grid), columns=people.columns)
+        encoded = np.asarray(model[:-1].transform(candidates))
+        safe = ball.worst_score(encoded, classifier.coef_[0], classifier.intercept_[0]) >= 0
+        allowed = [
+            raw_cost(actions, person, candidate)
+            for _, candidate in candidates[safe].iterrows()
+            if not check(actions, person, candidate)
+        ]
+        best = result.ways(i)[0].cost if result.ways(i) else np.inf
+        assert best <= min(allowed, default=np.inf) + 1e-9
+
+
+def test_other_ways_differ_and_come_in_order(bank):
+    _, model, actions = bank
+    people = denied(bank, 15)
+    arguments = {"ball": NormBall(1, 0.05), "actions": actions, "guarantee": 0.5}
+    result = RobustRecourse(model, n_options=4, **arguments).recommend(people)
+    first = RobustRecourse(model, **arguments).recommend(people)
+    several = 0
+    for i in range(len(people)):
+        ways = result.ways(i)
+        costs = [way.cost for way in ways]
+        assert costs == sorted(costs)
+        for a, b in itertools.combinations(ways, 2):
+            assert not a.features <= b.features
+        if ways:
+            assert ways[0].cost == first.ways(i)[0].cost
+        several += len(ways) > 1
+    assert several > 5
+
+
+def test_the_ways_are_the_best_of_all_sets_of_features(bank):
+    """By force: the best recourse for every set of features that may change."""
+    table, model, actions = bank
+    person = denied(bank, 1)
+    ball = NormBall(1, 0.05)
+    result = RobustRecourse(
+        model, ball=ball, actions=actions, guarantee=0.5, n_options=5
+    ).recommend(person)
+    names = list(table.columns)
+    costs = {}
+    for size in range(1, len(names) + 1):
+        for chosen in itertools.combinations(names, size):
+            some = ActionSet.from_data(table)
+            for name in names:
+                for setting in ("direction", "lower", "upper", "most_up", "most_down", "order"):
+                    if hasattr(actions[name], setting):
+                        value = getattr(actions[name], setting)
+                        if value is not None:
+                            setattr(some[name], setting, value)
+                some[name].cost = actions[name].cost
+                some[name].immutable = name not in chosen
+            answer = RobustRecourse(model, ball=ball, actions=some, guarantee=0.5).recommend(person)
+            if answer.ways(0):
+                way = answer.ways(0)[0]
+                costs[way.features] = min(way.cost, costs.get(way.features, np.inf))
+    expected = []
+    for features, cost in sorted(costs.items(), key=lambda item: item[1]):
+        if not any(other <= features for other, _ in expected):
+            expected.append((features, cost))
+    found = [(way.features, way.cost) for way in result.ways(0)]
+    assert [f for f, _ in found] == [f for f, _ in expected[:5]]
+    np.testing.assert_allclose([c for _, c in found], [c for _, c in expected[:5]], rtol=1e-9)
+
+
+def test_who_cannot_be_helped_is_told_what_is_in_the_way(bank):
+    table, model, actions = bank
+    strict = ActionSet.from_data(table)
+    for name in ("months", "age", "savings"):
+        strict[name].immutable = True
+    strict.set("income", most_up=0.5, most_down=0.0)
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.1), actions=strict, guarantee=0.7)
+    result = recourse.recommend(denied(bank, 5))
+    i = next(i for i in range(5) if result.status[i] is Status.INFEASIBLE)
+    reach, _ = result.reachable(i)
+    assert reach < 0.7
+    releases = result.releases(i)
+    assert releases
+    sizes = {len(release.constraints) for release in releases}
+    assert len(sizes) == 1
+    costs = [release.cost for release in releases]
+    assert costs == sorted(costs)
+    words = result.explain(i)
+    assert f"at most {reach:.1%} can be had" in words
+    assert releases[0].words in words
+    # releasing it does help, and one constraint fewer does not
+    named = {constraint.feature for constraint in releases[0].constraints}
+    assert named <= set(strict)
+
+
+def test_rows_that_cannot_be_used_are_named_and_touch_nobody(bank):
+    _, model, actions = bank
+    people = denied(bank, 4).copy()
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.1), actions=actions, guarantee=0.5)
+    whole = recourse.recommend(people)
+    people["savings"] = people["savings"].astype(object)
+    people.iloc[1, 3] = "gold"
+    broken = recourse.recommend(people)
+    assert broken.status[1] is Status.INVALID_INPUT
+    assert "gold" in broken.explain(1)
+    for i in (0, 2, 3):
+        assert broken.ways(i)[0].cost == whole.ways(i)[0].cost
+    assert len(broken.table()) == 4
+
+
+def test_price_mode_and_at_most_one_change(bank):
+    table, model, _ = bank
+    actions = ActionSet.from_data(table)
+    actions.most_changes = 1
+    recourse = RobustRecourse(model, ball=NormBall(2, 0.1), actions=actions, cost_weight=0.1)
+    result = recourse.recommend(denied(bank, 10))
+    assert (result.status == Status.OPTIMAL).all()
+    assert all(len(result.ways(i)[0].features) <= 1 for i in range(10))
+
+
+def test_linked_features_move_together(bank):
+    table, model, _ = bank
+    actions = ActionSet.from_data(table)
+    actions.set("income", immutable=True)
+    actions.set("savings", immutable=True)
+    actions.set("age", whole=False, upper=None)
+    actions.links.append(Follows("age", of="months", by=-0.25))
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.05), actions=actions, guarantee=0.5)
+    people = denied(bank, 3)
+    result = recourse.recommend(people)
+    after = result.after()
+    found = [i for i in range(3) if result.ways(i)]
+    assert found
+    for position, i in enumerate(found):
+        moved = after.iloc[position][["months", "age"]] - people.iloc[i][["months", "age"]]
+        assert moved["age"] == pytest.approx(-0.25 * moved["months"], abs=1e-6)
+
+
+def test_it_is_an_estimator(bank):
+    _, model, actions = bank
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.1), actions=actions, guarantee=0.5)
+    assert recourse.get_params(deep=False)["guarantee"] == 0.5
+    copy = clone(recourse).set_params(guarantee=0.7)
+    assert recourse.guarantee == 0.5
+    a, b = recourse.recommend(denied(bank, 3)), copy.recommend(denied(bank, 3))
+    assert a.ways(0)[0].cost < b.ways(0)[0].cost  # the copy has a fitted model too
+
+
+def test_the_frontier_rises(bank, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    _, model, actions = bank
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.05), actions=actions, guarantee=0.5)
+    curve = recourse.recommend(denied(bank, 1)).frontier(0, points=9)
+    assert (np.diff(curve.cost) >= -1e-9).all()
+    assert (curve.worst_case_validity >= curve.guarantee - 1e-12).all()
+    axes = curve.plot()
+    axes.figure.savefig(tmp_path / "frontier.png")
+    assert axes.get_xlabel() == "cost of the change"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"guarantee": 1.5}, ValueError, "guarantee = 1.5"),
+        ({"guarantee": None}, ValueError, "give exactly one"),
+        ({"n_options": 0}, ValueError, "n_options = 0"),
+        ({"actions": {}}, TypeError, "is not an ActionSet"),
+    ],
+)
+def test_wrong_arguments_are_explained(bank, arguments, error, said):
+    _, model, actions = bank
+    recourse = RobustRecourse(
+        model, **{"ball": NormBall(1, 0.1), "actions": actions, "guarantee": 0.5, **arguments}
+    )
+    with pytest.raises(error, match=said):
+        recourse.recommend(denied(bank, 1))
+
+
+def test_the_example_explains_three_applicants(capsys):
+    runpy.run_path(str(ROOT / "examples" / "german_credit.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert printed.count("Applicant ") == 3
+    assert "months" in printed
+    assert "In the way:" in printed
