@@ -1,6 +1,7 @@
 """Recourse with categories, whole numbers and at most k changes: exact, by branch and bound."""
 
 from holdfast.discrete.answer import DiscreteAnswer, check_answer
+from holdfast.discrete.linked import Links, solve_linked
 from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.discrete.solve import largest_reachable_score, solve_discrete
 
@@ -8,7 +9,9 @@ __all__ = [
     "DiscreteAnswer",
     "DiscreteProblem",
     "Group",
+    "Links",
     "check_answer",
     "largest_reachable_score",
     "solve_discrete",
+    "solve_linked",
 ]

@@ -337,10 +337,8 @@ def first_cap(data, goal, value, start_score):
     steepest = 0.0
     for f in range(data.coef.size):
         steepest = max(steepest, abs(data.coef[f]) / data.cost[f])
-    missing = 1.0 + abs(start_score)
-    if goal.mode == GUARANTEE:
-        missing += abs(goal.level)
-    return 1e8 * missing / steepest if steepest > 0.0 else math.inf
+    far = 1e5 if goal.mode == REACH else 1e8 * (1.0 + abs(goal.level))  # rounding grows with it
+    return far * (1.0 + abs(start_score)) / steepest if steepest > 0.0 else math.inf
 
 
 @kernel

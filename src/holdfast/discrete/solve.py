@@ -24,6 +24,7 @@ from holdfast.solvers.kinds import new_work
 from holdfast.solvers.row import EXHAUSTED, FOUND
 
 _LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
+_REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
 
 
 def solve_discrete(
@@ -96,9 +97,10 @@ def solve_discrete(
     reachable, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     lost = np.flatnonzero(out.outcome == EXHAUSTED)
     if lost.size:
-        reach = run_search(problem, Goal(REACH, 0, 0.0), lost, (1e-9, most_nodes), workers)
+        few = min(most_nodes, _REACH_NODES)
+        reach = run_search(problem, Goal(REACH, 0, 0.0), lost, (GAP_TOLERANCE, few), workers)
         reachable[lost] = base.loss.probability(-reach.value)
-        radius[lost] = reachable_radii(problem, goal.level, lost, most_nodes, workers)
+        radius[lost] = reachable_radii(problem, goal.level, lost, few, workers)
     answer = make_answer(
         problem, goal, cost_weight, guarantee, out, reachable, radius, float(tolerance)
     )

@@ -1,0 +1,188 @@
+"""One row of a discrete problem as a mixed-integer linear program, for links between columns.
+
+Every column is an affine form in the variables: a group's columns in the binaries of its options, a
+number's in how far it goes up and down, with a whole multiple of its step where it has one.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, cast
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+from holdfast._numbers import Floats
+from holdfast.discrete.answer import grouped_columns
+from holdfast.discrete.problem import DiscreteProblem
+
+_FAR = 1e4  # times its own size: a number without bounds goes no further
+_SHARP = {"mip_feasibility_tolerance": 1e-9, "primal_feasibility_tolerance": 1e-9}
+
+
+class Program:
+    """Variables, rows and costs; `forms @ variables + points` is the encoded point."""
+
+    def __init__(self, problem: DiscreteProblem, i: int) -> None:
+        self.problem, self.base = problem, problem.problem.row(i)
+        self.row = i
+        self.cost: list[float] = []
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+        self.whole: list[int] = []
+        self.rows: list[tuple[dict[int, float], float, float]] = []
+        self.parts: list[dict[int, float]] = [{} for _ in range(self.base.n_features)]
+        self.constant = self.base.points[0].copy()
+        self.taken = [self._add_group(g) for g in range(len(problem.groups))]
+        grouped = set(grouped_columns(problem).tolist())
+        self.numbers = [j for j in range(self.base.n_features) if j not in grouped]
+        self.moves = {j: self._add_number(j) for j in self.numbers}
+        self._limit_changes()
+        self.score = self.variable(lower=-math.inf)
+        self.forms = self._forms()
+
+    def own(self, values: Any) -> Any:
+        """Return this row's part of an array that all rows may share."""
+        return values[self.row] if values.shape[0] > 1 else values[0]
+
+    def variable(
+        self, cost: float = 0.0, lower: float = 0.0, upper: float = math.inf, whole: int = 0
+    ) -> int:
+        """Add a variable; return its position."""
+        self.cost.append(cost)
+        self.lower.append(lower)
+        self.upper.append(upper)
+        self.whole.append(whole)
+        return len(self.cost) - 1
+
+    def _add_group(self, g: int) -> list[int]:
+        group, fees = self.problem.groups[g], self.own(self.problem.option_costs[g])
+        taken = [
+            self.variable(fee if fee < np.inf else 0.0, 0.0, float(fee < np.inf), 1)
+            for fee in fees.tolist()
+        ]
+        self.rows.append((dict.fromkeys(taken, 1.0), 1.0, 1.0))
+        for c, j in enumerate(group.columns):
+            self.parts[j] = dict(zip(taken, np.asarray(group.options)[:, c].tolist(), strict=True))
+            self.constant[j] = 0.0
+        return taken
+
+    def _add_number(self, j: int) -> tuple[int, int, int, int]:
+        """Return the variables (up, down, whole multiple, whether it moved); -1: it has none."""
+        x0, price = float(self.base.points[0, j]), float(self.base.feature_costs[0, j])
+        step, anchor = (
+            float(self.own(self.problem.step)[j]),
+            float(self.own(self.problem.anchor)[j]),
+        )
+        far = _FAR * (1.0 + abs(x0))
+        low = max(float(self.base.lower[0, j]), x0 - far)
+        high = min(float(self.base.upper[0, j]), x0 + far)
+        up, down = self.variable(price, 0.0, high - x0), self.variable(price, 0.0, x0 - low)
+        self.parts[j] = {up: 1.0, down: -1.0}
+        moved, k = -1, -1
+        home = round((x0 - anchor) / step) if step > 0.0 else 0
+        is_off = step > 0.0 and anchor + step * home != x0
+        if is_off or self.problem.most_changes is not None:
+            moved = self.variable(upper=1.0, whole=1)
+            self.rows.append(({up: 1.0, moved: x0 - high}, -math.inf, 0.0))
+            self.rows.append(({down: 1.0, moved: low - x0}, -math.inf, 0.0))
+        if step > 0.0:
+            first = math.ceil((low - anchor) / step - 1e-9) - home
+            last = math.floor((high - anchor) / step + 1e-9) - home
+            k = self.variable(0.0, min(first, 0), max(last, 0), 1)
+            row = {up: 1.0, down: -1.0, k: -step}
+            if is_off:
+                # x = x0 + moved * (nearest lattice point - x0) + step * k; k = 0 unless moved
+                row[moved] = x0 - (anchor + step * home)
+                self.rows.append(({k: 1.0, moved: -float(max(last, 0))}, -math.inf, 0.0))
+                self.rows.append(({k: 1.0, moved: -float(min(first, 0))}, 0.0, math.inf))
+            self.rows.append((row, 0.0, 0.0))
+        return up, down, k, moved
+
+    def _limit_changes(self) -> None:
+        if self.problem.most_changes is None:
+            return
+        changes = {moved: 1.0 for *_, moved in self.moves.values() if moved >= 0}
+        for g, taken in enumerate(self.taken):
+            home = int(self.problem.current[self.row, g])
+            changes.update({v: 1.0 for k, v in enumerate(taken) if k != home})
+        self.rows.append((changes, 0.0, float(self.problem.most_changes)))
+
+    def _forms(self) -> Floats:
+        forms = np.zeros((len(self.parts), len(self.cost)))
+        for j, part in enumerate(self.parts):
+            for k, value in part.items():
+                forms[j, k] = value
+        return forms
+
+    def link(self, coef: Floats, lower: float, upper: float, score: float = 0.0) -> None:
+        """Add ``lower <= coef @ x + score * (score variable) <= upper``."""
+        shift = float(coef @ self.constant)
+        row = {k: float(v) for k, v in enumerate(coef @ self.forms) if v != 0.0}
+        if score != 0.0:
+            row[self.score] = score
+        self.rows.append((row, lower - shift, upper - shift))
+
+    def matrix(self) -> tuple[Floats, Floats, Floats]:
+        """Return the rows as (matrix, lower, upper)."""
+        matrix = np.zeros((len(self.rows), len(self.cost)))
+        for i, (row, _, _) in enumerate(self.rows):
+            for k, value in row.items():
+                matrix[i, k] += value
+        return matrix, np.array([r[1] for r in self.rows]), np.array([r[2] for r in self.rows])
+
+    def solve(self) -> tuple[Floats | None, float]:
+        """Solve the whole program: (variables, proven lower bound); None, inf without a point."""
+        matrix, low, high = self.matrix()
+        with warnings.catch_warnings():
+            # scipy hands options that it does not know on to HiGHS, and warns of it
+            warnings.simplefilter("ignore")
+            result = milp(
+                self.cost,
+                constraints=LinearConstraint(matrix, low, high),
+                bounds=Bounds(np.array(self.lower), np.array(self.upper)),
+                integrality=np.array(self.whole),
+                options=cast(Any, {"mip_rel_gap": 1e-10, **_SHARP}),
+            )
+        if result.x is None:
+            return None, math.inf
+        bound = result.mip_dual_bound
+        return result.x, float(result.fun if bound is None else min(bound, result.fun))
+
+    def solve_rest(self, fixed: Floats) -> tuple[Floats | None, float]:
+        """Solve for the continuous variables alone, with the whole ones as in `fixed`, rounded."""
+        matrix, low, high = self.matrix()
+        whole = np.array(self.whole) == 1
+        lower = np.where(whole, np.round(fixed), self.lower)
+        upper = np.where(whole, np.round(fixed), self.upper)
+        above, below = np.isfinite(high), np.isfinite(low)
+        result = linprog(
+            self.cost,
+            A_ub=np.vstack([matrix[above], -matrix[below]]),
+            b_ub=np.concatenate([high[above], -low[below]]),
+            bounds=list(zip(lower.tolist(), upper.tolist(), strict=True)),
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        if result.x is None or result.fun is None:
+            return None, math.inf
+        return result.x, float(result.fun)
+
+    def point(self, variables: Floats) -> tuple[Floats, list[int]]:
+        """Return the encoded point, discrete values exactly, and the option of each group."""
+        x, base = self.base.points[0].copy(), self.base
+        options = [int(np.argmax(variables[taken])) for taken in self.taken]
+        for group, k in zip(self.problem.groups, options, strict=True):
+            x[group.columns] = group.options[k]
+        for j, (up, down, k, moved) in self.moves.items():
+            if moved >= 0 and round(float(variables[moved])) == 0:
+                continue
+            if k >= 0:
+                step, anchor = self.own(self.problem.step)[j], self.own(self.problem.anchor)[j]
+                home = round(float((x[j] - anchor) / step))
+                x[j] = anchor + step * (home + round(float(variables[k])))
+            else:
+                x[j] += variables[up] - variables[down]
+                x[j] = min(max(x[j], base.lower[0, j]), base.upper[0, j])
+        return x, options
