@@ -134,7 +134,7 @@ def test_the_ways_are_the_best_of_all_sets_of_features(bank):
         for chosen in itertools.combinations(names, size):
             some = ActionSet.from_data(table)
             for name in names:
-                for setting in ("direction", "lower", "upper", "most_up", "most_down", "order"):
+                for setting in ("order", "direction", "lower", "upper", "most_up", "most_down"):
                     if hasattr(actions[name], setting):
                         value = getattr(actions[name], setting)
                         if value is not None:
@@ -155,7 +155,7 @@ def test_the_ways_are_the_best_of_all_sets_of_features(bank):
 
 
 def test_who_cannot_be_helped_is_told_what_is_in_the_way(bank):
-    table, model, actions = bank
+    table, model, _ = bank
     strict = ActionSet.from_data(table)
     for name in ("months", "age", "savings"):
         strict[name].immutable = True

@@ -140,7 +140,7 @@ def advise(
     result = recourse.recommend(people)
     price, gap, held = (np.full(len(people), value) for value in (np.inf, np.nan, np.nan))
     found = np.array([bool(result.ways(i)) for i in range(len(people))])
-    for i in np.flatnonzero(found):
+    for i in np.flatnonzero(found).tolist():
         price[i], gap[i] = result.ways(i)[0].price, result.ways(i)[0].gap
     after = result.after()
     if found.any():

@@ -190,7 +190,9 @@ def estimate_radius(
     >>> bool(found.survival > found.plain_survival)
     True
     """
-    exponents = [NormBall(value, 0.0).p for value in np.atleast_1d(np.asarray(p, dtype=float))]
+    exponents = [
+        NormBall(float(value), 0.0).p for value in np.atleast_1d(np.asarray(p, dtype=float))
+    ]
     if not 0.0 < to_number(quantile) < 1.0:
         refuse("quantile", quantile, "strictly between 0 and 1")
     today = _linear(model, target_class)

@@ -13,6 +13,7 @@ from holdfast._numbers import check_count
 from holdfast.actions import ActionSet, Compiled, LinkRows, check, to_problem
 from holdfast.ball import NormBall
 from holdfast.discrete import DiscreteAnswer, DiscreteProblem, solve_discrete
+from holdfast.discrete.linked import Links, solve_linked
 from holdfast.encoding import Encoding
 from holdfast.recommend.features import row_links
 from holdfast.recommend.recommendations import Recommendations
@@ -131,12 +132,13 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
 
     def _answer(self, problem: DiscreteProblem, links: LinkRows) -> DiscreteAnswer:
         """Solve by branch and bound; where links couple features, with a general solver."""
-        goal = {"cost_weight": self.cost_weight, "guarantee": self.guarantee}
+        weight, guarantee = self.cost_weight, self.guarantee
         if not len(links.matrix):
-            return solve_discrete(problem, threads=self.threads, **goal)  # type: ignore[arg-type]
-        from holdfast.discrete.linked import Links, solve_linked
-
-        return solve_linked(problem, Links(links.matrix, links.lower, links.upper), **goal)
+            return solve_discrete(
+                problem, cost_weight=weight, guarantee=guarantee, threads=self.threads
+            )
+        rows = Links(links.matrix, links.lower, links.upper)
+        return solve_linked(problem, rows, cost_weight=weight, guarantee=guarantee)
 
     def _check(self, compiled: Compiled, ways: list[list[Way]], result: Recommendations) -> None:
         """Check every recommendation once more, in raw units: a violation is a bug, and raises."""

@@ -70,7 +70,7 @@ class Recommendations:
         recourse, options = base.problem.points.copy(), base.current.copy()
         for k in rows:
             recourse[k], options[k] = self._ways[k][option].recourse, self._ways[k][option].options
-        return decode(self._compiled, recourse, options, rows)
+        return decode(self._compiled, recourse, options, np.array(rows, dtype=np.int64))
 
     def table(self) -> pd.DataFrame:
         """Return one row for each person and option: what to change, its price and its proof.
