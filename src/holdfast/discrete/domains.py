@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast._compile import kernel
 from holdfast._numbers import EPS, Floats
-from holdfast.discrete.layout import LINF, Ints, Layout
+from holdfast.discrete.layout import LINF, Ints
 
 MOST_CANDIDATES = 5  # of a number
 
@@ -30,14 +30,6 @@ class Table(NamedTuple):
     cost: Floats
     value: Floats  # of a number its value, of a group the position of the option
     changed: NDArray[np.int8]
-
-
-def new_table(layout: Layout) -> Table:
-    features = layout.columns.size + layout.option_start.size - 1
-    most = MOST_CANDIDATES * layout.columns.size + int(layout.option_start[-1])
-    gain, size, cost, value = np.empty((4, most))
-    starts = np.zeros(features + 1, dtype=np.int64)
-    return Table(starts, gain, size, cost, value, np.empty(most, dtype=np.int8))
 
 
 @kernel

@@ -37,6 +37,18 @@ class Layout(NamedTuple):
     most_changes: int
 
 
+class Shape(NamedTuple):
+    """The part of a `Layout` that does not differ between rows."""
+
+    columns: Ints
+    option_start: Ints
+    group_start: Ints
+    group_columns: Ints
+    value_start: Ints
+    values: Floats
+    most_changes: int
+
+
 class RowData(NamedTuple):
     """One row, feature by feature; buffers of one thread."""
 
@@ -83,14 +95,6 @@ def make_layout(problem: DiscreteProblem) -> Layout:
     )
 
 
-def new_row_data(layout: Layout) -> RowData:
-    f, o, g = layout.columns.size, int(layout.option_start[-1]), layout.option_start.size - 1
-    start, coef, rho, cost, lower, upper, step, anchor = np.empty((8, f))
-    gain, size, fee = np.empty((3, o))
-    current = np.empty(g, dtype=np.int64)
-    return RowData(start, coef, rho, cost, lower, upper, step, anchor, gain, size, fee, current)
-
-
 def kind_of(ball: BallNumbers) -> int:
     """Without a ball all p are the same: nothing is left of the norm."""
     if ball.q == 1.0 or ball.radius == 0.0 or ball.intercept_scale + ball.scale.sum() == 0.0:
@@ -100,6 +104,19 @@ def kind_of(ball: BallNumbers) -> int:
 
 def _starts(counts: list[int]) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+@kernel
+def shape_of(layout):
+    return Shape(
+        layout.columns,
+        layout.option_start,
+        layout.group_start,
+        layout.group_columns,
+        layout.value_start,
+        layout.values,
+        layout.most_changes,
+    )
 
 
 @kernel

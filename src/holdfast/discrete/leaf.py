@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from holdfast._compile import kernel
 from holdfast._numbers import Floats
 from holdfast.ball import worst_score_of
@@ -27,10 +25,6 @@ class Leaf(NamedTuple):
     upper: Floats
     point: Floats
     model: Floats
-
-
-def new_leaf(d: int) -> Leaf:
-    return Leaf(*(np.empty(d) for _ in Leaf._fields))
 
 
 @kernel

@@ -11,12 +11,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from holdfast._compile import kernel
 from holdfast._numbers import EPS, Floats
 from holdfast.discrete.bound import node_bound
-from holdfast.discrete.domains import Table, new_table
+from holdfast.discrete.domains import Table
 from holdfast.discrete.duals import (
     budgets_l1,
     budgets_lp,
@@ -24,7 +22,7 @@ from holdfast.discrete.duals import (
     mix,
     relaxed_point,
 )
-from holdfast.discrete.layout import L1, LINF, Ints, Layout
+from holdfast.discrete.layout import L1, LINF, Ints
 from holdfast.losses import loss_value, score_at_slope, steepest, tilted_minimum
 from holdfast.problem import GUARANTEE, PRICE
 
@@ -76,26 +74,6 @@ class Dual(NamedTuple):
     norm: float
     charge: float
     share: float  # of the relaxed point at the upper end of the bracket in the best mixture
-
-
-def new_relaxed(layout: Layout) -> Relaxed:
-    table = new_table(layout)
-    b, k = table.start.size - 1, table.gain.size
-
-    def mixture() -> Mixture:
-        return Mixture(np.zeros(b, dtype=np.int64), np.zeros(b, dtype=np.int64), np.zeros(b))
-
-    return Relaxed(
-        table,
-        np.empty(b),
-        np.zeros(b),
-        np.empty(b, dtype=np.int64),
-        np.empty(b),
-        np.empty(k),
-        mixture(),
-        mixture(),
-        mixture(),
-    )
 
 
 @kernel

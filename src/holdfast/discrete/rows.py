@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from holdfast._compile import kernel
 from holdfast._numbers import Floats
-from holdfast.ball import BallNumbers, dual_norm, pick, score_of
-from holdfast.discrete.layout import Ints, load_data
-from holdfast.discrete.relax import REACH
+from holdfast.ball import pick
+from holdfast.discrete.buffers import costs_of, data_of, state_of
+from holdfast.discrete.layout import Ints, load_data, shape_of
 from holdfast.discrete.search import Task, search
-from holdfast.problem import Goal
 from holdfast.solvers.batch import BAD_BOUNDS, BAD_COST, NOT_FINITE, OUT_OF_BOUNDS
 from holdfast.solvers.row import EXHAUSTED, FOUND
 
@@ -110,12 +109,13 @@ def open_discrete_row(rows, layout, ball, i, buffers):
         fees,
         current,
         ball,
-        buffers.data,
+        data_of(buffers),
     )
+    costs = costs_of(buffers)
     for j in range(point.size):
-        buffers.costs[j] = 1.0  # columns of groups have no cost of their own
+        costs[j] = 1.0  # columns of groups have no cost of their own
     for f in range(layout.columns.size):
-        buffers.costs[layout.columns[f]] = cost[layout.columns[f]]
+        costs[layout.columns[f]] = cost[layout.columns[f]]
     return FOUND
 
 
@@ -130,7 +130,7 @@ def search_rows(private, rows, layout, ball, goal, kind, limits, which, out, beg
         if outcome != FOUND:
             continue
         task = Task(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, goal)
-        found = search(layout, buffers, task, kind, work, limits, out.recourse[k])
+        found = search(shape_of(layout), buffers, task, kind, work, limits, out.recourse[k])
         out.value[k], out.bound[k], out.nodes[k] = found.value, found.bound, found.nodes
         if not found.is_complete:
             out.outcome[k] = LIMIT
@@ -138,47 +138,4 @@ def search_rows(private, rows, layout, ball, goal, kind, limits, which, out, beg
             out.outcome[k] = EXHAUSTED
         if found.value < math.inf:
             for g in range(out.chosen.shape[1]):
-                out.chosen[k, g] = int(buffers.state.best[layout.columns.size + g])
-
-
-@kernel
-def radius_rows(private, rows, layout, ball, target, kind, limits, which, point, radii, begin, end):
-    """Find the largest radius at which the target is within reach; NaN where not even at 0.
-
-    The point that is best at one radius would still reach the target at the radius
-    ``(w.x + b - target) / ||(rho x, rho_0)||_q``: from a radius that is small enough, these rise
-    to the largest one in a few steps.
-    """
-    work, buffers = private
-    goal = Goal(REACH, 0, target)
-    for k in range(begin, end):
-        i = which[k]
-        radii[k] = math.nan
-        if open_discrete_row(rows, layout, ball, i, buffers) != FOUND:
-            continue
-        coef, intercept, x = pick(rows.coef, i), pick(rows.intercept, i), point[k]
-        low, high = 0.0, ball.radius
-        radius = 1e-9 * ball.radius  # the kernels for 1 <= p < inf need one
-        for _ in range(60):
-            trial = BallNumbers(ball.p, ball.q, radius, ball.scale, ball.intercept_scale)
-            task = Task(rows.points[i], coef, intercept, trial, goal)
-            found = search(layout, buffers, task, kind, work, limits, x)
-            if -found.value < target:
-                if low == 0.0:
-                    break
-                high = radius
-            else:
-                low, radii[k] = radius, radius
-                if found.value > -math.inf:
-                    size = dual_norm(x, ball.scale, ball.intercept_scale, ball.q)
-                    following = (score_of(x, coef, intercept) - target) / size
-                    radii[k] = min(max(following, low), high)
-                    if following <= low * (1.0 + 1e-12) or size == 0.0:
-                        break
-                    radius = radii[k]
-                    if radius >= high:
-                        break
-                    continue
-            radius = 0.5 * (low + high)
-            if high - low <= 1e-9 * high:
-                break
+                out.chosen[k, g] = int(state_of(buffers).best[layout.columns.size + g])

@@ -11,7 +11,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast._compile import kernel
 from holdfast._numbers import Floats
@@ -26,6 +25,7 @@ from holdfast.discrete.branch import (
     round_node,
     split_at,
 )
+from holdfast.discrete.buffers import costs_of, data_of, leaf_of, relaxed_of, state_of, table_of
 from holdfast.discrete.domains import (
     build_table,
     drop_dear,
@@ -33,57 +33,14 @@ from holdfast.discrete.domains import (
     open_domains,
     settle_changes,
 )
-from holdfast.discrete.layout import LINF, Layout, RowData, new_row_data
-from holdfast.discrete.leaf import Leaf, new_leaf, solve_leaf, value_of
-from holdfast.discrete.relax import REACH, Dual, Question, Relaxed, bound_node, new_relaxed
+from holdfast.discrete.layout import LINF
+from holdfast.discrete.leaf import solve_leaf, value_of
+from holdfast.discrete.relax import REACH, Dual, Question, bound_node
 from holdfast.losses import loss_slope
 from holdfast.problem import GUARANTEE, PRICE, Goal
 
 VALUE, DEAREST, PROVED = 0, 1, 2  # what a search keeps count of
 MOST_ATTEMPTS = 4  # to bound a node, drop what cannot be better, and bound it again
-
-
-class State(NamedTuple):
-    """The node at hand, and the best choices so far."""
-
-    lo: Floats
-    hi: Floats
-    allowed: NDArray[np.int8]
-    active: NDArray[np.int8]
-    chosen: Floats  # of each feature: its value, or the position of its option
-    free: NDArray[np.int8]
-    best: Floats
-    order: Floats
-
-
-class Buffers(NamedTuple):
-    """Everything that one thread works on, but for the core kernels' own."""
-
-    data: RowData
-    relaxed: Relaxed
-    leaf: Leaf
-    state: State
-    costs: Floats
-
-
-def new_buffers(layout: Layout, d: int) -> Buffers:
-    f, o = layout.columns.size, int(layout.option_start[-1])
-    b = f + layout.option_start.size - 1
-
-    def flags(size: int) -> NDArray[np.int8]:
-        return np.zeros(size, dtype=np.int8)
-
-    state = State(
-        np.empty(f),
-        np.empty(f),
-        flags(o),
-        flags(b),
-        np.empty(b),
-        flags(f),
-        np.empty(b),
-        np.empty(o),
-    )
-    return Buffers(new_row_data(layout), new_relaxed(layout), new_leaf(d), state, np.empty(d))
 
 
 class Task(NamedTuple):
@@ -175,7 +132,7 @@ def close(tally, bound):
 @kernel
 def prepare(layout, buffers, task, asked):
     """List the candidates of the node at hand; return how many changes are left (-1: too many)."""
-    state, data, table = buffers.state, buffers.data, buffers.relaxed.table
+    state, data, table = state_of(buffers), data_of(buffers), table_of(buffers)
     starts, changes = layout.option_start, 0
     for _ in range(2):
         build_table(
@@ -211,13 +168,13 @@ def is_decided(data, table, state, changes):
 @kernel
 def try_choice(layout, buffers, task, work, tally, answer):
     """Solve the continuous rest of `state.chosen`, and keep it if it is better; return a bound."""
-    state, leaf = buffers.state, buffers.leaf
+    state, leaf = state_of(buffers), leaf_of(buffers)
     value, floor = solve_leaf(
         layout,
-        buffers.data,
+        data_of(buffers),
         task.coef,
         task.intercept,
-        buffers.costs,
+        costs_of(buffers),
         task.ball,
         task.goal,
         work,
@@ -235,12 +192,12 @@ def try_choice(layout, buffers, task, work, tally, answer):
 @kernel
 def try_rounding(layout, buffers, task, work, dual, changes, tally, answer):
     """Round the relaxed point, to what is nearest and towards the better score."""
-    state = buffers.state
+    state = state_of(buffers)
     for upwards in (False, True):
         before = tally[VALUE]
         round_node(
-            buffers.data,
-            buffers.relaxed,
+            data_of(buffers),
+            relaxed_of(buffers),
             dual.share,
             dual.mu,
             upwards,
@@ -259,7 +216,7 @@ def try_rounding(layout, buffers, task, work, dual, changes, tally, answer):
 @kernel
 def finish(layout, buffers, task, work, bound, tally, answer):
     """Close a node whose discrete choices are all made."""
-    state, table = buffers.state, buffers.relaxed.table
+    state, table = state_of(buffers), table_of(buffers)
     for b in range(state.active.size):
         state.chosen[b] = table.value[table.start[b]]
         if b < state.lo.size:
@@ -271,14 +228,15 @@ def finish(layout, buffers, task, work, bound, tally, answer):
 @kernel
 def tighten(layout, buffers, task, asked, dual, changes, tolerance, tally):
     """Drop what cannot be in a better answer; return whether anything went."""
-    state, unit = buffers.state, task.goal.level if task.goal.mode == PRICE else 1.0
+    relaxed, state = relaxed_of(buffers), state_of(buffers)
+    unit = task.goal.level if task.goal.mode == PRICE else 1.0
     limit = cutoff_of(tally, 0.0)
     return drop_dear(
-        buffers.data,
+        data_of(buffers),
         layout.option_start,
-        buffers.relaxed.table,
+        relaxed.table,
         dual.mu,
-        buffers.relaxed.best_gammas,
+        relaxed.best_gammas,
         dual.mu * task.ball.radius if asked.kind == LINF else 0.0,
         dual.charge if changes < state.active.size else 0.0,
         state.active,
@@ -293,7 +251,7 @@ def tighten(layout, buffers, task, asked, dual, changes, tolerance, tally):
 @kernel
 def visit(layout, buffers, task, asked, work, node, tolerance, tally, answer):
     """Bound the node at hand; return (must it be split, its dual, its bound, changes left)."""
-    relaxed, state = buffers.relaxed, buffers.state
+    relaxed, state = relaxed_of(buffers), state_of(buffers)
     dual, bound, changes = node, node.bound, 0
     for attempt in range(MOST_ATTEMPTS):
         changes = prepare(layout, buffers, task, asked)
@@ -315,7 +273,7 @@ def visit(layout, buffers, task, asked, work, node, tolerance, tally, answer):
         if bound >= cutoff_of(tally, tolerance):
             close(tally, bound)
             return False, dual, bound, changes
-        if is_decided(buffers.data, relaxed.table, state, changes):
+        if is_decided(data_of(buffers), relaxed.table, state, changes):
             finish(layout, buffers, task, work, bound, tally, answer)
             return False, dual, bound, changes
         if attempt == 0 or node.bound == -math.inf:
@@ -359,7 +317,7 @@ def search(layout, buffers, task, kind, work, limits, answer):
 
     `limits` are (tolerance, most nodes).
     """
-    data, state, goal, ball = buffers.data, buffers.state, task.goal, task.ball
+    data, state, goal, ball = data_of(buffers), state_of(buffers), task.goal, task.ball
     tolerance, most_nodes = limits
     asked = question_of(goal, kind, task.intercept, ball)
     score = worst_score_of(task.point, task.coef, task.intercept, ball)
@@ -402,7 +360,7 @@ def search(layout, buffers, task, kind, work, limits, answer):
 def push_children(layout, buffers, dual, bound, changes, unit, stack, flags, top):
     """Split the node at hand; the most promising child comes to lie on top."""
     mu, norm, charge, share = dual.mu, dual.norm, dual.charge, dual.share
-    data, relaxed, state = buffers.data, buffers.relaxed, buffers.state
+    data, relaxed, state = data_of(buffers), relaxed_of(buffers), state_of(buffers)
     table, starts, numbers = relaxed.table, layout.option_start, layout.columns.size
     b, how = choose_branch(data, relaxed, share, mu, state.active, changes, state.lo, state.hi)
     if how == NOWHERE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from holdfast._numbers import Floats, refuse, to_number
 from holdfast._threads import over_rows, thread_count
 from holdfast.api import make_goal
+from holdfast.ball import NormBall
 from holdfast.discrete.answer import DiscreteAnswer, check_answer, costs_of, grouped_columns
-from holdfast.discrete.layout import Layout, kind_of, make_layout
+from holdfast.discrete.buffers import new_buffers
+from holdfast.discrete.layout import kind_of, make_layout
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.relax import REACH
-from holdfast.discrete.rows import LIMIT, Outcomes, new_outcomes, radius_rows, search_rows
-from holdfast.discrete.search import new_buffers
+from holdfast.discrete.rows import LIMIT, Outcomes, new_outcomes, search_rows
 from holdfast.problem import GUARANTEE, Goal
 from holdfast.result import GAP_TOLERANCE, Status
 from holdfast.solvers.batch import OUT_OF_BOUNDS
@@ -100,7 +101,8 @@ def solve_discrete(
         few = min(most_nodes, _REACH_NODES)
         reach = run_search(problem, Goal(REACH, 0, 0.0), lost, (GAP_TOLERANCE, few), workers)
         reachable[lost] = base.loss.probability(-reach.value)
-        radius[lost] = reachable_radii(problem, goal.level, lost, few, workers)
+        if base.ball.radius > 0.0:
+            radius[lost] = [reachable_radius(problem, goal.level, int(i), few) for i in lost]
     answer = make_answer(
         problem, goal, cost_weight, guarantee, out, reachable, radius, float(tolerance)
     )
@@ -150,39 +152,46 @@ def run_search(
         which.size,
         threads,
         *arguments,
-        private=lambda: _private(problem, layout),
+        private=lambda: (new_work(base), new_buffers(layout, base.n_features)),
         least_rows=_LEAST_ROWS,
     )
     return out
 
 
-def reachable_radii(
-    problem: DiscreteProblem,
-    target: float,
-    which: NDArray[np.int64],
-    most_nodes: int,
-    threads: int,
-) -> Floats:
-    """Return, for rows whose target is out of reach, the largest radius at which it is not."""
-    base, layout = problem.problem, make_layout(problem)
-    ball, radii = base.ball.numbers(base.n_features), np.full(which.size, np.nan)
-    kind, points = kind_of(ball), np.empty((which.size, base.n_features))
-    if base.ball.radius == 0.0:
-        return radii
-    arguments = (base.rows(), layout, ball, target, kind, (1e-9, most_nodes), which, points, radii)
-    over_rows(
-        radius_rows,
-        which.size,
-        threads,
-        *arguments,
-        private=lambda: _private(problem, layout),
-        least_rows=_LEAST_ROWS,
-    )
-    return radii
+def reachable_radius(problem: DiscreteProblem, target: float, i: int, most_nodes: int) -> float:
+    """Return the largest radius at which the target is within reach of row i; NaN: not even at 0.
 
-
-def _private(problem: DiscreteProblem, layout: Layout) -> tuple[Any, Any]:
-    return new_work(problem.problem), new_buffers(layout, problem.problem.n_features)
+    The point that is best at one radius would still reach the target at the radius
+    ``(w.x + b - target) / ||(rho x, rho_0)||_q``: from a radius that is small enough, these rise to
+    the largest one in a few steps.
+    """
+    base, which = problem.problem, np.array([i])
+    coef, intercept = base.row(i).coef, base.row(i).intercept
+    one = NormBall(base.ball.p, 1.0, base.ball.scale, base.ball.intercept)
+    low, high, best = 0.0, base.ball.radius, math.nan
+    radius = 1e-9 * high  # the kernels for 1 <= p < inf need one
+    for _ in range(60):
+        ball = replace(base.ball, radius=radius)
+        trial = replace(problem, problem=replace(base, ball=ball))
+        out = run_search(trial, Goal(REACH, 0, 0.0), which, (GAP_TOLERANCE, most_nodes), 1)
+        if -out.value[0] < target:
+            if low == 0.0:
+                break
+            high = radius
+        else:
+            low = best = radius
+            if math.isfinite(out.value[0]):
+                size = -float(one.worst_score(out.recourse, np.zeros_like(coef), 0.0)[0])
+                score = float(out.recourse[0] @ coef[0] + intercept[0])
+                best = min(max((score - target) / size, low), high) if size > 0.0 else high
+                if best <= low * (1.0 + 1e-12) or best >= high:
+                    break
+                radius = best
+                continue
+        if high - low <= 1e-9 * high:
+            break
+        radius = 0.5 * (low + high)
+    return best
 
 
 def make_answer(
