@@ -59,7 +59,7 @@ class Staircase:
 
         if axes is None:
             _, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-        axes.step(self.cost, self.guarantee, where="post", color="#0072B2", linewidth=1.8)
+        axes.step(self.cost, self.worst_case_validity, where="post", color="#0072B2", linewidth=1.8)
         axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
         axes.set_xlim(left=0.0)
         axes.set_ylim(0.0, 1.0)
