@@ -67,9 +67,12 @@ class Program:
         self.changes[moved] = 1.0
         step, anchor = self.own(self.problem.step)[j], self.own(self.problem.anchor)[j]
         if step > 0.0:  # x = x0 + moved * (anchor - x0) + step * k, with k = 0 unless moved
-            first = min(math.ceil((low - anchor) / step - 1e-9), 0)
-            last = max(math.floor((high - anchor) / step + 1e-9), 0)
-            k = self.variable(lower=first, upper=last, whole=1)
+            near = math.floor((x0 - anchor) / step) + np.arange(-2 * _FAR, 2 * _FAR)
+            inside = near[(anchor + step * near >= low) & (anchor + step * near <= high)]
+            first, last = (inside.min(), inside.max()) if inside.size else (0.0, 0.0)
+            if not inside.size:
+                self.bounds[moved] = (0.0, 0.0)
+            k = self.variable(lower=min(first, 0.0), upper=max(last, 0.0), whole=1)
             self.rows.append(({up: 1.0, down: -1.0, moved: x0 - anchor, k: -step}, 0.0, 0.0))
             self.rows.append(({k: 1.0, moved: -float(last)}, -np.inf, 0.0))
             self.rows.append(({k: 1.0, moved: -float(first)}, 0.0, np.inf))
@@ -100,7 +103,7 @@ class Program:
                 self.rows.append(({**row, size: 1.0}, sign * scale[j] * shift, np.inf))
         return score, constant
 
-    def solve(self) -> Any:
+    def solve(self, presolve: bool = True) -> Any:
         matrix = np.zeros((len(self.rows), len(self.cost)))
         for k, (row, _, _) in enumerate(self.rows):
             for j, value in row.items():
@@ -113,7 +116,7 @@ class Program:
             constraints=LinearConstraint(matrix, lower, upper),
             bounds=bounds,
             integrality=self.whole,
-            options={"mip_rel_gap": 1e-9},
+            options={"mip_rel_gap": 1e-9, "presolve": presolve},
         )
         self.seconds += time.perf_counter() - begin
         return result
@@ -122,30 +125,34 @@ class Program:
         return np.array([s + sum(v * variables[k] for k, v in f.items()) for f, s in self.forms])
 
 
-def least_cost(problem: DiscreteProblem, i: int, target: float) -> tuple[float, Any, float]:
+def least_cost(
+    problem: DiscreteProblem, i: int, target: float, presolve: bool = True
+) -> tuple[float, Any, float]:
     """Return (least cost of the target score, point, seconds); inf where there is none."""
     program = Program(problem, i)
     score, constant = program.score
     program.rows.append((score, target - constant, np.inf))
-    result = program.solve()
+    result = program.solve(presolve)
     if result.x is None:
         return math.inf, None, program.seconds
     return float(result.fun), program.point(result.x), program.seconds
 
 
-def least_price(problem: DiscreteProblem, i: int, cost_weight: float) -> tuple[float, Any, float]:
+def least_price(
+    problem: DiscreteProblem, i: int, cost_weight: float, presolve: bool = True
+) -> tuple[float, Any, float]:
     """Return (least price, point, seconds): tangents of the loss are added until they meet it."""
     program, loss = Program(problem, i), problem.problem.loss
     score, constant = program.score
     program.cost = [cost_weight * cost for cost in program.cost]
-    t, eta = program.variable(lower=-50.0, upper=50.0), program.variable(cost=1.0)
+    t, eta = program.variable(lower=-1e4, upper=1e4), program.variable(cost=1.0)
     program.rows.append(({**score, t: -1.0}, -constant, np.inf))
     tangents = [-2.0, 0.0, 2.0]
     for _ in range(60):
         for at in tangents:
             slope = float(loss.slope(at))
             program.rows.append(({eta: 1.0, t: slope}, float(loss.value(at)) + slope * at, np.inf))
-        result = program.solve()
+        result = program.solve(presolve)
         missing = float(loss.value(result.x[t])) - result.x[eta]
         if missing <= 1e-10:
             break

@@ -77,24 +77,30 @@ def test_agrees_with_every_choice_tried_on_many(seed):
     assert rows == 1040
 
 
+def ask_highs(problem: DiscreteProblem, goal: dict[str, float], presolve: bool = True):
+    if "guarantee" in goal:
+        return least_cost(problem, 0, problem.problem.loss.score(goal["guarantee"]), presolve)[:2]
+    return least_price(problem, 0, goal["cost_weight"], presolve)[:2]
+
+
 def check_against_highs(rng: np.random.Generator, p: float, mode: str, **fixed) -> None:
     problem = random_discrete(rng, n=1, p=p, **{"whole": 4, "continuous": 3, "groups": 4, **fixed})
-    if mode == "guarantee":
-        goal = {"guarantee": float(rng.uniform(0.3, 0.8))}
-        value, x, _ = least_cost(problem, 0, problem.problem.loss.score(goal["guarantee"]))
-    else:
+    goal = {"guarantee": float(rng.uniform(0.3, 0.8))}
+    if mode == "price":
         goal = {"cost_weight": float(10.0 ** rng.uniform(-1.5, 0.0))}
-        value, x, _ = least_price(problem, 0, goal["cost_weight"])
     ours = solve_discrete(problem, **goal)
-    if ours.status[0] is Status.INFEASIBLE and not np.isinf(value):
-        # by the width of HiGHS's tolerances
-        assert np.isinf(polished(problem, 0, x, **goal))
-        return
+    value, x = ask_highs(problem, goal)
+    if ours.price[0] < value - 1e-5 * (1 + abs(value)):
+        value, x = ask_highs(problem, goal, presolve=False)  # its presolve errs now and then
     if np.isinf(value):
         assert ours.status[0] is Status.INFEASIBLE
         return
+    least = polished(problem, 0, x, **goal)
+    if ours.status[0] is Status.INFEASIBLE:  # HiGHS reaches the target by its tolerances only
+        assert np.isinf(least)
+        return
     assert ours.status[0] in FOUND
-    assert ours.price[0] <= polished(problem, 0, x, **goal) + 1e-7
+    assert ours.price[0] <= least + 1e-7
     assert ours.price[0] >= value - 1e-5 * (1 + value)  # HiGHS's own tolerances
 
 

@@ -21,6 +21,14 @@ _FAR = 1e4  # times its own size: a number without bounds goes no further
 _SHARP = {"mip_feasibility_tolerance": 1e-9, "primal_feasibility_tolerance": 1e-9}
 
 
+def _last_within(high: float, step: float, anchor: float) -> int:
+    """Return the largest whole k with ``anchor + step * k <= high``, as the sum is rounded."""
+    k = math.floor((high - anchor) / step) + 1
+    while anchor + step * k > high:
+        k -= 1
+    return k
+
+
 class Program:
     """Variables, rows and costs; `forms @ variables + points` is the encoded point."""
 
@@ -88,15 +96,17 @@ class Program:
             self.rows.append(({up: 1.0, moved: x0 - high}, -math.inf, 0.0))
             self.rows.append(({down: 1.0, moved: low - x0}, -math.inf, 0.0))
         if step > 0.0:
-            first = math.ceil((low - anchor) / step - 1e-9) - home
-            last = math.floor((high - anchor) / step + 1e-9) - home
+            first = -_last_within(-low, step, -anchor) - home
+            last = _last_within(high, step, anchor) - home
             k = self.variable(0.0, min(first, 0), max(last, 0), 1)
             row = {up: 1.0, down: -1.0, k: -step}
             if is_off:
                 # x = x0 + moved * (nearest lattice point - x0) + step * k; k = 0 unless moved
                 row[moved] = x0 - (anchor + step * home)
-                self.rows.append(({k: 1.0, moved: -float(max(last, 0))}, -math.inf, 0.0))
-                self.rows.append(({k: 1.0, moved: -float(min(first, 0))}, 0.0, math.inf))
+                self.rows.append(({k: 1.0, moved: -float(last)}, -math.inf, 0.0))
+                self.rows.append(({k: 1.0, moved: -float(first)}, 0.0, math.inf))
+                if first > last:  # no lattice point within the bounds
+                    self.upper[moved] = 0.0
             self.rows.append((row, 0.0, 0.0))
         return up, down, k, moved
 
@@ -143,7 +153,8 @@ class Program:
                 constraints=LinearConstraint(matrix, low, high),
                 bounds=Bounds(np.array(self.lower), np.array(self.upper)),
                 integrality=np.array(self.whole),
-                options=cast(Any, {"mip_rel_gap": 1e-10, **_SHARP}),
+                # its presolve was seen to cut off the optimum of small programs of this kind
+                options=cast(Any, {"mip_rel_gap": 1e-10, "presolve": False, **_SHARP}),
             )
         if result.x is None:
             return None, math.inf
