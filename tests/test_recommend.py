@@ -11,9 +11,11 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
 
 from holdfast import ActionSet, Follows, NormBall, RobustRecourse, Status
 from holdfast.actions import check, raw_cost
@@ -260,6 +262,21 @@ def test_wrong_arguments_are_explained(bank, arguments, error, said):
     )
     with pytest.raises(error, match=said):
         recourse.recommend(denied(bank, 1))
+
+
+def test_a_margin_is_no_probability(bank):
+    table, model, actions = bank
+    columns = model[0]
+    svm = make_pipeline(columns, LinearSVC()).fit(table, model.predict(table))
+    recourse = RobustRecourse(svm, ball=NormBall(1, 0.01), actions=actions, guarantee=0.5)
+    people = table[~svm.predict(table)][:2]
+    result = recourse.recommend(people)
+    assert "nan" not in result.explain(0)
+    with pytest.raises(ValueError, match="no probabilities"):
+        result.frontier(0)
+    forest = RandomForestClassifier(5).fit(table[["months"]], model.predict(table))
+    with pytest.raises(ValueError, match="RobustRecourse needs a linear"):
+        recourse.set_params(model=forest).recommend(people[["months"]])
 
 
 def test_the_example_explains_three_applicants(capsys):

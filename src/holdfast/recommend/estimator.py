@@ -111,6 +111,11 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.actions, ActionSet):
             raise TypeError(f"actions = {self.actions!r} is not an ActionSet")
         encoding = Encoding.of(self.model, target_class=self.target_class)
+        if encoding.model.kind != "linear":
+            raise ValueError(
+                f"the classifier is a {encoding.model.kind}, but RobustRecourse needs a linear "
+                "one; holdfast.find_recourse takes any model"
+            )
         compiled, answer = self._solve(applicants, self.actions, encoding)
         ways = []
         for i in range(len(compiled.rows)):

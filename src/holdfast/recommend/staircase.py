@@ -43,6 +43,8 @@ class Staircase:
         check_count("points", points, least=2)
         alone = take_row(compiled.problem, i)
         base = alone.problem
+        if base.loss.link is None:
+            raise ValueError(f"the {base.loss.name} loss has no probabilities to draw")
         start = base.ball.worst_score(base.points, base.coef, base.intercept)[0]
         top = min(float(largest_reachable_score(alone)[0]), base.loss.score(_HIGHEST))
         probability = base.loss.probability

@@ -32,7 +32,7 @@ def explanation(result: Recommendations, i: int) -> str:
     if why is not None:
         return f"This row cannot be used: {why}."
     status = result.status[i]
-    today = f"Today's model gives a probability of {result.initial_validity(i):.0%}."
+    today = _today(result.initial_validity(i))
     if status is Status.ALREADY_VALID:
         return f"{today} Every model that may come approves this person already; nothing to do."
     if status is Status.INFEASIBLE:
@@ -45,6 +45,12 @@ def explanation(result: Recommendations, i: int) -> str:
     return " ".join(parts)
 
 
+def _today(probability: float) -> str:
+    if np.isnan(probability):  # a margin is no probability
+        return "As today's model sees it:"
+    return f"Today's model gives a probability of {probability:.0%}."
+
+
 def _way_words(result: Recommendations, i: int, option: int, way: Any) -> str:
     estimator = result._estimator
     base = result._compiled.problem.problem
@@ -54,7 +60,8 @@ def _way_words(result: Recommendations, i: int, option: int, way: Any) -> str:
     least = float(base.loss.probability(way.worst_case_score))
     opening = "To change" if option == 0 else "Another way"
     ball = f"within {estimator.ball.radius:g} of today's"
-    proof = "no cheaper one exists" if option == 0 else "the cheapest of its kind"
+    best = "cheaper" if estimator.cost_weight is None else "better"
+    proof = f"no {best} one exists" if option == 0 else "the best of its kind"
     proven = proof if way.gap <= 1e-9 * (1.0 + way.price) else f"within {way.gap:.2g} of the best"
     chance = f"at least {least:.0%}" if np.isfinite(least) else "approval"
     return (
