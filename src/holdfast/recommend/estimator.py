@@ -64,7 +64,7 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     ... )
     >>> result = recourse.recommend(table[1:2])
     >>> result.table()[["status", "changes"]].values.tolist()
-    [['optimal', 'months 48 → 20']]
+    [['optimal', 'months 48 → 7']]
     """
 
     def __init__(
