@@ -82,7 +82,7 @@ def _demo(options: argparse.Namespace) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without arrows still shows the rest
     console = Console()
-    progress = "working (the first run also compiles the solvers, some seconds more) ..."
+    progress = "working (the first run also compiles the solvers, a minute more) ..."
     with Console(stderr=True).status(progress):
         demo = run_demo(p=options.p, radius=options.radius, n_models=options.models)
     show(demo, console, options.people)
