@@ -107,16 +107,12 @@ def solve_linked(
     >>> answer.recourse, answer.cost
     (array([[3., 3.]]), array([5.]))
     """
-    if (cost_weight is None) == (guarantee is None):
-        raise ValueError(
-            f"cost_weight = {cost_weight!r} and guarantee = {guarantee!r}: give exactly one of them"
-        )
     check_problem(problem)
     _check_links(problem, links)
     base = problem.problem
+    goal = make_goal(base, cost_weight, guarantee)
     if guarantee is None and not base.loss.convex:
         raise ValueError(f"loss = {base.loss.name!r} is not convex; give a guarantee instead")
-    goal = make_goal(base, cost_weight, guarantee)
     outcomes = [_usable(problem, i) for i in range(base.n_rows)]
     found = [
         _solve_row(problem, links, goal, i, tolerance) if outcome == FOUND else None

@@ -80,27 +80,25 @@ def solve_discrete(
     >>> str(answer.status[0]), bool(answer.gap[0] <= 1e-9)
     ('optimal', True)
     """
-    if (cost_weight is None) == (guarantee is None):
-        raise ValueError(
-            f"cost_weight = {cost_weight!r} and guarantee = {guarantee!r}: give exactly one of them"
-        )
     if not 0.0 <= to_number(tolerance) < math.inf:
         refuse("tolerance", tolerance, "a number >= 0")
     check_problem(problem)
     base = problem.problem
+    goal, workers = make_goal(base, cost_weight, guarantee), thread_count(threads)
     if guarantee is None and not base.loss.convex:
         raise ValueError(
             f"loss = {base.loss.name!r} is not convex: with discrete parts it can be had for a "
             "guarantee only; the losses that also take a cost_weight are convex"
         )
-    goal, workers = make_goal(base, cost_weight, guarantee), thread_count(threads)
     out = run_search(problem, goal, np.arange(base.n_rows), (float(tolerance), most_nodes), workers)
     reachable, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     lost = np.flatnonzero(out.outcome == EXHAUSTED)
     if lost.size:
         few = min(most_nodes, _REACH_NODES)
         reach = run_search(problem, Goal(REACH, 0, 0.0), lost, (GAP_TOLERANCE, few), workers)
-        reachable[lost] = base.loss.probability(-reach.value)
+        # what is proven, should the search have been stopped: nothing above it can be had
+        most = np.minimum(-reach.bound, np.nextafter(goal.level, -np.inf))
+        reachable[lost] = base.loss.probability(most)
         if base.ball.radius > 0.0:
             radius[lost] = [reachable_radius(problem, goal.level, int(i), few) for i in lost]
     answer = make_answer(

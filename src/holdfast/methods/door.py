@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast._numbers import Floats
 from holdfast._threads import thread_count
@@ -142,17 +142,17 @@ def find_recourse(
         )
 
     workers = thread_count(threads)
+    surrogate = None
     if isinstance(adapted, LinearModel):
-        problem, surrogate = build(adapted.coef, adapted.intercept), None
+        if linearise is not None:
+            raise ValueError("the model is linear as it is: leave linearise out")
+        problem = build(adapted.coef, adapted.intercept)
     else:
         problem = build(np.zeros(np.shape(encoded)[-1:]), 0.0)
     task = Task(problem, cost_weight, guarantee, adapted, known, seed, workers)
     make_goal(problem, cost_weight, guarantee)
     chosen.check(task)  # before anything is computed
-    if isinstance(adapted, LinearModel):
-        if linearise is not None:
-            raise ValueError("the model is linear as it is: leave linearise out")
-    else:
+    if not isinstance(adapted, LinearModel):
         surrogate = _surrogate(adapted, problem.points, known, linearise, seed)
         task = replace(task, problem=build(surrogate.coef, surrogate.intercept))
     result = _run_and_judge(chosen, task)
@@ -210,7 +210,7 @@ def _run_and_judge(method: Method, task: Task) -> Recourse:
     if isinstance(method, Exact):
         n = len(best)
         found = Found(best.recourse_array, all_converged(n), np.zeros(n, dtype=np.int64))
-        found.status[np.isnan(best.recourse_array[:, 0])] = MethodStatus.NOT_RUN
+        found.status[~_usable(best)] = MethodStatus.NOT_RUN
         result = best
     else:
         found, seconds = _run(method, task, best)
@@ -220,10 +220,14 @@ def _run_and_judge(method: Method, task: Task) -> Recourse:
     )
 
 
+def _usable(best: Recourse) -> NDArray[np.bool_]:
+    unusable = (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS)
+    return np.array([status not in unusable for status in best.status], dtype=bool)
+
+
 def _run(method: Method, task: Task, best: Recourse) -> tuple[Found, float]:
     """Run a method on the rows that can be used."""
-    unusable = (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS)
-    usable = np.array([status not in unusable for status in best.status], dtype=bool)
+    usable = _usable(best)
     problem = task.problem.take(usable)
     begin = time.perf_counter()
     found = method.run(replace(task, problem=problem))

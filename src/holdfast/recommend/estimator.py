@@ -15,6 +15,7 @@ from holdfast.ball import NormBall
 from holdfast.discrete import DiscreteAnswer, DiscreteProblem, solve_discrete
 from holdfast.discrete.linked import Links, solve_linked
 from holdfast.encoding import Encoding
+from holdfast.encoding.reading import as_table
 from holdfast.recommend.features import row_links
 from holdfast.recommend.recommendations import Recommendations
 from holdfast.recommend.ways import Way, other_ways, way_of
@@ -122,10 +123,16 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
             there = bool(np.isfinite(answer.recourse[i]).all())
             found = [way_of(answer, i, compiled, i)] if there else []
             if found and found[0].features and self.n_options > 1:
-                solve = partial(self._answer, links=row_links(compiled.links, i))
+                solve = partial(
+                    self._answer,
+                    links=row_links(compiled.links, i),
+                    guarantee=self.guarantee,
+                    weight=self.cost_weight,
+                )
                 found = other_ways(compiled, i, found[0], self.n_options, solve)
             ways.append(found)
-        result = Recommendations(self, encoding, compiled, answer, ways)
+        labels = as_table(applicants).index
+        result = Recommendations(self, encoding, compiled, answer, ways, labels)
         self._check(compiled, ways, result)
         return result
 
@@ -133,11 +140,17 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
         self, applicants: Any, actions: ActionSet, encoding: Encoding
     ) -> tuple[Compiled, DiscreteAnswer]:
         compiled = to_problem(applicants, encoding, actions, ball=self.ball, loss=self.loss)
-        return compiled, self._answer(compiled.problem, compiled.links)
+        goal = (self.guarantee, self.cost_weight)
+        return compiled, self._answer(compiled.problem, compiled.links, *goal)
 
-    def _answer(self, problem: DiscreteProblem, links: LinkRows) -> DiscreteAnswer:
+    def _answer(
+        self,
+        problem: DiscreteProblem,
+        links: LinkRows,
+        guarantee: float | None,
+        weight: float | None,
+    ) -> DiscreteAnswer:
         """Solve by branch and bound; where links couple features, with a general solver."""
-        weight, guarantee = self.cost_weight, self.guarantee
         if not len(links.matrix):
             return solve_discrete(
                 problem, cost_weight=weight, guarantee=guarantee, threads=self.threads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ from holdfast.discrete import DiscreteAnswer
 
 # Sets of constraints that are tried, the small ones first.
 _MOST_TRIALS = 400
-_MOST_RELEASED = 3
 
 Solve = Callable[[Any, ActionSet], tuple[Compiled, DiscreteAnswer]]
 
@@ -49,24 +49,35 @@ class Release:
 
 
 def find_releases(person: Any, actions: ActionSet, solve: Solve) -> list[Release]:
-    """Return all smallest sets of constraints whose release helps, the cheapest first.
+    """Return the smallest sets of constraints whose release helps, the cheapest first.
 
-    Empty if no set of up to three does (or none of the 400 that are tried).
+    Releasing more never hurts: so none helps if all of them together do not (the list is empty
+    then). Where a smallest set is not found within 400 trials, one is returned of which nothing
+    can be left out.
     """
-    constraints = list(constraints_of(actions))
+
+    def cost_without(chosen: tuple[Constraint, ...]) -> float:
+        _, answer = solve(person, released(actions, chosen))
+        return float(answer.cost[0]) if len(answer) else np.inf
+
+    constraints = tuple(constraints_of(actions))
+    if not np.isfinite(cost_without(constraints)):
+        return []
     trials = 0
-    for size in range(1, _MOST_RELEASED + 1):
-        found = []
-        for chosen in itertools.combinations(constraints, size):
-            trials += 1
-            if trials > _MOST_TRIALS:
-                break
-            _, answer = solve(person, released(actions, chosen))
-            if len(answer) and np.isfinite(answer.cost[0]):
-                found.append(Release(chosen, float(answer.cost[0])))
+    for size in range(1, len(constraints) + 1):
+        trials += math.comb(len(constraints), size)
+        if trials > _MOST_TRIALS:
+            break
+        costs = {c: cost_without(c) for c in itertools.combinations(constraints, size)}
+        found = [Release(chosen, cost) for chosen, cost in costs.items() if np.isfinite(cost)]
         if found:
             return sorted(found, key=lambda release: release.cost)
-    return []
+    needed = constraints
+    for constraint in constraints:
+        fewer = tuple(c for c in needed if c != constraint)
+        if np.isfinite(cost_without(fewer)):
+            needed = fewer
+    return [Release(needed, cost_without(needed))]
 
 
 def constraints_of(actions: ActionSet) -> Iterator[Constraint]:
@@ -76,7 +87,6 @@ def constraints_of(actions: ActionSet) -> Iterator[Constraint]:
         unit = f" {feature.unit}" if getattr(feature, "unit", "") else ""
         if feature.immutable:
             yield Constraint(name, "immutable", f"{name} may not change")
-            continue  # nothing else of it is felt
         if feature.direction != "any":
             yield Constraint(name, "direction", f"{name} may only go {feature.direction}")
         if isinstance(feature, CategoryFeature):

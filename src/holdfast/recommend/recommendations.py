@@ -9,6 +9,7 @@ import numpy as np
 from holdfast.actions import Compiled, decode
 from holdfast.discrete import DiscreteAnswer
 from holdfast.encoding import Encoding
+from holdfast.recommend.features import row_links
 from holdfast.recommend.reasons import Release, find_releases
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
@@ -45,9 +46,12 @@ class Recommendations:
         compiled: Compiled,
         answer: DiscreteAnswer,
         ways: list[list[Way]],
+        labels: Any,
     ) -> None:
         self._estimator, self._encoding = estimator, encoding
         self._compiled, self._answer, self._ways = compiled, answer, ways
+        self._labels = labels
+        self._after: dict[int, pd.DataFrame] = {}
         self._place = {int(row): k for k, row in enumerate(compiled.rows)}
         self._refused = dict(compiled.refused)
         self.people = compiled.people
@@ -65,12 +69,19 @@ class Recommendations:
 
     def after(self, option: int = 0) -> pd.DataFrame:
         """Return the people who have that option, as they are after following it."""
-        rows = [k for k, ways in enumerate(self._ways) if len(ways) > option]
-        base = self._compiled.problem
-        recourse, options = base.problem.points.copy(), base.current.copy()
-        for k in rows:
-            recourse[k], options[k] = self._ways[k][option].recourse, self._ways[k][option].options
-        return decode(self._compiled, recourse, options, np.array(rows, dtype=np.int64))
+        if option not in self._after:
+            rows = self._having(option)
+            base = self._compiled.problem
+            recourse, options = base.problem.points.copy(), base.current.copy()
+            for k in rows:
+                way = self._ways[k][option]
+                recourse[k], options[k] = way.recourse, way.options
+            which = np.array(rows, dtype=np.int64)
+            self._after[option] = decode(self._compiled, recourse, options, which)
+        return self._after[option].copy()
+
+    def _having(self, option: int) -> list[int]:
+        return [k for k, ways in enumerate(self._ways) if len(ways) > option]
 
     def table(self) -> pd.DataFrame:
         """Return one row for each person and option: what to change, its price and its proof.
@@ -83,17 +94,15 @@ class Recommendations:
         rows = []
         for option in range(max((len(ways) for ways in self._ways), default=0)):
             after = self.after(option)
-            places = [k for k, ways in enumerate(self._ways) if len(ways) > option]
-            for position, k in enumerate(places):
-                values = {name: after.iloc[position][name] for name in names}
-                rows.append(
-                    (int(self._compiled.rows[k]), option, self._numbers(k, option) | values)
-                )
+            for position, k in enumerate(self._having(option)):
+                person = after.iloc[position]
+                values = self._numbers(k, option, person) | {name: person[name] for name in names}
+                rows.append((int(self._compiled.rows[k]), option, values))
         for i in range(len(self)):
             if i not in self._place or not self._ways[self._place[i]]:
                 rows.append((i, 0, {"status": str(self.status[i]), "changes": ""}))
         rows.sort(key=lambda row: row[:2])
-        index = pd.Index([self._label(i) for i, _, _ in rows], name="person")
+        index = pd.Index([self._labels[i] for i, _, _ in rows], name="person")
         table = pd.DataFrame([values for _, _, values in rows], index=index)
         table.insert(0, "option", [option + 1 for _, option, _ in rows])
         for name in names:
@@ -108,7 +117,13 @@ class Recommendations:
     def frontier(self, i: int, points: int = 25) -> Staircase:
         """Return the cost of every guarantee that person i can reach, as steps to be drawn."""
         k = self._usable(i)
-        return Staircase.of(self._compiled, k, points)
+        links = row_links(self._compiled.links, k)
+        return Staircase.of(
+            self._compiled,
+            k,
+            points,
+            lambda problem, guarantee: self._estimator._answer(problem, links, guarantee, None),
+        )
 
     def releases(self, i: int) -> list[Release]:
         """Return the smallest sets of constraints whose release would help person i, if any."""
@@ -126,14 +141,11 @@ class Recommendations:
     def changes(self, i: int, option: int = 0) -> list[str]:
         """Say what person i changes, feature by feature."""
         k = self._usable(i)
-        after = self.after(option)
-        place = [j for j, ways in enumerate(self._ways) if len(ways) > option].index(k)
-        return change_words(
-            self.people.iloc[k],
-            after.iloc[place],
-            self._ways[k][option].features,
-            self._estimator.actions,
-        )
+        return self._changes(k, option, self.after(option).iloc[self._having(option).index(k)])
+
+    def _changes(self, k: int, option: int, after: Any) -> list[str]:
+        features = self._ways[k][option].features
+        return change_words(self.people.iloc[k], after, features, self._estimator.actions)
 
     def ways(self, i: int) -> list[Way]:
         """Return the ways of person i in encoded columns, each with its certificate."""
@@ -155,14 +167,14 @@ class Recommendations:
         answer = self._answer
         return float(answer.reachable_validity[k]), float(answer.reachable_radius[k])
 
-    def _numbers(self, k: int, option: int) -> dict[str, Any]:
+    def _numbers(self, k: int, option: int, after: Any) -> dict[str, Any]:
         way, base = self._ways[k][option], self._compiled.problem.problem
         row = base.row(k)
         probability = base.loss.probability
         i = int(self._compiled.rows[k])
         return {
             "status": str(self.status[i]),
-            "changes": ", ".join(self.changes(i, option)),
+            "changes": ", ".join(self._changes(k, option, after)),
             "cost": way.cost,
             "price": way.price,
             "lower_bound": way.lower_bound,
@@ -171,9 +183,6 @@ class Recommendations:
             "current_validity": float(probability(row.score(way.recourse[None]))[0]),
             "initial_validity": float(probability(row.score(row.points))[0]),
         }
-
-    def _label(self, i: int) -> Any:
-        return self.people.index[self._place[i]] if i in self._place else i
 
     def _position(self, i: int) -> int:
         if not isinstance(i, (int, np.integer)) or not 0 <= i < len(self):

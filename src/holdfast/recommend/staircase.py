@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,13 @@ import numpy as np
 
 from holdfast._numbers import Floats, check_count
 from holdfast.actions import Compiled
-from holdfast.discrete import largest_reachable_score, solve_discrete
+from holdfast.discrete import DiscreteAnswer, DiscreteProblem, largest_reachable_score
 from holdfast.recommend.features import take_row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Solve = Callable[[DiscreteProblem, float], DiscreteAnswer]
 
 # Where there is no end, the curve is drawn up to this probability.
 _HIGHEST = 0.99
@@ -38,7 +41,7 @@ class Staircase:
     worst_case_validity: Floats
 
     @classmethod
-    def of(cls, compiled: Compiled, i: int, points: int) -> Staircase:
+    def of(cls, compiled: Compiled, i: int, points: int, solve: Solve) -> Staircase:
         """Solve for guarantees from what person i has now to the most that can be had."""
         check_count("points", points, least=2)
         alone = take_row(compiled.problem, i)
@@ -50,10 +53,11 @@ class Staircase:
         probability = base.loss.probability
         first, last = (float(probability(score)) for score in (start, max(top, start)))
         wanted = np.linspace(max(first, 1e-6), max(last * (1.0 - 1e-9), 2e-6), points)
-        answers = [solve_discrete(alone, guarantee=float(g)) for g in wanted]
+        answers = [solve(alone, float(guarantee)) for guarantee in wanted]
         cost = np.array([answer.cost[0] for answer in answers])
-        had = np.array([answer.worst_case_score[0] for answer in answers])
-        return cls(wanted, cost, np.asarray(probability(had)))
+        had = np.asarray(probability([answer.worst_case_score[0] for answer in answers]))
+        there = np.isfinite(cost)  # links may put some of them out of reach
+        return cls(wanted[there], cost[there], had[there])
 
     def plot(self, axes: Axes | None = None) -> Any:
         """Draw cost against the probability that every model of the ball gives."""

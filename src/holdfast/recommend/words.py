@@ -18,7 +18,7 @@ def change_words(before: Any, after: Any, features: Iterable[str], actions: Acti
     """Say what changes, in the order of the table: 'duration 48 → 36 months'."""
     words = []
     for name in before.index:
-        if name not in features:
+        if name not in features or before[name] == after[name]:
             continue
         feature = actions[name]
         unit = f" {feature.unit}" if isinstance(feature, NumberFeature) and feature.unit else ""
@@ -78,14 +78,13 @@ def _hopeless(result: Recommendations, i: int) -> str:
         f"within {estimator.ball.radius:g} of today's"
     )
     said += f": at most {reach:.1%} can be had. " if np.isfinite(reach) else ". "
-    said += (
-        f"Against models within {radius:.3g} it could be done. "
-        if np.isfinite(radius)
-        else "Not even today's model alone can be satisfied. "
-    )
+    if np.isfinite(radius):
+        said += f"Against models within {radius:.3g} it could be done. "
+    elif np.isfinite(reach):  # with links neither of the two is worked out
+        said += "Not even today's model alone can be satisfied. "
     releases = result.releases(i)
     if not releases:
-        return said + "Not even releasing any three of the constraints would help."
+        return said + "Not even without all of the constraints could it be done."
     best, *others = releases
     said += f"In the way: {best.words}; without that, it would cost {best.cost:.3g}."
     if others:
