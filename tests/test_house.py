@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast._compile import WITHOUT_KERNELS
 
 PACKAGE = Path(holdfast.__file__).parent
 ROOMS = sorted(PACKAGE.rglob("*.py"))
@@ -35,6 +36,9 @@ FLOOR_PLAN = [
     {"methods", "radius"},
     {"recommend"},
     {"datasets"},
+    {"evaluate"},
+    {"report"},
+    {"reproduce"},
     {"demo"},
     {"demo_view"},
     {"cli"},
@@ -83,6 +87,17 @@ def test_the_certificate_knows_nothing_of_the_solvers():
     assert "solvers" not in {name for name, _ in imports_of(PACKAGE / "certificate.py")}
     for path in (PACKAGE / "solvers").glob("*.py"):
         assert "certificate" not in {name for name, _ in imports_of(path)}
+
+
+def test_rooms_without_kernels_have_none_and_lend_them_nothing():
+    """Machine code stays valid when these rooms change: nothing compiled comes from them."""
+    compiled = [path for path in ROOMS if "_compile" in {name for name, _ in imports_of(path)}]
+    assert compiled
+    for path in compiled:
+        assert room_of(path) not in WITHOUT_KERNELS, path
+    for path in compiled:
+        lent = {name for name, _ in imports_of(path)} & WITHOUT_KERNELS
+        assert not lent, f"{path} has kernels, and imports {lent}"
 
 
 def test_importing_holdfast_is_light():

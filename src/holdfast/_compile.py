@@ -11,18 +11,37 @@ from typing import Any
 import numba
 
 _PACKAGE = Path(__file__).parent
+# Rooms that hold no kernels and that no kernel looks into: a change there leaves machine code valid
+# (tests/test_house.py holds them to it).
+WITHOUT_KERNELS = {
+    "models",
+    "networks",
+    "encoding",
+    "actions",
+    "linearise",
+    "radius",
+    "recommend",
+    "datasets",
+    "evaluate",
+    "report",
+    "reproduce",
+    "demo",
+    "demo_view",
+    "cli",
+}
 
 
 def _cache_directory() -> str:
-    """Return a directory named after all sources of the package.
+    """Return a directory named after all sources that kernels are made of.
 
     numba looks only at the file of a function to see whether its machine code is stale, not at
     the files of the functions and constants that it uses. A directory for each state of all
-    sources is always right.
+    these sources is always right.
     """
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
+        if path.relative_to(_PACKAGE).parts[0].removesuffix(".py") not in WITHOUT_KERNELS:
+            digest.update(path.read_bytes())
     home = os.environ.get("NUMBA_CACHE_DIR") or str(_PACKAGE / "__pycache__")
     return str(Path(home) / f"kernels-{digest.hexdigest()[:16]}")
 
