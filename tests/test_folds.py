@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from holdfast.datasets.folds import german_folds, sba_folds
+from holdfast.datasets import german_folds, load_sba, sba_folds, subsample
+from holdfast.datasets.prepare import SBA_NUMBERS
+
+needs_files = pytest.mark.skipif(
+    "HOLDFAST_DATA_DIR" not in os.environ, reason="HOLDFAST_DATA_DIR names no directory of files"
+)
 
 
 def denied(folds):
@@ -28,14 +33,55 @@ def test_german_folds_are_those_of_the_paper():
     assert (everybody[:, 3:].sum(axis=1) == 1).all()
 
 
-@pytest.mark.skipif("HOLDFAST_DATA_DIR" not in os.environ, reason="the SBA file is not here")
+def test_two_years_of_age_are_what_the_paper_says():
+    fold = german_folds()[0]
+    assert fold.names[2] == "age"
+    assert round(2 * fold.scale[2], 4) == 0.1759
+    assert fold.groups == [[3, 4, 5, 6]]
+    assert (fold.scale[3:] == 1).all()
+
+
+@needs_files
 def test_sba_folds_are_those_of_the_paper():
     folds = sba_folds()
     assert sum(len(fold.test_points) for fold in folds) == 1159
     assert folds[0].train_points.shape[1] == 25
+    assert folds[0].groups == [[20, 21, 22, 23, 24]]
     assert denied(folds) == [39, 36, 40, 36, 38]
 
 
-def test_an_absent_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"SBAcase.11.13.17.csv is not there: .*Mickel"):
-        sba_folds(tmp_path)
+@needs_files
+def test_the_columns_of_sba_follow_from_the_rule_of_the_authors():
+    features = load_sba().features
+    dropped = ["Selected", "State", "Name", "BalanceGross", "LowDoc", "BankState"]
+    dropped += ["LoanNr_ChkDgt", "Bank", "City"]
+    table = features[features["ApprovalFY"] < 2006].drop(columns=dropped)
+    numbers = table.select_dtypes("number").fillna(-1.0)
+    assert [name for name in numbers if numbers[name].nunique() > 2] == SBA_NUMBERS
+    assert table.columns.difference(numbers.columns).tolist() == ["RevLineCr"]
+
+
+def test_a_subsample_is_distinct_repeatable_and_holds_what_it_must():
+    for seed in range(20):
+        chosen = subsample(40, 9, seed=seed, must_include=[36])
+        assert 36 in chosen
+        assert np.unique(chosen).size == 9
+        assert (np.diff(chosen) > 0).all()
+        np.testing.assert_array_equal(chosen, subsample(40, 9, seed=seed, must_include=[36]))
+    assert subsample(10, 10).tolist() == list(range(10))
+    assert subsample(3, 0.16).size == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "must_include", "message"),
+    [
+        (11, [], "cannot choose 11 of 10"),
+        (0, [], "cannot choose 0 of 10"),
+        (1, [2, 3], "with 2 certain"),
+        (2.5, [], "whole number or a share"),
+        (3, [10], "must lie in 0 to 9"),
+    ],
+)
+def test_an_impossible_subsample_is_refused(size, must_include, message):
+    with pytest.raises(ValueError, match=message):
+        subsample(10, size, must_include=must_include)

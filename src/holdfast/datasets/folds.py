@@ -1,51 +1,57 @@
-"""The paper's preparation of its data sets: columns, scaling, one-hot, shuffle, five folds."""
+"""The paper's folds of its data sets: prepared, shuffled, cut into five."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
 
 from holdfast._numbers import Floats
+from holdfast.datasets.dataset import Dataset
 from holdfast.datasets.german import load_german
+from holdfast.datasets.prepare import (
+    german_preparation,
+    groups_of,
+    names_of,
+    sba_preparation,
+    scale_of,
+)
+from holdfast.datasets.sba import load_sba
 
 N_FOLDS = 5
-# in the order of the authors' codes 1, 2, 3 and 5
-_GERMAN_STATUS = ["male div/sep", "female div/dep/mar", "male mar/wid", "male single"]
-_SBA_FILE = "SBAcase.11.13.17.csv"
-_SBA_DROPPED = [
-    "Selected",
-    "State",
-    "Name",
-    "BalanceGross",
-    "LowDoc",
-    "BankState",
-    "LoanNr_ChkDgt",
-    "MIS_Status",
-    "Default",
-    "Bank",
-    "City",
-]
+FIRST_YEAR_OF_THE_FUTURE = 2006
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Four fifths to train on, one fifth to find recourse for, all in scaled columns."""
+    """Four fifths to train on, one fifth to find recourse for, all in scaled columns.
+
+    Attributes
+    ----------
+    groups : list of list of int
+        Positions of the columns of each one-hot group.
+    scale : array, (n_columns,)
+        What one raw unit is in scaled units (a year of age, a month); 1 for one-hot columns.
+    """
 
     names: list[str]
     train_points: Floats
     train_approved: NDArray[np.bool_]
     test_points: Floats
     test_approved: NDArray[np.bool_]
+    groups: list[list[int]]
+    scale: Floats
 
 
 def german_folds() -> list[Fold]:
     """German Credit as the paper uses it: 3 numbers and the personal status, 7 columns.
+
+    Numbers are standardised on the whole table, not on the part trained on, as the authors do.
 
     Examples
     --------
@@ -54,51 +60,82 @@ def german_folds() -> list[Fold]:
     ((800, 7), (200, 7))
     """
     german = load_german()
-    numbers = german.features[["duration", "credit_amount", "age"]].astype(float)
-    status = pd.get_dummies(german.features["personal_status"])[_GERMAN_STATUS]
-    table = _table(numbers, status, german.approved)
-    return list(_folds(table.sample(frac=1, random_state=0)))
+    return _folds(german_preparation().fit(german.features), german, shuffled(german.features))
 
 
 def sba_folds(directory: str | Path | None = None) -> list[Fold]:
     """Return the loans of the SBA case before 2006 as the paper uses them: 25 columns.
 
-    `directory` (by default what the environment variable HOLDFAST_DATA_DIR names) holds the file
-    of Li, Mickel and Taylor (2018), SBAcase.11.13.17.csv.
+    They are shuffled before the years are chosen, and standardised on all loans before 2006, as the
+    authors do.
+
+    Parameters
+    ----------
+    directory : path, optional
+        Where SBAcase.11.13.17.csv lies; see docs/data.md for where else it is looked for.
     """
-    table = pd.read_csv(_sba_file(directory), low_memory=False)
-    table = table.sample(frac=1, random_state=0)  # before the years are chosen
-    table = table[table["ApprovalFY"] < 2006]
-    approved = table["Default"] == 0
-    table = table.drop(columns=_SBA_DROPPED)
-    numbers = table.select_dtypes("number").fillna(-1.0)
-    many = [name for name in numbers if numbers[name].nunique() > 2]
-    categories = pd.get_dummies(table.drop(columns=numbers.columns).fillna("-1"))
-    return list(_folds(_table(numbers[many], categories, approved)))
+    sba = load_sba(directory)
+    rows = before_2006(sba, shuffled(sba.features))
+    return _folds(sba_preparation().fit(sba.features.iloc[rows]), sba, rows)
 
 
-def _sba_file(directory: str | Path | None) -> Path:
-    path = Path(directory or os.environ.get("HOLDFAST_DATA_DIR", ".")) / _SBA_FILE
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is not there: it is the supplement of Li, Mickel and Taylor (2018), "
-            "https://doi.org/10.1080/10691898.2018.1434342; put it there, or name its directory "
-            "by the argument or by HOLDFAST_DATA_DIR"
-        )
-    return path
+def subsample(
+    n_rows: int, size: float, seed: int = 0, must_include: Iterable[int] = ()
+) -> NDArray[np.int64]:
+    """Choose some of `n_rows` rows at random, without repetition, in increasing order.
+
+    Parameters
+    ----------
+    size : int or float
+        How many; or, as a float below 1, which share of them, rounded, and at least one.
+    must_include : iterable of int
+        Rows that are chosen whatever the seed.
+
+    Examples
+    --------
+    >>> subsample(39, 9, seed=1, must_include=[36]).size
+    9
+    >>> subsample(100, 0.16).size
+    16
+    """
+    certain = np.unique(np.fromiter(must_include, dtype=np.int64))
+    count = max(1, round(size * n_rows)) if 0.0 < size < 1.0 else int(size)
+    if count != size and not 0.0 < size < 1.0:
+        raise ValueError(f"size must be a whole number or a share below 1, got {size}")
+    if not max(1, certain.size) <= count <= n_rows:
+        raise ValueError(f"cannot choose {size} of {n_rows} rows with {certain.size} certain ones")
+    if certain.size and not 0 <= certain[0] <= certain[-1] < n_rows:
+        raise ValueError(f"must_include must lie in 0 to {n_rows - 1}, got {certain.tolist()}")
+    others = np.setdiff1d(np.arange(n_rows), certain)
+    drawn = np.random.default_rng(seed).choice(others, count - certain.size, replace=False)
+    return np.sort(np.concatenate([certain, drawn]))
 
 
-def _table(numbers: pd.DataFrame, dummies: pd.DataFrame, approved: pd.Series) -> pd.DataFrame:
-    """Scale the numbers on the whole table, as the authors do; the outcome comes last."""
-    scaled = (numbers - numbers.mean()) / numbers.std(ddof=0)
-    return pd.concat([scaled, dummies.astype(float), approved.rename("approved")], axis=1)
+def shuffled(table: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the rows of a table in the order in which the authors shuffle it."""
+    rows = pd.Series(np.arange(len(table)))
+    return rows.sample(frac=1, random_state=0).to_numpy()
 
 
-def _folds(table: pd.DataFrame) -> Iterator[Fold]:
-    """Cut into contiguous folds."""
-    points, good = table.iloc[:, :-1].to_numpy(float), table.iloc[:, -1].to_numpy(bool)
-    n, names = len(table), [str(name) for name in table.columns[:-1]]
+def before_2006(sba: Dataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keep of `rows` the loans that are today's in the paper."""
+    years = sba.features["ApprovalFY"].to_numpy()
+    return rows[years[rows] < FIRST_YEAR_OF_THE_FUTURE]
+
+
+def left_out(n: int) -> Iterator[NDArray[np.bool_]]:
+    """Mark, fold by fold, the contiguous part that is not trained on."""
     for k in range(N_FOLDS):
         inside = np.zeros(n, dtype=bool)
         inside[int(k / N_FOLDS * n) : int((k + 1) / N_FOLDS * n)] = True
-        yield Fold(names, points[~inside], good[~inside], points[inside], good[inside])
+        yield inside
+
+
+def _folds(fitted: ColumnTransformer, data: Dataset, rows: NDArray[np.int64]) -> list[Fold]:
+    points: Floats = fitted.transform(data.features.iloc[rows])
+    good = data.approved.to_numpy(bool)[rows]
+    names, groups, scale = names_of(fitted), groups_of(fitted), scale_of(fitted)
+    return [
+        Fold(names, points[~test], good[~test], points[test], good[test], groups, scale)
+        for test in left_out(len(rows))
+    ]
