@@ -2,7 +2,7 @@
 
 Upadhyay, Joshi and Lakkaraju (2021), and after them the paper, train the future model of fold k on
 the same four fifths of the shifted table, shuffled and cut in the same way. Since the shifted table
-has another order or other rows, some people of test fold k are among those that its future model has
+has another order or other rows, some people of test fold k are among those its future model has
 seen: it is the same here.
 """
 
