@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import linear_sum_assignment
+from test_readme import run_examples
 
 from holdfast.datasets import (
     german_folds,
@@ -21,6 +23,7 @@ from holdfast.datasets import (
     sba_preparation,
 )
 from holdfast.datasets.prepare import scale_of
+from holdfast.datasets.sources import SBA, SOUTH_GERMAN
 from holdfast.datasets.south_german import CODES
 
 needs_files = pytest.mark.skipif(
@@ -271,3 +274,11 @@ def test_gaussians_follow_their_seed():
 def test_impossible_gaussians_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         make_gaussians(**settings)
+
+
+def test_the_page_says_what_is_so():
+    page = (Path(__file__).parent.parent / "docs" / "data.md").read_text()
+    for file in (SOUTH_GERMAN, SBA):
+        assert f"| `{file.name}` | `{file.sha256}` |" in page
+    names = run_examples(page)
+    assert len(names["today"].features) == len(names["later"].features)

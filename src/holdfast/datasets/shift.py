@@ -88,9 +88,10 @@ def sba_future(directory: str | Path | None = None, as_published: bool = False) 
     directory : path, optional
         Where SBAcase.11.13.17.csv lies.
     as_published : bool
-        Standardise anew on the loans of all years. Recourse found in today's scaled units is then
-        read in other units: the same figure means another amount. By default the scale is today's
-        (loans before 2006), so that a point means the same to both models.
+        Standardise anew on the loans of all years, as the published experiments did. Recourse
+        found in today's scaled units is then read in other units: the same figure means another
+        amount. By default the scale is today's (loans before 2006), as in ROAR's own code, so that
+        a point means the same loan to both models.
     """
     sba = load_sba(directory)
     rows = shuffled(sba.features)

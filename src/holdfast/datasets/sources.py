@@ -113,8 +113,8 @@ SBA = External(
         "https://doi.org/10.1080/10691898.2018.1434342"
     ),
     licence=(
-        "published with the article, no licence stated; the loans are records of the U.S. Small "
-        "Business Administration"
+        "none stated in the file: a supplement of the article, drawn from records of the U.S. "
+        "Small Business Administration"
     ),
 )
 
