@@ -20,21 +20,12 @@ from torch import Tensor
 from holdfast._numbers import Floats, check_count, refuse
 from holdfast.ball import NormBall
 from holdfast.models.network import Network
-from holdfast.networks.layers import Layers, Trace
-from holdfast.networks.mixtures import (
-    LEAST_SHARE,
-    Mixture,
-    Vertex,
-    descend,
-    signs_vertex,
-    single_vertex,
-)
+from holdfast.networks.layers import Layers, layers_of, turn
+from holdfast.networks.mixtures import LEAST_SHARE, SINGLE_CHANGES, descend_rows, new_row
 from holdfast.networks.parameters import Parameters
 from holdfast.networks.projections import project_l2
 
 ALL, EACH = "all parameters", "each tensor"
-# Single-parameter changes that are tried out, for p = 1; 16 or 32 found nothing lower
-SINGLE_CHANGES = 8
 _DEFAULT_STARTS = {1.0: 2, 2.0: 4, math.inf: 8}
 
 
@@ -118,9 +109,11 @@ def worst_network(
     check_count("steps", steps, least=0)
     check_count("starts", starts)
 
+    layers = room.mixed_layers(network)
+
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
-        if room.mixes:
-            return _search_mixtures(room, x, starts, steps, seed, keep_change)
+        if layers is not None:
+            return _search_mixtures(room, layers, x, starts, steps, seed, keep_change)
         return _search_changes(room, x, starts, steps, seed)
 
     return in_pieces(room.parameters, network, points, search, loss_cap, keep_change, memory)
@@ -153,16 +146,12 @@ class Room:
         sizes = [parameters.size] if budget == ALL else parameters.sizes
         return cls(parameters, ball.p, ball.radius, sizes)
 
-    @property
-    def layers(self) -> Layers | None:
-        """The network's layers, where it is a plain feed-forward one."""
-        return self.parameters.layers
-
-    @property
-    def mixes(self) -> bool:
-        """Whether all vertices are outer products in each layer (see `mixtures`)."""
+    def mixed_layers(self, network: Network) -> Layers | None:
+        """Return the layers of a network whose vertices are outer products (see `mixtures`)."""
         one_ball = len(self.sizes) == 1
-        return self.layers is not None and (math.isinf(self.p) or (self.p == 1.0 and one_ball))
+        if math.isinf(self.p) or (self.p == 1.0 and one_ball):
+            return layers_of(network)
+        return None
 
     def vertex(self, slope: Tensor, rank: int = 0) -> Tensor:
         """Return the change in the ball that lowers a linear score with this slope most.
@@ -202,7 +191,7 @@ class Room:
 def _search_changes(
     room: Room, x: Tensor, starts: int, steps: int, seed: int
 ) -> tuple[Tensor, Tensor]:
-    """Search with every change written out: any network, any ball."""
+    """Search with every change written out: any module, any device, any ball."""
     best, change = None, room.parameters.zeros(len(x))
     for start in _starts(room, x, starts, seed):
         score, found = _descend(room, x, start, steps)
@@ -217,52 +206,31 @@ def _search_changes(
 
 
 def _search_mixtures(
-    room: Room, x: Tensor, starts: int, steps: int, seed: int, keep_change: bool
+    room: Room, layers: Layers, x: Tensor, starts: int, steps: int, seed: int, keep_change: bool
 ) -> tuple[Tensor, Tensor]:
-    """Search with changes kept as mixtures of vertices: the same steps, many times faster."""
-    layers = room.layers
-    assert layers is not None
-    best = x.new_full((len(x),), math.inf)
-    change = room.parameters.zeros(len(x) if keep_change else 0)
+    """Search the same starts with the same steps, the changes kept as mixtures of vertices."""
+    points, single = x.numpy(), room.p == 1.0
+    if points.shape[1] != layers.sizes[0]:
+        raise ValueError(
+            f"points have {points.shape[1]} columns, the network takes {layers.sizes[0]}"
+        )
+    score = np.full(len(x), np.inf, points.dtype)
+    change = np.zeros((len(x), room.parameters.size if keep_change else 0), points.dtype)
+    row = new_row(layers, steps, single)
 
-    def vertex(trace: Trace) -> Vertex:
-        if math.isinf(room.p):
-            return signs_vertex(trace, room.radius)
-        return single_vertex(layers, trace, room.radius)
+    def descend(start: Tensor, best_single: bool = False) -> None:
+        matrices = start.numpy()
+        turned = turn(layers, matrices) if len(matrices) else matrices
+        settings = (matrices, turned, best_single, single, room.radius, steps)
+        descend_rows(row, layers, points, *settings, score, change, 0, len(x))
 
-    for start in _mixture_starts(room, layers, x, starts, seed):
-        for rows, score, mixture in descend(layers, x, start, vertex, steps):
-            lower = torch.where(score < best[rows])[0]
-            best[rows[lower]] = score[lower]
-            if keep_change:
-                mixture.take(lower).write(change, rows[lower])
-    return best, change
-
-
-def _mixture_starts(
-    room: Room, layers: Layers, x: Tensor, count: int, seed: int
-) -> Iterator[Mixture]:
-    yield Mixture.empty(layers, len(x))
-    drawn = 1
-    if room.p == 1.0 and drawn < count:
-        yield _best_single_mixture(room, layers, x)
-        drawn += 1
-    for signs in _signs(room, count - drawn, seed):
-        corner = layers.matrices_of(room.corner(signs.to(x)))
-        yield Mixture.empty(layers, len(x), corner)
-
-
-def _best_single_mixture(room: Room, layers: Layers, x: Tensor) -> Mixture:
-    """Try the most promising changes of one parameter by all of the radius."""
-    trace = layers.trace(x, None)
-    least, best = trace.score, Mixture.empty(layers, len(x))
-    for rank in range(min(SINGLE_CHANGES, room.parameters.size)):
-        candidate = Mixture.only(layers, single_vertex(layers, trace, room.radius, rank))
-        score, _ = layers.forwards(x, candidate)
-        lower = score < least
-        best = candidate.where(lower, best)
-        least = torch.where(lower, score, least)
-    return best
+    nothing = x.new_zeros(0)
+    descend(nothing)
+    if single and starts > 1:
+        descend(nothing, best_single=True)
+    for signs in _signs(room, starts - (2 if single else 1), seed):
+        descend(room.corner(signs.to(x)))
+    return torch.from_numpy(score), torch.from_numpy(change)
 
 
 def _starts(room: Room, x: Tensor, count: int, seed: int) -> Iterator[Tensor]:

@@ -3,220 +3,433 @@
 A vertex of the ball that a gradient points at is an outer product in each layer: for p = 1 one
 parameter alone, for p = inf the signs of the slopes times the signs of the inputs. The descent
 only ever mixes such vertices, and a full step forgets all earlier ones. So a change of 25,000
-parameters is kept as a few pairs of short vectors, and never written out.
+parameters is kept as a few numbers or a few pairs of short vectors, and never written out.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from holdfast.networks.layers import Layers, Trace
+from holdfast._compile import kernel
+from holdfast.networks.layers import Layers, Numbers
+from holdfast.networks.passes import (
+    add,
+    begin_backwards,
+    begin_forwards,
+    pull_back,
+    put_out,
+    rectify,
+    rectify_back,
+)
 
 # A step is halved when it fails. Below this share of the ball there is nothing left to gain.
 LEAST_SHARE = 1e-4
+# Single-parameter changes that are tried out, for p = 1; 16 or 32 found nothing lower
+SINGLE_CHANGES = 8
+# A column that stands for the bias, whose input is 1
+_BIAS = -1
 
-# An outer product in every layer: what is put out (n, k) and what is taken in (n, m), the layers
-# beside each other.
-Vertex = tuple[Tensor, Tensor]
 
-
-@dataclass(eq=False)
-class Mixture:
-    """A change for each row: the sum of share * outer product over its slots, and of a start.
+class Mixture(NamedTuple):
+    """A change of one row: shares of vertices in slots, and of a start that all rows have.
 
     Attributes
     ----------
-    share : (n, s) tensor
-        0 for a free slot.
-    outputs, inputs : (n, s, k) and (n, s, m) tensors
-        The outer products, all layers beside each other.
-    start_share : (n,) tensor
-    start : list of tensors or None
-        One change of each layer's matrix, the same for all rows.
+    used : (1,) array
+        How many slots are in use.
+    share : (s + 1,) array
+        Share of the vertex in each slot; the last one is that of the start.
+    place : (s, 3) array
+        For p = 1: layer, unit put out and unit taken in of the parameter that changes.
+    far : (s, 1) array or (s, units) array
+        By how much it changes; for p = inf by how much the parameters of each unit do ...
+    near : (s, units) array
+        ... and the signs of what goes into them.
     """
 
-    layers: Layers
-    share: Tensor
-    outputs: Tensor
-    inputs: Tensor
-    start_share: Tensor
-    start: list[Tensor] | None = None
-
-    @classmethod
-    def empty(cls, layers: Layers, n: int, start: list[Tensor] | None = None) -> Mixture:
-        """No vertex yet; all of the start, where there is one."""
-        outs, ins = layers.widths
-        zeros = layers.matrices[0].new_zeros
-        share = zeros(n) if start is None else zeros(n).add_(1.0)
-        return cls(layers, zeros(n, 1), zeros(n, 1, sum(outs)), zeros(n, 1, sum(ins)), share, start)
-
-    @classmethod
-    def only(cls, layers: Layers, vertex: Vertex) -> Mixture:
-        """Return the vertex itself."""
-        mixture = cls.empty(layers, len(vertex[0]))
-        return mixture.toward(vertex, torch.ones_like(mixture.start_share))
-
-    def forwards(self, layer: int, inputs: Tensor) -> Tensor:
-        """See `holdfast.networks.layers.Change`."""
-        return self._added(self.inputs, self.outputs, layer, inputs, backwards=False)
-
-    def backwards(self, layer: int, slopes: Tensor) -> Tensor:
-        """See `holdfast.networks.layers.Change`."""
-        return self._added(self.outputs, self.inputs, layer, slopes, backwards=True)
-
-    def _added(
-        self, near: Tensor, far: Tensor, layer: int, vector: Tensor, backwards: bool
-    ) -> Tensor:
-        outs, ins = self.layers.widths
-        near_widths, far_widths = (outs, ins) if backwards else (ins, outs)
-        felt = torch.bmm(_part(near, near_widths, layer), vector[:, :, None])[:, :, 0] * self.share
-        added = torch.bmm(felt[:, None, :], _part(far, far_widths, layer))[:, 0]
-        if self.start is None:
-            return added
-        matrix = self.start[layer] if backwards else self.start[layer].T
-        return torch.addmm(added, vector * self.start_share[:, None], matrix)
-
-    def toward(self, vertex: Vertex, step: Tensor) -> Mixture:
-        """Go that share of the way to a vertex, which takes each row's first free slot."""
-        free = self.share == 0.0
-        if not bool(free.any(dim=1).all()):
-            self._grow()
-            free = self.share == 0.0
-        rows = torch.arange(len(free), device=free.device)
-        slot = free.to(torch.uint8).argmax(dim=1)
-        # a slot without a share changes nothing: self stays what it was
-        self.outputs[rows, slot], self.inputs[rows, slot] = vertex
-        share = self.share * (1.0 - step)[:, None]
-        share[rows, slot] = step
-        start_share = self.start_share * (1.0 - step)
-        start = self.start if self.start is not None and bool(start_share.any()) else None
-        return replace(self, share=share, start_share=start_share, start=start)
-
-    def _grow(self) -> None:
-        """Double the slots."""
-        self.share = torch.cat([self.share, torch.zeros_like(self.share)], 1)
-        self.outputs = torch.cat([self.outputs, torch.zeros_like(self.outputs)], 1)
-        self.inputs = torch.cat([self.inputs, torch.zeros_like(self.inputs)], 1)
-
-    def where(self, chosen: Tensor, other: Mixture) -> Mixture:
-        """Take the chosen rows from here, the rest from another one with as many slots."""
-        rows = chosen[:, None]
-        return replace(
-            self,
-            share=torch.where(rows, self.share, other.share),
-            outputs=torch.where(rows[:, :, None], self.outputs, other.outputs),
-            inputs=torch.where(rows[:, :, None], self.inputs, other.inputs),
-        )
-
-    def accept(self, lower: Tensor, candidate: Mixture) -> Mixture:
-        """Take the shares of a candidate made by `toward` where it is lower."""
-        return replace(
-            self,
-            share=torch.where(lower[:, None], candidate.share, self.share),
-            start_share=torch.where(lower, candidate.start_share, self.start_share),
-        )
-
-    def take(self, rows: Tensor) -> Mixture:
-        """Some of the rows, in no more slots than they need."""
-        used = max(1, int((self.share[rows] != 0.0).sum(dim=1).max())) if len(rows) else 1
-        share, slots = self.share[rows].sort(dim=1, descending=True)
-        share, slots = share[:, :used], slots[:, :used]
-        return replace(
-            self,
-            share=share,
-            outputs=self.outputs[rows[:, None], slots],
-            inputs=self.inputs[rows[:, None], slots],
-            start_share=self.start_share[rows],
-        )
-
-    def write(self, change: Tensor, rows: Tensor) -> None:
-        """Write these rows out into a (n, k) change, in the order of ``named_parameters()``."""
-        outs, ins = self.layers.widths
-        begin = 0
-        for layer, biased in enumerate(self.layers.biased):
-            far = _part(self.outputs, outs, layer) * self.share[:, :, None]
-            matrix = far.transpose(1, 2) @ _part(self.inputs, ins, layer)
-            if self.start is not None:
-                matrix = matrix + self.start_share[:, None, None] * self.start[layer]
-            weights = matrix[:, :, :-1] if biased else matrix
-            tensors = [weights, matrix[:, :, -1]] if biased else [weights]
-            for tensor in tensors:
-                flat = tensor.reshape(len(rows), -1)
-                change[rows, begin : begin + flat.shape[1]] = flat
-                begin += flat.shape[1]
+    used: NDArray[np.int64]
+    share: Numbers
+    place: NDArray[np.int64]
+    far: Numbers
+    near: Numbers
 
 
-def _part(beside: Tensor, widths: list[int], layer: int) -> Tensor:
-    begin = sum(widths[:layer])
-    return beside[:, :, begin : begin + widths[layer]]
+class Row(NamedTuple):
+    """What a thread needs for the row that it works on."""
+
+    kept: Mixture
+    tried: Numbers  # the shares of the candidate
+    units: Numbers
+    slopes: Numbers
+    next_units: Numbers
+    next_slopes: Numbers
 
 
-def signs_vertex(trace: Trace, radius: float) -> Vertex:
-    """Return the vertex of the L-infinity ball that lowers a linear score most.
+def new_row(layers: Layers, steps: int, single: bool) -> Row:
+    """Make room for a row."""
+    dtype, slots = layers.trained.dtype, steps + 2
+    width = 1 if single else layers.units
+    kept = Mixture(
+        np.zeros(1, dtype=np.int64),
+        np.zeros(slots + 1, dtype),
+        np.zeros((slots, 3), dtype=np.int64),
+        np.zeros((slots, width), dtype),
+        np.zeros((slots, width), dtype),
+    )
+    vectors = [np.zeros(layers.units, dtype) for _ in range(4)]
+    return Row(kept, np.zeros(slots + 1, dtype), *vectors)
+
+
+@kernel
+def descend_rows(
+    row: Row,
+    layers: Layers,
+    points: Numbers,
+    start: Numbers,
+    start_turned: Numbers,
+    best_single: bool,
+    single: bool,
+    radius: Any,
+    steps: int,
+    score: Numbers,
+    change: Numbers,
+    begin: int,
+    end: int,
+) -> None:
+    """Descend from one start for each row; keep what is lower than `score` has.
+
+    The start is a change of all parameters, `best_single`, or none where its size is 0. `change`
+    has a row for each point, or no column.
+    """
+    for i in range(begin, end):
+        empty(row.kept, start.size > 0)
+        if best_single:
+            start_single(row, layers, points[i], start, start_turned, radius)
+        reached = descend(row, layers, points[i], start, start_turned, single, radius, steps)
+        if reached < score[i] or np.isnan(reached):
+            score[i] = reached
+            if change.shape[1] > 0:
+                write(row.kept, layers, start, single, change[i])
+
+
+@kernel
+def descend(
+    row: Row,
+    layers: Layers,
+    x: Numbers,
+    start: Numbers,
+    start_turned: Numbers,
+    single: bool,
+    radius: Any,
+    steps: int,
+) -> Any:
+    """Lower the score of a row, step by step; a step that does not lower it is halved."""
+    kept, tried = row.kept, row.tried
+    units, slopes, next_units, next_slopes = row.units, row.slopes, row.next_units, row.next_slopes
+    forwards(kept, kept.share, layers, x, start_turned, single, units)
+    backwards(kept, kept.share, layers, start, single, units, slopes)
+    step = 1.0
+    for _ in range(steps):
+        slot = kept.used[0]
+        if single:
+            single_vertex(layers, units, slopes, radius, kept, slot)
+        else:
+            signs_vertex(units, slopes, radius, kept, slot)
+        for k in range(slot):
+            tried[k] = kept.share[k] * (1.0 - step)
+        tried[slot] = step
+        tried[-1] = kept.share[-1] * (1.0 - step)
+        kept.used[0] = slot + 1
+        forwards(kept, tried, layers, x, start_turned, single, next_units)
+        if next_units[-1] < units[-1]:
+            backwards(kept, tried, layers, start, single, next_units, next_slopes)
+            units, next_units = next_units, units
+            slopes, next_slopes = next_slopes, slopes
+            kept.share[:] = tried
+            drop_empty(kept)
+            step = min(2.0 * step, 1.0)
+        else:
+            kept.used[0] = slot
+            step /= 2.0
+            if step < LEAST_SHARE:
+                break
+    return units[-1]
+
+
+@kernel
+def empty(mixture: Mixture, started: bool) -> None:
+    """Begin with nothing but the start."""
+    mixture.used[0] = 0
+    mixture.share[:] = 0.0
+    if started:
+        mixture.share[-1] = 1.0
+
+
+@kernel
+def drop_empty(mixture: Mixture) -> None:
+    """Keep only the slots that have a share: after a full step, the newest one."""
+    used = 0
+    for k in range(mixture.used[0]):
+        if mixture.share[k] != 0.0:
+            if used < k:
+                mixture.share[used] = mixture.share[k]
+                mixture.place[used] = mixture.place[k]
+                mixture.far[used] = mixture.far[k]
+                mixture.near[used] = mixture.near[k]
+            used += 1
+    mixture.used[0] = used
+
+
+@kernel
+def forwards(
+    mixture: Mixture,
+    share: Numbers,
+    layers: Layers,
+    x: Numbers,
+    start_turned: Numbers,
+    single: bool,
+    units: Numbers,
+) -> None:
+    """Pass a row through the network that the shares give."""
+    begin_forwards(x, units)
+    one = share.dtype.type(1.0)
+    for layer in range(layers.sizes.size - 1):
+        put_out(layers, layer, layers.turned, one, units)
+        if share[-1] != 0.0:
+            put_out(layers, layer, start_turned, share[-1], units)
+        near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
+        for k in range(mixture.used[0]):
+            if share[k] == 0.0:
+                continue
+            if single:
+                if mixture.place[k, 0] == layer:
+                    i, j = mixture.place[k, 1], mixture.place[k, 2]
+                    value = units[near + j] if j != _BIAS else one
+                    units[far + i] += share[k] * mixture.far[k, 0] * value
+                continue
+            ends = far + layers.sizes[layer + 1]
+            felt = inner(mixture.near[k, near:far], units[near:far])
+            if layers.bias_at[layer] >= 0:
+                felt += one
+            add(units[far:ends], share[k] * felt, mixture.far[k, far:ends])
+        rectify(layers, layer, units)
+
+
+@kernel
+def backwards(
+    mixture: Mixture,
+    share: Numbers,
+    layers: Layers,
+    start: Numbers,
+    single: bool,
+    units: Numbers,
+    slopes: Numbers,
+) -> None:
+    """Slope of the score in all units, under the network that the shares give."""
+    begin_backwards(slopes)
+    one = share.dtype.type(1.0)
+    for layer in range(layers.sizes.size - 2, 0, -1):  # the slopes in the features are not needed
+        pull_back(layers, layer, layers.trained, one, slopes)
+        if share[-1] != 0.0:
+            pull_back(layers, layer, start, share[-1], slopes)
+        near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
+        for k in range(mixture.used[0]):
+            if share[k] == 0.0:
+                continue
+            if single:
+                i, j = mixture.place[k, 1], mixture.place[k, 2]
+                if mixture.place[k, 0] == layer and j != _BIAS:
+                    slopes[near + j] += share[k] * mixture.far[k, 0] * slopes[far + i]
+                continue
+            ends = far + layers.sizes[layer + 1]
+            felt = inner(mixture.far[k, far:ends], slopes[far:ends])
+            add(slopes[near:far], share[k] * felt, mixture.near[k, near:far])
+        rectify_back(layers, layer, units, slopes)
+
+
+@kernel
+def inner(a: Numbers, b: Numbers) -> Any:
+    """Inner product, in eight sums that can be formed side by side."""
+    zero = a.dtype.type(0.0)
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = zero
+    whole = a.size - a.size % 8
+    for i in range(0, whole, 8):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+        s4 += a[i + 4] * b[i + 4]
+        s5 += a[i + 5] * b[i + 5]
+        s6 += a[i + 6] * b[i + 6]
+        s7 += a[i + 7] * b[i + 7]
+    for i in range(whole, a.size):
+        s0 += a[i] * b[i]
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+
+
+@kernel
+def signs_vertex(units: Numbers, slopes: Numbers, radius: Any, mixture: Mixture, slot: int) -> None:
+    """Write the vertex of the L-infinity ball that lowers a linear score most.
 
     0 where the slope is 0: parameters of silent units go back to what they were, which often
     wakes them (leaving them where they are finds far less).
     """
-    return -radius * torch.cat(trace.slopes, 1).sign(), torch.cat(trace.inputs, 1).sign()
+    far, near = mixture.far[slot], mixture.near[slot]
+    for i in range(units.size):
+        far[i] = -radius * np.sign(slopes[i])
+        near[i] = np.sign(units[i])
 
 
-def single_vertex(layers: Layers, trace: Trace, radius: float, rank: int = 0) -> Vertex:
-    """Return the change of one parameter by all of the radius that lowers a linear score most.
+@kernel
+def single_vertex(
+    layers: Layers, units: Numbers, slopes: Numbers, radius: Any, mixture: Mixture, slot: int
+) -> None:
+    """Write the change of one parameter that lowers a linear score most.
 
-    Of the parameters in the order of their slopes it is that of the `rank`. A slope is a product
-    of two numbers: the r largest ones are among the products of the r largest of both.
+    The slope in a weight is the product of two numbers: the largest is where both are largest.
     """
-    outs, ins = layers.widths
-    sizes, rows, columns = [], [], []
-    for layer, (slope, value) in enumerate(zip(trace.slopes, trace.inputs, strict=True)):
-        far, i = slope.abs().topk(min(rank + 1, slope.shape[1]), dim=1)
-        near, j = value.abs().topk(min(rank + 1, value.shape[1]), dim=1)
-        shape = (len(far), far.shape[1], near.shape[1])
-        sizes.append((far[:, :, None] * near[:, None, :]).flatten(1))
-        rows.append((i + sum(outs[:layer]))[:, :, None].expand(shape).flatten(1))
-        columns.append((j + sum(ins[:layer]))[:, None, :].expand(shape).flatten(1))
-    size = torch.cat(sizes, 1)
-    which = size.topk(min(rank + 1, size.shape[1]), dim=1).indices[:, -1:]
-    row, column = torch.cat(rows, 1).gather(1, which), torch.cat(columns, 1).gather(1, which)
-    slopes, inputs = torch.cat(trace.slopes, 1), torch.cat(trace.inputs, 1)
-    moved = -radius * (slopes.gather(1, row).sign() * inputs.gather(1, column).sign())
-    return (
-        torch.zeros_like(slopes).scatter_(1, row, moved),
-        torch.zeros_like(inputs).scatter_(1, column, 1.0),
-    )
+    best, one = -1.0, units.dtype.type(1.0)
+    for layer in range(layers.sizes.size - 1):
+        near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
+        i = largest(slopes, far, far + layers.sizes[layer + 1])
+        j = largest(units, near, far)
+        size, value = abs(units[j]), units[j]
+        column = j - near
+        if layers.bias_at[layer] >= 0 and size < 1.0:
+            size, value, column = one, one, _BIAS
+        if abs(slopes[i]) * size > best:
+            best = abs(slopes[i]) * size
+            mixture.place[slot, 0] = layer
+            mixture.place[slot, 1] = i - far
+            mixture.place[slot, 2] = column
+            mixture.far[slot, 0] = -radius * np.sign(slopes[i]) * np.sign(value)
 
 
-def descend(
+@kernel
+def largest(vector: Numbers, begin: int, end: int) -> Any:
+    """Where the entry of largest size is."""
+    which = begin
+    for i in range(begin + 1, end):
+        if abs(vector[i]) > abs(vector[which]):
+            which = i
+    return which
+
+
+@kernel
+def start_single(
+    row: Row,
     layers: Layers,
-    x: Tensor,
-    mixture: Mixture,
-    vertex: Callable[[Trace], Vertex],
-    steps: int,
-) -> Iterator[tuple[Tensor, Tensor, Mixture]]:
-    """Lower each row's score, step by step; a step that does not lower it is halved.
+    x: Numbers,
+    start: Numbers,
+    start_turned: Numbers,
+    radius: Any,
+) -> None:
+    """Try the most promising changes of one parameter by all of the radius; keep the best one."""
+    kept, tried, units, slopes = row.kept, row.tried, row.units, row.slopes
+    forwards(kept, kept.share, layers, x, start_turned, True, units)
+    backwards(kept, kept.share, layers, start, True, units, slopes)
+    least = units[-1]
+    places = np.zeros((SINGLE_CHANGES, 3), np.int64)
+    moves = np.zeros(SINGLE_CHANGES)
+    promising(layers, units, slopes, radius, places, moves)
+    tried[:] = 0.0
+    tried[0] = 1.0
+    best = -1
+    kept.used[0] = 1
+    for k in range(SINGLE_CHANGES):
+        kept.place[0] = places[k]
+        kept.far[0, 0] = moves[k]
+        forwards(kept, tried, layers, x, start_turned, True, row.next_units)
+        if row.next_units[-1] < least:
+            least, best = row.next_units[-1], k
+    kept.used[0] = 0
+    if best >= 0:
+        kept.used[0] = 1
+        kept.share[0] = 1.0
+        kept.place[0] = places[best]
+        kept.far[0, 0] = moves[best]
 
-    Yields the rows that are done, their scores, and their changes, until all are.
-    """
-    trace = layers.trace(x, mixture)
-    rows = torch.arange(len(x), device=x.device)
-    step = torch.ones_like(trace.score)
-    for _ in range(steps):
-        candidate = mixture.toward(vertex(trace), step)
-        reached = layers.trace(x, candidate)
-        lower = reached.score < trace.score
-        mixture, trace = mixture.accept(lower, candidate), reached.where(lower, trace)
-        step = torch.where(lower, (2.0 * step).clamp_max(1.0), step / 2.0)
-        going = step >= LEAST_SHARE
-        if not bool(going.all()):  # whoever is done leaves; the rest is packed together
-            done, rest = torch.where(~going)[0], torch.where(going)[0]
-            yield rows[done], trace.score[done], mixture.take(done)
-            rows, x, step = rows[rest], x[rest], step[rest]
-            trace, mixture = trace.take(rest), mixture.take(rest)
-            if not len(rows):
-                return
-    yield rows, trace.score, mixture
+
+@kernel
+def promising(
+    layers: Layers,
+    units: Numbers,
+    slopes: Numbers,
+    radius: Any,
+    places: NDArray[np.int64],
+    moves: Numbers,
+) -> None:
+    """Find the parameters with the largest slopes, and where each of them would go."""
+    count = moves.size
+    sizes = np.zeros(count)
+    rows, columns = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    for layer in range(layers.sizes.size - 1):
+        near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
+        n_rows = top(slopes, far, far + layers.sizes[layer + 1], rows)
+        n_columns = top(units, near, far, columns)
+        # the r largest products are among those of the r largest of both; the bias has its own
+        for a in range(n_rows):
+            slope = slopes[rows[a]]
+            for b in range(n_columns + 1):
+                if b < n_columns:
+                    value, column = units[columns[b]], columns[b] - near
+                elif layers.bias_at[layer] >= 0:
+                    value, column = units.dtype.type(1.0), _BIAS
+                else:
+                    continue
+                size = abs(slope * value)
+                if size <= sizes[count - 1]:
+                    continue
+                k = count - 1
+                while k > 0 and sizes[k - 1] < size:
+                    sizes[k], moves[k] = sizes[k - 1], moves[k - 1]
+                    places[k] = places[k - 1]
+                    k -= 1
+                sizes[k], moves[k] = size, -radius * np.sign(slope) * np.sign(value)
+                places[k, 0], places[k, 1], places[k, 2] = layer, rows[a] - far, column
+
+
+@kernel
+def top(vector: Numbers, begin: int, end: int, which: NDArray[np.int64]) -> Any:
+    """Find the entries of largest size, in order; return how many there are."""
+    found = 0
+    for i in range(begin, end):
+        size = abs(vector[i])
+        if found == which.size and size <= abs(vector[which[found - 1]]):
+            continue
+        if found < which.size:
+            found += 1
+        k = found - 1
+        while k > 0 and abs(vector[which[k - 1]]) < size:
+            which[k] = which[k - 1]
+            k -= 1
+        which[k] = i
+    return found
+
+
+@kernel
+def write(mixture: Mixture, layers: Layers, start: Numbers, single: bool, change: Numbers) -> None:
+    """Write the change of all parameters out."""
+    change[:] = 0.0
+    if mixture.share[-1] != 0.0:
+        add(change, mixture.share[-1], start)
+    for k in range(mixture.used[0]):
+        if single:
+            layer, i, j = mixture.place[k]
+            at = layers.bias_at[layer] + i
+            if j != _BIAS:
+                at = layers.weight_at[layer] + i * layers.sizes[layer] + j
+            change[at] += mixture.share[k] * mixture.far[k, 0]
+            continue
+        for layer in range(layers.sizes.size - 1):
+            near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
+            into = layers.sizes[layer]
+            for i in range(layers.sizes[layer + 1]):
+                size = mixture.share[k] * mixture.far[k, far + i]
+                begin = layers.weight_at[layer] + i * into
+                add(change[begin : begin + into], size, mixture.near[k, near:far])
+                if layers.bias_at[layer] >= 0:
+                    change[layers.bias_at[layer] + i] += size

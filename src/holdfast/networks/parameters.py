@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
 from holdfast.models.network import Network, as_logits
-from holdfast.networks.layers import Layers
 
 # What an ascent holds for a row at once, in vectors of its parameters: the change and its slope,
 # those of the candidate, the changed parameters, and what their gradient is gathered from.
@@ -24,7 +23,6 @@ class Parameters:
     """
 
     def __init__(self, network: Network) -> None:
-        self.layers = Layers.of(network)
         named = dict(network.module.named_parameters())
         self.trained = torch.cat([tensor.detach().reshape(-1) for tensor in named.values()])
         self.sizes = [tensor.numel() for tensor in named.values()]
