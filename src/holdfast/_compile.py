@@ -55,13 +55,26 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     Division follows IEEE rules (1/0 is inf), and no re-ordering of sums is allowed, so that a row
     gives the same bits in any batch and on any number of threads.
     """
+    return _compiled(function, {})
+
+
+def summing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a `kernel` that may form its sums in an order that suits the processor.
+
+    The order is settled when it is compiled: a row still gives the same bits in any batch, though
+    not on any processor.
+    """
+    return _compiled(function, {"fastmath": {"reassoc", "nsz"}})
+
+
+def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = _CACHE_DIRECTORY  # read once, when the function is decorated
     try:
-        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(
-            function
-        )
+        compiled: Callable[..., Any] = numba.njit(
+            cache=True, nogil=True, error_model="numpy", **options
+        )(function)
     finally:
         config.CACHE_DIR = before
     return compiled

@@ -21,11 +21,13 @@ from holdfast._numbers import Floats, check_count, refuse
 from holdfast.ball import NormBall
 from holdfast.models.network import Network
 from holdfast.networks.layers import Layers, layers_of, turn
-from holdfast.networks.mixtures import LEAST_SHARE, SINGLE_CHANGES, descend_rows, new_row
+from holdfast.networks.mixtures import LEAST_SHARE, descend_rows, new_row
 from holdfast.networks.parameters import Parameters
 from holdfast.networks.projections import project_l2
 
 ALL, EACH = "all parameters", "each tensor"
+# Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
+SINGLE_CHANGES = 8
 _DEFAULT_STARTS = {1.0: 2, 2.0: 4, math.inf: 8}
 
 
@@ -218,16 +220,16 @@ def _search_mixtures(
     change = np.zeros((len(x), room.parameters.size if keep_change else 0), points.dtype)
     row = new_row(layers, steps, single)
 
-    def descend(start: Tensor, best_single: bool = False) -> None:
+    def descend(start: Tensor, singles: bool = False) -> None:
         matrices = start.numpy()
         turned = turn(layers, matrices) if len(matrices) else matrices
-        settings = (matrices, turned, best_single, single, room.radius, steps)
+        settings = (matrices, turned, singles, single, room.radius, steps)
         descend_rows(row, layers, points, *settings, score, change, 0, len(x))
 
     nothing = x.new_zeros(0)
     descend(nothing)
     if single and starts > 1:
-        descend(nothing, best_single=True)
+        descend(nothing, singles=True)
     for signs in _signs(room, starts - (2 if single else 1), seed):
         descend(room.corner(signs.to(x)))
     return torch.from_numpy(score), torch.from_numpy(change)

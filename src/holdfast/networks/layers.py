@@ -94,6 +94,16 @@ def turn(layers: Layers, parameters: Numbers) -> Numbers:
     return turned
 
 
+def turn_back(layers: Layers, turned: Numbers) -> Numbers:
+    """Undo `turn`."""
+    parameters = turned.copy()
+    for layer, begin in enumerate(layers.weight_at):
+        into, out = layers.sizes[layer], layers.sizes[layer + 1]
+        matrix = turned[begin : begin + into * out].reshape(into, out)
+        parameters[begin : begin + into * out] = matrix.T.ravel()
+    return parameters
+
+
 def _hooked(module: nn.Module) -> bool:
     """Whether something else happens when the module is called."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks)

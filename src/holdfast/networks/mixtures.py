@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._compile import kernel
+from holdfast._numbers import Floats
 from holdfast.networks.layers import Layers, Numbers
 from holdfast.networks.passes import (
     add,
     begin_backwards,
     begin_forwards,
+    inner,
     pull_back,
     put_out,
     rectify,
@@ -27,8 +29,8 @@ from holdfast.networks.passes import (
 
 # A step is halved when it fails. Below this share of the ball there is nothing left to gain.
 LEAST_SHARE = 1e-4
-# Single-parameter changes that are tried out, for p = 1; 16 or 32 found nothing lower
-SINGLE_CHANGES = 8
+# Changes of one parameter from which a descent begins, for p = 1
+SINGLE_STARTS = 2
 # A column that stands for the bias, whose input is 1
 _BIAS = -1
 
@@ -90,7 +92,7 @@ def descend_rows(
     points: Numbers,
     start: Numbers,
     start_turned: Numbers,
-    best_single: bool,
+    singles: bool,
     single: bool,
     radius: Any,
     steps: int,
@@ -101,18 +103,22 @@ def descend_rows(
 ) -> None:
     """Descend from one start for each row; keep what is lower than `score` has.
 
-    The start is a change of all parameters, `best_single`, or none where its size is 0. `change`
-    has a row for each point, or no column.
+    The start is a change of all parameters, or none where its size is 0; with `singles` it is each
+    of the best changes of one parameter. `change` has a row for each point, or no column.
     """
+    places, moves = np.zeros((SINGLE_STARTS, 3), np.int64), np.zeros(SINGLE_STARTS)
     for i in range(begin, end):
-        empty(row.kept, start.size > 0)
-        if best_single:
-            start_single(row, layers, points[i], start, start_turned, radius)
-        reached = descend(row, layers, points[i], start, start_turned, single, radius, steps)
-        if reached < score[i] or np.isnan(reached):
-            score[i] = reached
-            if change.shape[1] > 0:
-                write(row.kept, layers, start, single, change[i])
+        if singles:
+            rank_singles(row, layers, points[i], radius, places, moves)
+        for k in range(SINGLE_STARTS if singles else 1):
+            empty(row.kept, start.size > 0)
+            if singles:
+                only(row.kept, places[k], moves[k])
+            reached = descend(row, layers, points[i], start, start_turned, single, radius, steps)
+            if reached < score[i] or np.isnan(reached):
+                score[i] = reached
+                if change.shape[1] > 0:
+                    write(row.kept, layers, start, single, change[i])
 
 
 @kernel
@@ -166,6 +172,13 @@ def empty(mixture: Mixture, started: bool) -> None:
     mixture.share[:] = 0.0
     if started:
         mixture.share[-1] = 1.0
+
+
+@kernel
+def only(mixture: Mixture, place: NDArray[np.int64], move: Any) -> None:
+    """Begin with the change of one parameter."""
+    mixture.used[0], mixture.share[0] = 1, 1.0
+    mixture.place[0], mixture.far[0, 0] = place, move
 
 
 @kernel
@@ -251,26 +264,6 @@ def backwards(
 
 
 @kernel
-def inner(a: Numbers, b: Numbers) -> Any:
-    """Inner product, in eight sums that can be formed side by side."""
-    zero = a.dtype.type(0.0)
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = zero
-    whole = a.size - a.size % 8
-    for i in range(0, whole, 8):
-        s0 += a[i] * b[i]
-        s1 += a[i + 1] * b[i + 1]
-        s2 += a[i + 2] * b[i + 2]
-        s3 += a[i + 3] * b[i + 3]
-        s4 += a[i + 4] * b[i + 4]
-        s5 += a[i + 5] * b[i + 5]
-        s6 += a[i + 6] * b[i + 6]
-        s7 += a[i + 7] * b[i + 7]
-    for i in range(whole, a.size):
-        s0 += a[i] * b[i]
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-
-
-@kernel
 def signs_vertex(units: Numbers, slopes: Numbers, radius: Any, mixture: Mixture, slot: int) -> None:
     """Write the vertex of the L-infinity ball that lowers a linear score most.
 
@@ -291,21 +284,27 @@ def single_vertex(
 
     The slope in a weight is the product of two numbers: the largest is where both are largest.
     """
-    best, one = -1.0, units.dtype.type(1.0)
+    best = -1.0
     for layer in range(layers.sizes.size - 1):
-        near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
+        far = layers.unit_at[layer + 1]
         i = largest(slopes, far, far + layers.sizes[layer + 1])
-        j = largest(units, near, far)
-        size, value = abs(units[j]), units[j]
-        column = j - near
-        if layers.bias_at[layer] >= 0 and size < 1.0:
-            size, value, column = one, one, _BIAS
-        if abs(slopes[i]) * size > best:
-            best = abs(slopes[i]) * size
+        column, value = lever(layers, layer, units)
+        if abs(slopes[i] * value) > best:
+            best = abs(slopes[i] * value)
             mixture.place[slot, 0] = layer
             mixture.place[slot, 1] = i - far
             mixture.place[slot, 2] = column
             mixture.far[slot, 0] = -radius * np.sign(slopes[i]) * np.sign(value)
+
+
+@kernel
+def lever(layers: Layers, layer: int, units: Numbers) -> Any:
+    """Find the largest input of a layer, that of the bias among them, and its value."""
+    near = layers.unit_at[layer]
+    j = largest(units, near, layers.unit_at[layer + 1])
+    if layers.bias_at[layer] >= 0 and abs(units[j]) < 1.0:
+        return _BIAS, units.dtype.type(1.0)
+    return j - near, units[j]
 
 
 @kernel
@@ -319,95 +318,79 @@ def largest(vector: Numbers, begin: int, end: int) -> Any:
 
 
 @kernel
-def start_single(
+def rank_singles(
     row: Row,
     layers: Layers,
     x: Numbers,
-    start: Numbers,
-    start_turned: Numbers,
-    radius: Any,
-) -> None:
-    """Try the most promising changes of one parameter by all of the radius; keep the best one."""
-    kept, tried, units, slopes = row.kept, row.tried, row.units, row.slopes
-    forwards(kept, kept.share, layers, x, start_turned, True, units)
-    backwards(kept, kept.share, layers, start, True, units, slopes)
-    least = units[-1]
-    places = np.zeros((SINGLE_CHANGES, 3), np.int64)
-    moves = np.zeros(SINGLE_CHANGES)
-    promising(layers, units, slopes, radius, places, moves)
-    tried[:] = 0.0
-    tried[0] = 1.0
-    best = -1
-    kept.used[0] = 1
-    for k in range(SINGLE_CHANGES):
-        kept.place[0] = places[k]
-        kept.far[0, 0] = moves[k]
-        forwards(kept, tried, layers, x, start_turned, True, row.next_units)
-        if row.next_units[-1] < least:
-            least, best = row.next_units[-1], k
-    kept.used[0] = 0
-    if best >= 0:
-        kept.used[0] = 1
-        kept.share[0] = 1.0
-        kept.place[0] = places[best]
-        kept.far[0, 0] = moves[best]
-
-
-@kernel
-def promising(
-    layers: Layers,
-    units: Numbers,
-    slopes: Numbers,
     radius: Any,
     places: NDArray[np.int64],
-    moves: Numbers,
+    moves: Floats,
 ) -> None:
-    """Find the parameters with the largest slopes, and where each of them would go."""
-    count = moves.size
-    sizes = np.zeros(count)
-    rows, columns = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    """Try both ends of what one parameter can do to each unit; rank those that are lowest.
+
+    A unit is moved furthest by the weight of its largest input, or by its bias. The slopes alone
+    would miss the changes that wake units or silence them.
+    """
+    units, raw = row.units, row.slopes
+    trained_forwards(layers, x, units, raw)
+    scores = np.full(moves.size, np.inf)
+    moves[:] = 0.0
     for layer in range(layers.sizes.size - 1):
-        near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
-        n_rows = top(slopes, far, far + layers.sizes[layer + 1], rows)
-        n_columns = top(units, near, far, columns)
-        # the r largest products are among those of the r largest of both; the bias has its own
-        for a in range(n_rows):
-            slope = slopes[rows[a]]
-            for b in range(n_columns + 1):
-                if b < n_columns:
-                    value, column = units[columns[b]], columns[b] - near
-                elif layers.bias_at[layer] >= 0:
-                    value, column = units.dtype.type(1.0), _BIAS
-                else:
-                    continue
-                size = abs(slope * value)
-                if size <= sizes[count - 1]:
-                    continue
-                k = count - 1
-                while k > 0 and sizes[k - 1] < size:
-                    sizes[k], moves[k] = sizes[k - 1], moves[k - 1]
-                    places[k] = places[k - 1]
-                    k -= 1
-                sizes[k], moves[k] = size, -radius * np.sign(slope) * np.sign(value)
-                places[k, 0], places[k, 1], places[k, 2] = layer, rows[a] - far, column
+        far = layers.unit_at[layer + 1]
+        column, value = lever(layers, layer, units)
+        for i in range(layers.sizes[layer + 1]):
+            for move in (-radius, radius):
+                moved = raw[far + i] + move * value
+                score = score_with(layers, layer, i, moved, units, raw, row.next_units)
+                if score < scores[-1]:
+                    k = scores.size - 1
+                    while k > 0 and score < scores[k - 1]:
+                        scores[k], moves[k] = scores[k - 1], moves[k - 1]
+                        places[k] = places[k - 1]
+                        k -= 1
+                    scores[k], moves[k] = score, move
+                    places[k, 0], places[k, 1], places[k, 2] = layer, i, column
 
 
 @kernel
-def top(vector: Numbers, begin: int, end: int, which: NDArray[np.int64]) -> Any:
-    """Find the entries of largest size, in order; return how many there are."""
-    found = 0
-    for i in range(begin, end):
-        size = abs(vector[i])
-        if found == which.size and size <= abs(vector[which[found - 1]]):
-            continue
-        if found < which.size:
-            found += 1
-        k = found - 1
-        while k > 0 and abs(vector[which[k - 1]]) < size:
-            which[k] = which[k - 1]
-            k -= 1
-        which[k] = i
-    return found
+def trained_forwards(layers: Layers, x: Numbers, units: Numbers, raw: Numbers) -> None:
+    """Pass a row through the trained network; `raw` is what its units have before ReLU."""
+    begin_forwards(x, units)
+    for layer in range(layers.sizes.size - 1):
+        begin, end = layers.unit_at[layer + 1], layers.unit_at[layer + 1] + layers.sizes[layer + 1]
+        put_out(layers, layer, layers.turned, units.dtype.type(1.0), units)
+        raw[begin:end] = units[begin:end]
+        rectify(layers, layer, units)
+
+
+@kernel
+def score_with(
+    layers: Layers,
+    layer: int,
+    i: int,
+    moved: Any,
+    units: Numbers,
+    raw: Numbers,
+    other: Numbers,
+) -> Any:
+    """Score when unit i of a layer has `moved` before ReLU, and all else is as trained."""
+    last = layers.sizes.size - 2
+    if layer == last:
+        return moved
+    begin, end = layers.unit_at[layer + 2], layers.unit_at[layer + 2] + layers.sizes[layer + 2]
+    gain = max(moved, 0.0) - units[layers.unit_at[layer + 1] + i]
+    if gain == 0.0:
+        return units[-1]
+    other[begin:] = 0.0
+    other[begin:end] = raw[begin:end]
+    column = layers.weight_at[layer + 1] + i * layers.sizes[layer + 2]
+    weight = units.dtype.type(gain)
+    add(other[begin:end], weight, layers.turned[column : column + layers.sizes[layer + 2]])
+    rectify(layers, layer + 1, other)
+    for above in range(layer + 2, last + 1):
+        put_out(layers, above, layers.turned, units.dtype.type(1.0), other)
+        rectify(layers, above, other)
+    return other[-1]
 
 
 @kernel

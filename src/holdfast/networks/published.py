@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -12,13 +13,12 @@ from holdfast._numbers import refuse
 from holdfast.ball import NormBall
 from holdfast.models.network import Network
 from holdfast.networks.ascent import EACH, Room, WorstNetworks, in_pieces
+from holdfast.networks.layers import Layers, layers_of, turn_back
 from holdfast.networks.projections import project_l1, project_linf
+from holdfast.networks.published_steps import LEAST_VARIANCE, climb_rows, new_climber
 
-# torch's BCELoss, in which the authors ascend, cuts the loss here ...
+# torch's BCELoss, in which the authors ascend, cuts the loss here
 LOSS_CAP = 100.0
-# ... and divides by at least this much in its gradient, which therefore vanishes where the
-# network is very sure of itself.
-LEAST_VARIANCE = 1e-12
 
 
 def published_worst_network(
@@ -51,18 +51,41 @@ def published_worst_network(
     if ball.p not in (1.0, math.inf):
         refuse("p", ball.p, "1 or inf, as in the paper")
     room = Room.of(network, ball, EACH)
-    project = project_l1 if ball.p == 1.0 else project_linf
+    layers = layers_of(network)
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
-        change = room.parameters.zeros(len(x))
-        for _ in range(steps):
-            slope, score = room.parameters.slope(change, x)
-            moved = change - learning_rate * _steepness(score)[:, None] * slope
-            pieces = torch.split(moved, room.sizes, 1)
-            change = torch.cat([project(piece, room.radius) for piece in pieces], 1)
-        return room.parameters.score(change, x), change
+        if layers is not None:
+            return _climb(room, layers, x, steps, learning_rate, keep_change)
+        return _climb_any(room, x, steps, learning_rate)
 
     return in_pieces(room.parameters, network, points, search, LOSS_CAP, keep_change, memory)
+
+
+def _climb(
+    room: Room, layers: Layers, x: Tensor, steps: int, learning_rate: float, keep_change: bool
+) -> tuple[Tensor, Tensor]:
+    """Ascend by compiled passes through a plain feed-forward network."""
+    points, score = x.numpy(), np.empty(len(x))
+    change = np.empty((len(x), room.parameters.size if keep_change else 0), points.dtype)
+    settings = (room.p, room.radius, steps, learning_rate)
+    climb_rows(new_climber(layers), layers, points, *settings, score, change, 0, len(x))
+    if keep_change:
+        change = np.array([turn_back(layers, row) for row in change], points.dtype)
+    return torch.from_numpy(score), torch.from_numpy(change).reshape(len(x), -1)
+
+
+def _climb_any(
+    room: Room, x: Tensor, steps: int, learning_rate: float
+) -> tuple[Tensor, Tensor]:
+    """Ascend with every change written out: any module, any device."""
+    project = project_l1 if room.p == 1.0 else project_linf
+    change = room.parameters.zeros(len(x))
+    for _ in range(steps):
+        slope, score = room.parameters.slope(change, x)
+        moved = change - learning_rate * _steepness(score)[:, None] * slope
+        pieces = torch.split(moved, room.sizes, 1)
+        change = torch.cat([project(piece, room.radius) for piece in pieces], 1)
+    return room.parameters.score(change, x), change
 
 
 def _steepness(score: Tensor) -> Tensor:
