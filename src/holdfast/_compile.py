@@ -15,7 +15,6 @@ _PACKAGE = Path(__file__).parent
 # (tests/test_house.py holds them to it).
 WITHOUT_KERNELS = {
     "models",
-    "networks",
     "encoding",
     "actions",
     "linearise",

@@ -204,6 +204,7 @@ class _Walk:
             seed=self.task.seed,
             keep_change=True,
             memory=self.method.memory,
+            threads=self.task.threads,
         )
         assert found.change is not None
         return self._priced(part, points, found.score), found.change

@@ -1,10 +1,11 @@
-"""Plain feed-forward networks on the processor, as the compiled kernels read them.
+"""Plain feed-forward networks, as the compiled kernels read them.
 
 Most networks that are judged are a `Sequential` of linear layers with ReLU between them. The slope
 of such a score in a layer's weights is an outer product, of the slopes in what the layer puts out
 and of what it takes in: two short vectors stand for thousands of numbers, and silent units cost
-nothing. So these networks are passed forwards and backwards by hand, row by row. Other modules,
-and other devices, are left to torch (`holdfast.networks.parameters`).
+nothing. So these networks are passed forwards and backwards by hand, row by row, on the processor
+wherever they are: the same answers on every device. Other modules are left to torch
+(`holdfast.networks.parameters`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from holdfast.models.network import Network
 
 Numbers = NDArray[Any]  # float32 or float64, as the network's own
+# A thread is worth its while for so many rows of half a millisecond each.
+LEAST_ROWS = 8
 
 
 class Layers(NamedTuple):
@@ -51,13 +54,12 @@ class Layers(NamedTuple):
 
 
 def layers_of(network: Network) -> Layers | None:
-    """Read a network, if it is a linear layer or such a `Sequential`, and on the processor."""
+    """Read a network, if it is a linear layer or such a `Sequential`."""
     module = network.module
-    parts = list(module) if type(module) is nn.Sequential else [module]
+    parts: list[Any] = list(module) if type(module) is nn.Sequential else [module]
     linear, between = parts[::2], parts[1::2]
     plain = (
         network.output == "logit"
-        and network.device == "cpu"
         and len(parts) % 2 == 1
         and all(type(part) is nn.Linear for part in linear)
         and all(type(part) is nn.ReLU for part in between)
@@ -72,16 +74,23 @@ def layers_of(network: Network) -> Layers | None:
     length = 0
     for part in linear:
         weight_at.append(length)
-        flat.append(part.weight.detach().numpy().ravel())
+        flat.append(part.weight.detach().cpu().numpy().ravel())
         length += part.weight.numel()
         bias_at.append(-1 if part.bias is None else length)
         if part.bias is not None:
-            flat.append(part.bias.detach().numpy())
+            flat.append(part.bias.detach().cpu().numpy())
             length += part.bias.numel()
     trained = np.concatenate(flat)
     unit_at = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     layers = Layers(sizes, unit_at, np.array(weight_at), np.array(bias_at), trained, trained)
     return layers._replace(turned=turn(layers, trained))
+
+
+def points_for(layers: Layers, x: Tensor) -> Numbers:
+    """Points as the kernels read them."""
+    if x.shape[1] != layers.sizes[0]:
+        raise ValueError(f"points have {x.shape[1]} columns, the network takes {layers.sizes[0]}")
+    return np.ascontiguousarray(x.cpu().numpy())
 
 
 def turn(layers: Layers, parameters: Numbers) -> Numbers:

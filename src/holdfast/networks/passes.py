@@ -32,13 +32,13 @@ def put_out(layers: Layers, layer: int, turned: Numbers, weight: Any, units: Num
 
 
 @kernel
-def pull_back(layers: Layers, layer: int, parameters: Numbers, weight: Any, slopes: Numbers) -> None:
+def pull_back(layers: Layers, layer: int, matrices: Numbers, weight: Any, slopes: Numbers) -> None:
     """Add weight * (slopes in what a layer puts out @ matrix) to the slopes in its inputs."""
     into, out = layers.sizes[layer], layers.sizes[layer + 1]
     near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
     reached = slopes[near : near + into]
     begin = layers.weight_at[layer]
-    matrix = parameters[begin : begin + into * out].reshape(out, into)
+    matrix = matrices[begin : begin + into * out].reshape(out, into)
     for i in range(out):
         value = weight * slopes[far + i]
         if value != 0.0:

@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from holdfast._numbers import refuse
+from holdfast._threads import over_rows, thread_count
 from holdfast.ball import NormBall
 from holdfast.models.network import Network
 from holdfast.networks.ascent import EACH, Room, WorstNetworks, in_pieces
-from holdfast.networks.layers import Layers, layers_of, turn_back
+from holdfast.networks.layers import LEAST_ROWS, Layers, layers_of, points_for, turn_back
 from holdfast.networks.projections import project_l1, project_linf
 from holdfast.networks.published_steps import LEAST_VARIANCE, climb_rows, new_climber
 
@@ -30,12 +31,14 @@ def published_worst_network(
     learning_rate: float = 0.1,
     keep_change: bool = False,
     memory: float = 256.0,
+    threads: int | None = None,
 ) -> WorstNetworks:
     """Ascend as the paper's authors do: plain gradient steps, from which the last one counts.
 
     Each tensor of parameters is projected by itself, for p = 1 onto an L1 ball of the radius; for
     p = inf every parameter is clamped. The loss is capped at 100. The loss so found may be
-    far from the largest: use `worst_network` for anything but the paper's tables.
+    far from the largest: use `worst_network` for anything but the paper's tables. The other
+    arguments are those of `worst_network`.
 
     Examples
     --------
@@ -55,28 +58,45 @@ def published_worst_network(
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
         if layers is not None:
-            return _climb(room, layers, x, steps, learning_rate, keep_change)
+            settings = (steps, learning_rate, keep_change, thread_count(threads))
+            return _climb(room, layers, x, *settings)
         return _climb_any(room, x, steps, learning_rate)
 
     return in_pieces(room.parameters, network, points, search, LOSS_CAP, keep_change, memory)
 
 
 def _climb(
-    room: Room, layers: Layers, x: Tensor, steps: int, learning_rate: float, keep_change: bool
+    room: Room,
+    layers: Layers,
+    x: Tensor,
+    steps: int,
+    learning_rate: float,
+    keep_change: bool,
+    threads: int,
 ) -> tuple[Tensor, Tensor]:
     """Ascend by compiled passes through a plain feed-forward network."""
-    points, score = x.numpy(), np.empty(len(x))
+    points, score = points_for(layers, x), np.empty(len(x))
     change = np.empty((len(x), room.parameters.size if keep_change else 0), points.dtype)
     settings = (room.p, room.radius, steps, learning_rate)
-    climb_rows(new_climber(layers), layers, points, *settings, score, change, 0, len(x))
+    over_rows(
+        climb_rows,
+        len(x),
+        threads,
+        layers,
+        points,
+        *settings,
+        score,
+        change,
+        private=lambda: new_climber(layers),
+        least_rows=LEAST_ROWS,
+    )
     if keep_change:
-        change = np.array([turn_back(layers, row) for row in change], points.dtype)
-    return torch.from_numpy(score), torch.from_numpy(change).reshape(len(x), -1)
+        for row in change:
+            row[:] = turn_back(layers, row)
+    return torch.from_numpy(score), torch.from_numpy(change).to(x)
 
 
-def _climb_any(
-    room: Room, x: Tensor, steps: int, learning_rate: float
-) -> tuple[Tensor, Tensor]:
+def _climb_any(room: Room, x: Tensor, steps: int, learning_rate: float) -> tuple[Tensor, Tensor]:
     """Ascend with every change written out: any module, any device."""
     project = project_l1 if room.p == 1.0 else project_linf
     change = room.parameters.zeros(len(x))

@@ -176,17 +176,19 @@ def into_l1_ball(vector: Numbers, radius: Any, threshold: Numbers) -> None:
     if radius == zero:
         vector[:] = zero
         return
-    if left_above(vector, zero)[0] <= radius:
+    if left_above(vector, zero) <= radius:
         return
     cut, before = threshold[0], -1.0
     for _ in range(vector.size):
-        left, count = left_above(vector, cut)
-        if count == 0.0:  # the last threshold was beyond all entries: begin anew
-            cut = zero
+        count = count_above(vector, cut)
+        if count == 0.0:
+            if cut == zero:  # NaN: nothing can be said of such a row
+                return
+            cut = zero  # the last threshold was beyond all entries: begin anew
             continue
-        cut = max(cut + (left - radius) / count, zero)
         if count == before:
             break
+        cut = max(cut + (left_above(vector, cut) - radius) / count, zero)
         before = count
     threshold[0] = cut
     for i in range(vector.size):
@@ -195,11 +197,20 @@ def into_l1_ball(vector: Numbers, radius: Any, threshold: Numbers) -> None:
 
 @summing_kernel
 def left_above(vector: Numbers, cut: Any) -> Any:
-    """Norm of what is left of the entries beyond a threshold, and how many they are."""
-    zero, one = vector.dtype.type(0.0), vector.dtype.type(1.0)
-    left, count = zero, zero
+    """Norm of what is left of the entries beyond a threshold."""
+    zero = vector.dtype.type(0.0)
+    left = zero
     for i in range(vector.size):
         over = abs(vector[i]) - cut
         left += over if over > zero else zero
-        count += one if over > zero else zero
-    return left, count
+    return left
+
+
+@summing_kernel
+def count_above(vector: Numbers, cut: Any) -> Any:
+    """How many entries are beyond a threshold (apart from `left_above`: both are vectorised)."""
+    zero, one = vector.dtype.type(0.0), vector.dtype.type(1.0)
+    count = zero
+    for i in range(vector.size):
+        count += one if abs(vector[i]) > cut else zero
+    return count

@@ -1,0 +1,177 @@
+"""One worst model for a whole population of recourses, not one for each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from holdfast._numbers import Floats, check_count
+from holdfast.ball import NormBall
+
+# Corners of a box in so many dimensions are all tried out: 65,536 of them.
+MOST_DIMENSIONS = 16
+_CORNERS_AT_ONCE = 2**12
+# An ascent ends when a step gains less than this share of the sum.
+_LEAST_GAIN = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationWorst:
+    """The model of a ball that is worst for all points together.
+
+    Attributes
+    ----------
+    coef : (d,) array
+    intercept : float
+    loss_sum : float
+        Sum of the points' losses ``log(1 + exp(-score))`` under that model.
+    exact : bool
+        Whether no model of the ball has a larger sum; otherwise it is the largest one found.
+    """
+
+    coef: Floats
+    intercept: float
+    loss_sum: float
+    exact: bool
+
+    def score(self, points: ArrayLike) -> Floats:
+        """Score of each point under this model."""
+        return np.asarray(np.asarray(points, dtype=np.float64) @ self.coef + self.intercept)
+
+
+def population_worst_model(
+    points: ArrayLike,
+    coef: ArrayLike,
+    intercept: float,
+    ball: NormBall,
+    *,
+    starts: int = 32,
+    max_steps: int = 1000,
+    seed: int = 0,
+) -> PopulationWorst:
+    """Find the one model in a ball around today's that maximises the sum of all points' losses.
+
+    The sum is convex in the model, so its maximum is at an extreme point of the ball. For p = 1
+    these are few, and for p = inf and up to 15 features not too many: all are tried out. Otherwise
+    an ascent goes from one extreme point to the one that the gradient there points at; it never
+    goes down, because the sum lies above its tangents, but it may stop at a lesser peak.
+
+    Parameters
+    ----------
+    points : (n, d) array
+        Recourses, without missing ones.
+    coef, intercept
+        Today's model, the same for all.
+    ball : NormBall
+    starts : int
+        Random extreme points from which an ascent begins, besides each point's own worst model.
+    max_steps : int
+        Of each ascent.
+    seed : int
+
+    Examples
+    --------
+    Two points that each model change hurts in another way: the intercept hurts both.
+
+    >>> import holdfast
+    >>> ball = holdfast.NormBall(p=1, radius=0.5)
+    >>> worst = population_worst_model([[2.0, 0.0], [-2.0, 0.0]], [0.0, 1.0], 1.0, ball)
+    >>> worst.coef, worst.intercept, worst.exact
+    (array([0., 1.]), 0.5, True)
+    """
+    x, w, b = _read(points, coef, intercept)
+    check_count("starts", starts, least=0)
+    check_count("max_steps", max_steps)
+    scale = ball.radius * np.append(ball.feature_scale(x.shape[1]), ball.intercept_scale)
+    score = x @ w + b
+    # a change by scale * unit, with a unit vector of the p-norm, adds moved @ unit to the scores
+    moved = np.column_stack([x, np.ones(len(x))]) * scale
+    free = np.flatnonzero(np.any(moved != 0.0, axis=0))
+    unit = np.zeros(len(scale))
+    exact = ball.p == 1.0 or len(free) <= (MOST_DIMENSIONS if math.isinf(ball.p) else 1)
+    if len(free) > 0:
+        felt = moved[:, free]
+        if exact:
+            unit[free] = _best_of(score, felt, _extreme_points(len(free), ball.p))
+        else:
+            unit[free] = _ascend(score, felt, ball, starts, max_steps, seed)
+    change = scale * unit
+    loss = float(_loss_sum(score, moved, unit[None])[0])
+    return PopulationWorst(w + change[:-1], b + float(change[-1]), loss, exact or len(x) == 1)
+
+
+def _read(points: ArrayLike, coef: ArrayLike, intercept: float) -> tuple[Floats, Floats, float]:
+    x, w = np.asarray(points, dtype=np.float64), np.asarray(coef, dtype=np.float64)
+    if x.ndim != 2 or w.shape != x.shape[1:] or np.ndim(intercept) != 0:
+        raise ValueError(
+            f"points {x.shape}, coef {w.shape} and intercept {np.shape(intercept)} do not fit "
+            "together; expected (n, d), (d,) and a number: one model for all points"
+        )
+    missing = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    if missing.size:
+        raise ValueError(
+            f"points has no finite numbers in {missing.size} rows, the first of them row "
+            f"{missing[0]}; leave out the rows without a recourse"
+        )
+    return x, w, float(intercept)
+
+
+def _loss_sum(score: Floats, felt: Floats, units: Floats) -> Floats:
+    """Sum of the losses for each of some changes."""
+    losses = np.logaddexp(0.0, -(score + units @ felt.T))
+    return np.asarray(losses.sum(axis=1))
+
+
+def _extreme_points(size: int, p: float) -> Iterator[Floats]:
+    """Yield all extreme points of the unit ball, in pieces; p is 1 or inf, or size 1."""
+    if p == 1.0 or size == 1:
+        yield np.vstack([np.eye(size), -np.eye(size)])
+        return
+    for begin in range(0, 2**size, _CORNERS_AT_ONCE):
+        number = np.arange(begin, min(begin + _CORNERS_AT_ONCE, 2**size))
+        yield np.where(number[:, None] >> np.arange(size) & 1, 1.0, -1.0)
+
+
+def _best_of(score: Floats, felt: Floats, pieces: Iterator[Floats]) -> Floats:
+    best, largest = np.zeros(felt.shape[1]), -np.inf
+    for units in pieces:
+        sums = _loss_sum(score, felt, units)
+        k = int(np.argmax(sums))
+        if sums[k] > largest:
+            best, largest = units[k], sums[k]
+    return best
+
+
+def _ascend(
+    score: Floats, felt: Floats, ball: NormBall, starts: int, max_steps: int, seed: int
+) -> Floats:
+    """Ascend from several starts, all at once."""
+    drawn = np.random.default_rng(seed).normal(size=(starts, felt.shape[1]))
+    units = np.vstack([np.zeros((1, felt.shape[1])), _support(np.vstack([-felt, drawn]), ball)])
+    sums = _loss_sum(score, felt, units)
+    for _ in range(max_steps):
+        gradient = -special.expit(-(score + units @ felt.T)) @ felt
+        there = _support(gradient, ball)
+        reached = _loss_sum(score, felt, there)
+        higher = reached > sums * (1.0 + _LEAST_GAIN)
+        if not higher.any():
+            break
+        units[higher], sums[higher] = there[higher], reached[higher]
+    return np.asarray(units[np.argmax(sums)])
+
+
+def _support(directions: Floats, ball: NormBall) -> Floats:
+    """Return the point of the unit ball that lies furthest in each direction; p > 1."""
+    if math.isinf(ball.p):
+        return np.where(directions < 0.0, -1.0, 1.0)
+    q = ball.dual_p
+    largest = np.abs(directions).max(axis=1, keepdims=True)
+    ratio = np.divide(directions, largest, out=np.zeros_like(directions), where=largest > 0.0)
+    size = np.linalg.norm(ratio, ord=q, axis=1, keepdims=True)
+    share = np.divide(np.abs(ratio), size, out=np.zeros_like(ratio), where=size > 0.0)
+    return np.asarray(np.sign(ratio) * share ** (q - 1.0))
