@@ -14,7 +14,6 @@ _PACKAGE = Path(__file__).parent
 # Rooms that hold no kernels and that no kernel looks into: a change there leaves machine code valid
 # (tests/test_house.py holds them to it).
 WITHOUT_KERNELS = {
-    "models",
     "encoding",
     "actions",
     "linearise",

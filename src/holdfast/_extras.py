@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
+from importlib.util import find_spec
+
+
+def need(extra: str, who: str, *packages: str) -> None:
+    """Say how to get the packages of an extra where one of them is missing.
+
+    Examples
+    --------
+    >>> need("plots", "a figure", "math")
+    >>> need("plots", "a figure", "no_such_package")
+    Traceback (most recent call last):
+    ...
+    ModuleNotFoundError: a figure needs no_such_package; install it with: pip install ...
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(
+                f"{who} needs {package}; install it with: pip install 'holdfast[{extra}]'"
+            )
 
 
 def need_torch(who: str) -> None:
@@ -12,9 +30,4 @@ def need_torch(who: str) -> None:
     --------
     >>> need_torch("wachter")
     """
-    try:
-        importlib.import_module("torch")
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"{who} needs torch; install it with: pip install 'holdfast[networks]'"
-        ) from error
+    need("networks", who, "torch")

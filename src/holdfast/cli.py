@@ -6,6 +6,8 @@ import argparse
 import io
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -13,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         code: int = options.run(options)
-    except ValueError as error:
+    except (ValueError, ModuleNotFoundError, OSError) as error:
         print(f"holdfast: {error}", file=sys.stderr)
         return 2
     return code
@@ -45,7 +47,62 @@ def _parser() -> argparse.ArgumentParser:
         help="the methods that recourse can be found by, what each needs and guarantees",
     )
     methods.set_defaults(run=_methods)
+    _add_reproduce(commands)
     return parser
+
+
+def _add_reproduce(commands: Any) -> None:
+    command = commands.add_parser(
+        "reproduce",
+        help="the paper's tables and figures, ours beside theirs",
+        description="Reproduce the paper: tables, figures and one page, in a directory. What is "
+        "finished is kept, so that an interrupted run goes on where it was.",
+    )
+    command.add_argument(
+        "targets",
+        nargs="*",
+        default=["all"],
+        metavar="TARGET",
+        help="table1, table2, table3, tables, figures, linear (all of logistic regression), all",
+    )
+    command.add_argument(
+        "--out", type=Path, default=Path("reproduction"), help="where to (default ./reproduction)"
+    )
+    command.add_argument(
+        "--data", type=Path, help="directory of the data files (default: HOLDFAST_DATA_DIR)"
+    )
+    command.add_argument("--folds", type=_folds, help="which folds, 0 to 4: 0,1,2 (default all)")
+    command.add_argument("--jobs", type=_count, help="processes (default: one for each core)")
+    command.add_argument("--device", help="where networks run: cpu, cuda (default cpu)")
+    command.add_argument(
+        "--quick", action="store_true", help="a true but smaller run, in two minutes"
+    )
+    command.set_defaults(run=_reproduce)
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from holdfast._extras import need
+
+    need("reproduce", "holdfast reproduce", "torch", "matplotlib", "pyarrow", "pooch")
+    from holdfast.reproduce import Order, reproduce
+
+    order = Order(
+        targets=options.targets,
+        out=options.out,
+        data=options.data,
+        folds=options.folds,
+        jobs=options.jobs,
+        device=options.device,
+        quick=options.quick,
+    )
+    return reproduce(order)
+
+
+def _folds(text: str) -> list[int]:
+    folds = sorted({int(part) for part in text.split(",") if part.strip() in set("01234")})
+    if not folds or any(part.strip() not in set("01234") for part in text.split(",")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of folds, such as 0,1,2")
+    return folds
 
 
 def _count(text: str) -> int:

@@ -1,0 +1,248 @@
+"""Run a piece: find the recourses, judge them, and lay them out in the tidy table."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from holdfast._numbers import Floats
+from holdfast.ball import NormBall
+from holdfast.discrete import solve_discrete
+from holdfast.evaluate.changes import changed_additive, changed_multiplicative
+from holdfast.evaluate.constraints import Constraints, constrained, post_process
+from holdfast.evaluate.judging import Worst, population_validity, prove, validity, worst_case
+from holdfast.evaluate.piece import Piece, read_settings
+from holdfast.evaluate.tidy import check_table
+from holdfast.evaluate.world import World, load_surrogate, load_world
+from holdfast.methods import find_recourse
+from holdfast.models import LinearModel
+from holdfast.problem import RecourseProblem
+from holdfast.surrogate import Surrogate
+
+_NOT_PROVEN = "not proven"
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The recourses of one run of a method, and under what settings they were found."""
+
+    settings: str
+    radius: float
+    cost_weight: float  # NaN where the method takes none
+    constraints: str
+    recourse: Floats
+    seconds: float
+    method_status: NDArray[np.object_]
+    gap: Floats | None = None  # where the method brings its own proof
+    status: NDArray[np.object_] | None = None
+
+
+def run_piece(
+    piece: Piece, directory: Path | None = None, device: str | None = None
+) -> pd.DataFrame:
+    """Compute the rows of a piece.
+
+    Parameters
+    ----------
+    piece : Piece
+    directory : Path, optional
+        Where the files of the data sets are; see `holdfast.datasets`.
+    device : str, optional
+        Where networks run.
+
+    Returns
+    -------
+    DataFrame
+        Columns as in `holdfast.evaluate.COLUMNS`.
+
+    Examples
+    --------
+    >>> piece = Piece(
+    ...     "table1", "german", "logistic", 0, "exact", 1.0, (0.1,), (0.1,), shifted=False
+    ... )
+    >>> table = run_piece(piece)
+    >>> len(table), round(float(table["price"].mean()), 3), bool(table["gap"].max() < 1e-9)
+    (16, 0.644, True)
+    """
+    world = load_world(*piece.world, piece.shifted, directory, device)
+    found = list(_find(piece, world))
+    people = world.denied[: piece.most_rows]
+    return check_table(pd.concat(_rows(piece, world, people, found), ignore_index=True))
+
+
+def _rows(piece: Piece, world: World, people: Floats, found: list[Found]) -> Iterator[pd.DataFrame]:
+    """Yield the rows of each run; the worst cases of all runs are found together, in batches."""
+    for run, worst in zip(found, _worst_cases(piece, world, found), strict=True):
+        cost = np.abs(run.recourse - people).sum(axis=1)
+        gap, status = _proof(piece, world, run)
+        ball = NormBall(piece.judged_p, run.radius)
+        yield pd.DataFrame(
+            {
+                **_keys(piece, run, len(people)),
+                "cost": cost,
+                "price": worst.loss + run.cost_weight * cost,
+                "current_validity": validity(world.model, run.recourse),
+                "worst_case_validity": worst.validity,
+                "population_validity": population_validity(world.model, run.recourse, ball),
+                "future_validity": validity(world.future, run.recourse),
+                "future_validity_as_published": validity(world.future_as_published, run.recourse),
+                "changed_additive": changed_additive(people, run.recourse),
+                "changed_multiplicative": changed_multiplicative(people, run.recourse),
+                "seconds": run.seconds,
+                "gap": gap,
+                "status": status.astype(str),
+                "method_status": run.method_status.astype(str),
+            }
+        )
+
+
+def _find(piece: Piece, world: World) -> Iterator[Found]:
+    """Run the method for every combination of settings, radius and cost weight."""
+    surrogate = load_surrogate(world, piece.linearise, piece.most_rows) if piece.linearise else None
+    for settings in piece.settings:
+        if piece.p is None:  # no ball and no cost weight: one run, judged at every radius
+            once = _run(piece, world, surrogate, settings, piece.radii[0], math.nan)
+            for radius in piece.radii:
+                yield from _with_constraints(piece, world, surrogate, once, radius)
+            continue
+        for radius in piece.radii:
+            for cost_weight in piece.cost_weights:
+                run = _run(piece, world, surrogate, settings, radius, cost_weight)
+                yield from _with_constraints(piece, world, surrogate, run, radius)
+
+
+def _run(
+    piece: Piece,
+    world: World,
+    surrogate: Surrogate | None,
+    settings: str,
+    radius: float,
+    cost_weight: float,
+) -> Found:
+    result = find_recourse(
+        world.denied[: piece.most_rows],
+        world.model,
+        piece.method,
+        # what a method without a ball is given only judges it, and is not read here
+        ball=NormBall(piece.judged_p if piece.p is None else piece.p, radius),
+        cost_weight=1.0 if math.isnan(cost_weight) else cost_weight,
+        linearise=surrogate,
+        training=world.fold.train_points,
+        threads=1,
+        **read_settings(settings),
+    )
+    seconds = (result.seconds + (surrogate.seconds if surrogate else 0.0)) / len(result)
+    status = result.method_status
+    assert status is not None
+    recourse = result.recourse_array
+    return Found(settings, radius, cost_weight, "none", recourse, seconds, status)
+
+
+def _with_constraints(
+    piece: Piece, world: World, surrogate: Surrogate | None, run: Found, radius: float
+) -> Iterator[Found]:
+    """Yield the run as it is, brought into the constraints afterwards, or solved within them."""
+    people, shared = world.denied[: piece.most_rows], (run.settings, radius, run.cost_weight)
+    for which in piece.constraints:
+        if which == "inside":
+            yield _inside(piece, world, surrogate, run)
+            continue
+        recourse = run.recourse
+        if which == "after":
+            recourse = post_process(people, recourse, world.constraints)
+        yield Found(*shared, which, recourse, run.seconds, run.method_status)
+
+
+def _inside(piece: Piece, world: World, surrogate: Surrogate | None, run: Found) -> Found:
+    """Solve with the constraints in the optimisation."""
+    assert piece.p is not None  # only `exact` is planned with constraints inside
+    problem = _problem(world, surrogate, NormBall(piece.p, run.radius), piece.most_rows)
+    discrete = constrained(problem, world.constraints)
+    _compile(piece.p)
+    begin = time.perf_counter()
+    answer = solve_discrete(discrete, cost_weight=run.cost_weight, threads=1)
+    seconds = (time.perf_counter() - begin) / len(answer)
+    return Found(
+        run.settings,
+        run.radius,
+        run.cost_weight,
+        "inside",
+        answer.recourse,
+        seconds,
+        run.method_status,
+        answer.gap,
+        answer.status,
+    )
+
+
+@lru_cache
+def _compile(p: float) -> None:
+    """Solve something tiny, so that no run is charged for the compilation."""
+    one = RecourseProblem.build([[1.0, 0.0, 0.0]], [0.0, 1.0, 1.0], -1.0, ball=NormBall(p, 0.1))
+    free = np.full(3, np.inf)
+    solve_discrete(constrained(one, Constraints([[0, 1]], free, free)), cost_weight=0.1, threads=1)
+
+
+def _problem(
+    world: World, surrogate: Surrogate | None, ball: NormBall, rows: int | None
+) -> RecourseProblem:
+    if surrogate is not None:
+        coef, intercept = surrogate.coef, surrogate.intercept
+    else:
+        assert isinstance(world.model, LinearModel)
+        coef, intercept = world.model.coef, world.model.intercept
+    return RecourseProblem.build(world.denied[:rows], coef, intercept, ball=ball)
+
+
+def _keys(piece: Piece, run: Found, n: int) -> dict[str, Any]:
+    return {
+        "experiment": piece.experiment,
+        "dataset": piece.dataset,
+        "model": piece.model,
+        "fold": piece.fold,
+        "instance": np.arange(n),
+        "method": piece.method,
+        "settings": run.settings,
+        "linearise": piece.linearise,
+        "p": math.nan if piece.p is None else piece.p,
+        "radius": run.radius,
+        "cost_weight": run.cost_weight,
+        "constraints": run.constraints,
+        "judged_p": piece.judged_p,
+        "judging": piece.judging,
+    }
+
+
+def _worst_cases(piece: Piece, world: World, found: list[Found]) -> list[Worst]:
+    """Judge by the worst models: all recourses of a radius in one batch."""
+    judged: dict[int, Worst] = {}
+    for radius in piece.radii:
+        which = [k for k, run in enumerate(found) if run.radius == radius]
+        stacked = np.concatenate([found[k].recourse for k in which])
+        ball = NormBall(piece.judged_p, radius)
+        loss, worst = worst_case(world.model, stacked, ball, piece.judging)
+        pieces = zip(np.split(loss, len(which)), np.split(worst, len(which)), strict=True)
+        judged.update(zip(which, (Worst(*each) for each in pieces), strict=True))
+    return [judged[k] for k in range(len(found))]
+
+
+def _proof(piece: Piece, world: World, run: Found) -> tuple[Floats, NDArray[np.object_]]:
+    """Say how far from the optimum a run is, where that is proven: for linear models."""
+    n = len(run.recourse)
+    if isinstance(world.model, LinearModel):
+        if run.gap is not None and run.status is not None:
+            return run.gap, run.status
+        if run.constraints == "none" and not math.isnan(run.cost_weight):
+            ball = NormBall(piece.judged_p, run.radius)
+            problem = _problem(world, None, ball, piece.most_rows)
+            return prove(problem, run.recourse, run.cost_weight)
+    return np.full(n, np.nan), np.full(n, _NOT_PROVEN, dtype=object)

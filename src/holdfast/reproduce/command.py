@@ -1,0 +1,162 @@
+"""`holdfast reproduce`: plan, run what is missing, gather the one table, and show it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+
+from holdfast.datasets.sources import DataAbsent
+from holdfast.evaluate.piece import Piece
+from holdfast.evaluate.tidy import write_table
+from holdfast.evaluate.world import DATASETS, load_folds, load_futures
+from holdfast.report import write_report
+from holdfast.reproduce.display import Display
+from holdfast.reproduce.plan import QUICK, Size, make_plan
+from holdfast.reproduce.runner import Job, run_pieces
+from holdfast.reproduce.store import Store, versions
+
+
+@dataclass(frozen=True)
+class Order:
+    """What was asked for on the command line.
+
+    Attributes
+    ----------
+    targets : sequence of str
+        Names of `TARGETS`.
+    out : Path
+        Directory for the pieces, the table, the tables and figures, and index.html.
+    data : Path or None
+        Directory of the data files; see `holdfast.datasets`.
+    folds : sequence of int or None
+        Which of the five; all by default.
+    jobs : int or None
+        Processes; one for each available processor by default.
+    device : str or None
+        Where networks run.
+    quick : bool
+        A true but smaller run.
+    """
+
+    targets: Sequence[str] = ("all",)
+    out: Path = Path("reproduction")
+    data: Path | None = None
+    folds: Sequence[int] | None = None
+    jobs: int | None = None
+    device: str | None = None
+    quick: bool = False
+
+    @property
+    def size(self) -> Size:
+        """How much is run."""
+        size = QUICK if self.quick else Size()
+        return size if self.folds is None else replace(size, folds=tuple(self.folds))
+
+
+def reproduce(order: Order, console: Console | None = None) -> int:
+    """Reproduce parts of the paper; return the exit code: 1 if anything failed.
+
+    Pieces that are finished already, by this run or an earlier one, are not computed again.
+    """
+    console = console or Console(stderr=True)
+    begin = time.perf_counter()
+    store = Store(order.out / "pieces")
+    absent = _absent(order.data)
+    plan = _with_data(make_plan(order.targets, order.size), absent)
+    missing = [piece for piece in plan if not store.has(piece)]
+    console.print(f"{len(plan)} pieces, {len(plan) - len(missing)} of them finished before")
+    for each in absent:
+        console.print(f"not run: data absent: {each['what']}: {each['why']}", style="yellow")
+    job = Job(store.directory, order.data, order.device)
+    with Display(missing, console) as display:
+        try:
+            if missing:
+                run_pieces(missing, job, _workers(order, missing), display.tell)
+        except KeyboardInterrupt:
+            kept = sum(store.has(piece) for piece in plan)
+            console.print(
+                f"interrupted: {kept} of {len(plan)} pieces are kept; the same command goes on"
+            )
+            return 130
+    about = {
+        **_about(order),
+        "seconds": time.perf_counter() - begin,
+        "absent": absent,
+        "failed": [{"piece": str(piece), "why": why} for piece, why in display.failed],
+    }
+    results = order.out / "results.parquet"
+    everything = _with_data(make_plan(["all"], order.size), absent)
+    write_table(_gather(store, everything), results, about)
+    page = write_report(results, order.out)
+    console.print(f"{page} ({time.perf_counter() - begin:.0f} s)")
+    if display.failed:
+        console.print(f"{len(display.failed)} pieces failed; the page says which", style="red")
+        return 1
+    return 0
+
+
+def _workers(order: Order, missing: list[Piece]) -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(order.jobs or cores or 1, len(missing))
+
+
+def _absent(directory: Path | None) -> list[dict[str, Any]]:
+    """Say which data is not to be had, today's or the shifted one."""
+    absent = []
+    for dataset in DATASETS:
+        try:
+            load_folds(dataset, directory)
+        except DataAbsent as error:
+            absent.append({"what": dataset, "why": str(error)})
+            continue
+        try:
+            load_futures(dataset, directory, False)
+        except DataAbsent as error:
+            absent.append({"what": f"{dataset}, shifted", "why": str(error)})
+    return absent
+
+
+def _with_data(plan: list[Piece], absent: list[dict[str, Any]]) -> list[Piece]:
+    """Leave out what has no data, and the future of what has no shifted data."""
+    names = {each["what"] for each in absent}
+    return [
+        replace(piece, shifted=f"{piece.dataset}, shifted" not in names)
+        for piece in plan
+        if piece.dataset not in names
+    ]
+
+
+def _gather(store: Store, plan: list[Piece]) -> pd.DataFrame:
+    """Put together all pieces that are finished."""
+    tables = [store.load(piece)[0] for piece in plan if store.has(piece)]
+    if not tables:
+        raise ValueError("not one piece could be finished; the messages above say why")
+    return pd.concat(tables, ignore_index=True)
+
+
+def _about(order: Order) -> dict[str, Any]:
+    size = order.size
+    return {
+        "holdfast": versions()["holdfast"],
+        "versions": versions(),
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "settings": {
+            "targets": list(order.targets),
+            "quick": order.quick,
+            "folds": list(size.folds),
+            "seed": 0,
+            "device": order.device or "cpu",
+            "jobs": order.jobs,
+            "cost_weights": size.cost_weights,
+            "most_rows": size.most_rows,
+            "most_network_rows": size.most_network_rows,
+        },
+    }

@@ -1,0 +1,145 @@
+"""Run pieces on several processes, keep each as it is finished, and say what is going on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from threadpoolctl import threadpool_limits
+
+from holdfast.evaluate.piece import Piece
+from holdfast.evaluate.run import run_piece
+from holdfast.reproduce.store import Store
+
+
+class Event(NamedTuple):
+    """What a worker has to say of a piece: it began, it is done, or it failed and why."""
+
+    kind: str  # "begun", "done" or "failed"
+    piece: Piece
+    worker: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every worker needs to know."""
+
+    store: Path
+    data: Path | None
+    device: str | None
+
+
+Tell = Callable[[Event], None]
+
+
+def run_pieces(pieces: list[Piece], job: Job, workers: int, tell: Tell) -> None:
+    """Run all pieces; those that share a model go to one worker, one after the other."""
+    batches = [list(batch) for _, batch in groupby(sorted(pieces, key=_batch), key=_batch)]
+    batches.sort(key=lambda batch: -sum(effort(piece) for piece in batch))
+    if workers == 1:
+        with threadpool_limits(1):
+            for batch in batches:
+                _work(batch, job, tell)
+        return
+    with _one_thread_each():
+        _run_in_processes(batches, job, workers, tell)
+
+
+def effort(piece: Piece) -> float:
+    """Seconds that a piece takes, roughly: for the order of work and the time that is left."""
+    runs = len(piece.settings) * max(1, len(piece.cost_weights)) * len(piece.radii)
+    rows = runs * (piece.most_rows or 30)
+    each = 0.0004
+    if piece.method == "algorithm1":
+        each += 0.01
+    if piece.method == "rbr":
+        each += 0.01
+    if piece.model == "network":
+        each += 0.01 if piece.judged_p == 1.0 else 0.1
+        each += 0.2 if piece.method == "refine" else 0.0
+    return 0.05 + rows * each
+
+
+def _batch(piece: Piece) -> tuple[str, str, int, str, str]:
+    return (*piece.world, piece.linearise, piece.experiment)
+
+
+def _work(batch: list[Piece], job: Job, tell: Tell) -> None:
+    """Run pieces one after the other; one that fails does not stop the others."""
+    store, worker = Store(job.store), os.getpid()
+    for piece in batch:
+        tell(Event("begun", piece, worker))
+        begin = time.perf_counter()
+        try:
+            table = run_piece(piece, job.data, job.device)
+            store.save(piece, table, time.perf_counter() - begin)
+        except Exception as error:
+            why = "".join(traceback.format_exception_only(error)).strip()
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            tell(Event("failed", piece, worker, f"{why} ({where.name}, line {where.lineno})"))
+        else:
+            tell(Event("done", piece, worker))
+
+
+_messages: Any = None  # of this worker, to the process that started it
+
+
+def _begin(messages: Any) -> None:
+    global _messages
+    _messages = messages
+
+
+def _work_and_tell(batch: list[Piece], job: Job) -> None:
+    with threadpool_limits(1):
+        _work(batch, job, _messages.put)
+
+
+def _run_in_processes(batches: list[list[Piece]], job: Job, workers: int, tell: Tell) -> None:
+    context = multiprocessing.get_context("spawn")  # torch and numba do not survive a fork
+    messages = context.Queue()
+    pool = ProcessPoolExecutor(workers, context, _begin, (messages,))
+    try:
+        running = {pool.submit(_work_and_tell, batch, job) for batch in batches}
+        while running:
+            try:
+                tell(messages.get(timeout=0.5))
+            except queue.Empty:
+                done = {future for future in running if future.done()}
+                running -= done
+                for future in done:
+                    future.result()  # a worker that died is an error of the whole run
+        while not messages.empty():
+            tell(messages.get())
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Make the libraries of new processes use one thread: the processes share the cores."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

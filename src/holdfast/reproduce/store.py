@@ -1,0 +1,70 @@
+"""Where finished pieces are kept, each under a name made of all that it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import holdfast
+from holdfast.evaluate.piece import Piece
+from holdfast.evaluate.tidy import read_table, write_table
+
+# Rooms that no figure of the table depends on
+_ONLY_SHOW = {"report", "reproduce", "cli", "demo", "demo_view", "recommend", "radius"}
+_LIBRARIES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "torch", "pyarrow")
+
+
+class Store:
+    """Finished pieces in a directory.
+
+    A piece is found again only if its settings and the sources that computed it are the same; so
+    an interrupted run goes on where it was, and a change recomputes only what it touches.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._sources = _digest_of_sources()
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def path(self, piece: Piece) -> Path:
+        """Where the piece is kept."""
+        name = hashlib.sha256(f"{self._sources} {piece.as_text()}".encode()).hexdigest()[:24]
+        return self.directory / f"{name}.parquet"
+
+    def has(self, piece: Piece) -> bool:
+        """Whether the piece is finished."""
+        return self.path(piece).is_file()
+
+    def save(self, piece: Piece, table: pd.DataFrame, seconds: float) -> None:
+        """Keep a finished piece, with the versions that made it."""
+        about = {"piece": piece.as_text(), "versions": versions(), "seconds": seconds}
+        write_table(table, self.path(piece), about)
+
+    def load(self, piece: Piece) -> tuple[pd.DataFrame, dict[str, Any]]:
+        """Return a finished piece, and what made it."""
+        return read_table(self.path(piece))
+
+
+def versions() -> dict[str, str]:
+    """Versions of whatever takes part in the numbers."""
+    found = {"holdfast": holdfast.__version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _digest_of_sources() -> str:
+    package = Path(holdfast.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).parts[0].removesuffix(".py") not in _ONLY_SHOW:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

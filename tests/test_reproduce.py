@@ -1,0 +1,230 @@
+"""`holdfast reproduce`: what is planned, kept, gone on with, and said when something is wrong."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from holdfast.datasets import sources
+from holdfast.evaluate import read_table
+from holdfast.reproduce import Order, command, make_plan, reproduce, runner
+from holdfast.reproduce.plan import QUICK, Size
+from holdfast.reproduce.store import Store
+
+needs_files = pytest.mark.skipif(
+    "HOLDFAST_DATA_DIR" not in os.environ, reason="HOLDFAST_DATA_DIR names no directory of files"
+)
+
+
+@pytest.fixture
+def only_german(monkeypatch):
+    """No other data than the embedded, and no way to get any."""
+
+    def absent(file, directory=None):
+        raise sources.DataAbsent(f"{file.name} is not here (for this test)")
+
+    for room in ("sba", "south_german"):
+        monkeypatch.setattr(f"holdfast.datasets.{room}.fetch", absent)
+    for cached in (command.load_folds, command.load_futures):
+        cached.cache_clear()
+    yield
+    for cached in (command.load_folds, command.load_futures):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Two methods on two people."""
+    size = replace(QUICK, most_rows=2)
+    monkeypatch.setattr(command, "QUICK", size)
+    whole = make_plan
+
+    def few(targets, size):
+        return [p for p in whole(["table1"], size) if p.method in ("exact", "roar")]
+
+    monkeypatch.setattr(command, "make_plan", few)
+
+
+def run(order, width=200):
+    console = Console(record=True, width=width, file=open(os.devnull, "w"))  # noqa: SIM115
+    return reproduce(order, console), console.export_text()
+
+
+def test_the_plan_has_every_cell_of_the_tables():
+    plan = make_plan(["tables"])
+    for experiment in ("table1", "table2", "table3"):
+        for dataset in ("german", "sba"):
+            cells = {
+                (piece.method, piece.p)
+                for piece in plan
+                if piece.experiment == experiment and piece.dataset == dataset
+            }
+            assert {("roar", 1.0), ("roar", math.inf), ("algorithm1", 1.0)} <= cells
+            assert ("algorithm2", math.inf) in cells
+            assert ("exact", 1.0) in cells
+    assert {piece.fold for piece in plan} == set(range(5))
+    assert all(piece.radii == (0.1, 0.5) for piece in plan)
+
+
+def test_the_cost_weights_of_the_frontiers_are_those_of_the_appendix():
+    plan = [piece for piece in make_plan(["figures"]) if piece.method == "exact"]
+    ranges = {
+        (piece.dataset, piece.model, piece.radii[0]): (
+            min(piece.cost_weights),
+            max(piece.cost_weights),
+        )
+        for piece in plan
+    }
+    assert ranges["german", "logistic", 0.1] == (0.001, 0.5)
+    assert ranges["german", "logistic", 0.5] == (0.004, 0.5)
+    assert ranges["german", "network", 0.5] == (0.01, 3.0)
+    assert ranges["sba", "logistic", 0.1] == (0.01, 2.1)
+    assert ranges["sba", "network", 0.5] == (0.01, 3.5)
+    assert all("inside" in piece.constraints for piece in plan)
+
+
+def test_linear_is_a_part_of_all():
+    linear, everything = (make_plan([name]) for name in ("linear", "all"))
+    assert set(linear) < set(everything)
+    assert {piece.model for piece in linear} == {"logistic"}
+    assert len(set(everything)) == len(everything)
+
+
+def test_an_unknown_target_is_refused_by_name():
+    with pytest.raises(ValueError, match="'table4' cannot be reproduced; there are: table1"):
+        make_plan(["table4"])
+
+
+def test_what_is_finished_is_kept_and_a_change_touches_only_its_own(
+    tmp_path, only_german, small, monkeypatch
+):
+    order = Order(out=tmp_path, quick=True, jobs=1)
+    code, said = run(order)
+    assert code == 0
+    pieces = list((tmp_path / "pieces").iterdir())
+    assert f"{len(pieces)} pieces, 0 of them finished before" in said
+    before = {path: path.stat().st_mtime_ns for path in pieces}
+    first = read_table(tmp_path / "results.parquet")[0]
+    assert run(order)[1].startswith(f"{len(pieces)} pieces, {len(pieces)} of them finished")
+    assert {path: path.stat().st_mtime_ns for path in pieces} == before
+    # one setting of one method changes
+    changed = command.make_plan
+    monkeypatch.setattr(
+        command,
+        "make_plan",
+        lambda targets, size: [
+            replace(piece, cost_weights=(0.2,)) if piece.p == 2.0 else piece
+            for piece in changed(targets, size)
+        ],
+    )
+    code, said = run(order)
+    assert f"{len(pieces)} pieces, {len(pieces) - 1} of them finished before" in said
+    second = read_table(tmp_path / "results.parquet")[0]
+    assert set(second.loc[second["p"] == 2.0, "cost_weight"]) == {0.2}
+    same = first["p"] != 2.0
+    assert len(second[second["p"] != 2.0]) == same.sum()
+
+
+def test_an_interrupted_run_goes_on(tmp_path, only_german, small, monkeypatch):
+    order = Order(out=tmp_path, quick=True, jobs=1)
+    true, count = runner.run_piece, 0
+
+    def interrupted(*arguments):
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise KeyboardInterrupt
+        return true(*arguments)
+
+    monkeypatch.setattr(runner, "run_piece", interrupted)
+    code, said = run(order)
+    assert code == 130
+    assert "interrupted: 2 of" in said
+    assert not (tmp_path / "results.parquet").exists()
+    code, said = run(order)
+    assert code == 0
+    assert ", 2 of them finished before" in said
+
+
+def test_a_piece_that_fails_is_said_and_does_not_stop_the_others(
+    tmp_path, only_german, small, monkeypatch
+):
+    true = runner.run_piece
+
+    def failing(piece, *rest):
+        if piece.method == "exact" and piece.p == 1.0:
+            raise RuntimeError("the disk is full of water")
+        return true(piece, *rest)
+
+    monkeypatch.setattr(runner, "run_piece", failing)
+    code, said = run(Order(out=tmp_path, quick=True, jobs=1))
+    assert code == 1
+    assert "1 pieces failed" in said
+    table, about = read_table(tmp_path / "results.parquet")
+    assert "the disk is full of water" in about["failed"][0]["why"]
+    assert not ((table["method"] == "exact") & (table["p"] == 1.0)).any()
+    assert "the disk is full of water" in (tmp_path / "index.html").read_text()
+
+
+def test_absent_data_is_said_and_the_rest_is_run(tmp_path, only_german, small):
+    code, said = run(Order(out=tmp_path, quick=True, jobs=1))
+    assert code == 0
+    assert "not run: data absent: sba: SBAcase.11.13.17.csv is not here" in said
+    assert "not run: data absent: german, shifted: corrected_german.csv is not here" in said
+    table, about = read_table(tmp_path / "results.parquet")
+    assert set(table["dataset"]) == {"german"}
+    assert table["future_validity"].isna().all()
+    assert [each["what"] for each in about["absent"]] == ["german, shifted", "sba"]
+    assert "data absent" in (tmp_path / "index.html").read_text()
+
+
+def test_a_piece_without_the_shifted_data_is_not_taken_for_one_with_it(tmp_path):
+    piece = make_plan(["table1"])[0]
+    store = Store(tmp_path)
+    assert store.path(piece) != store.path(replace(piece, shifted=False))
+
+
+def test_the_quick_run_is_a_part_of_the_whole():
+    assert set(QUICK.folds) <= set(Size().folds)
+    quick, whole = make_plan(["all"], QUICK), make_plan(["all"])
+    assert {(p.experiment, p.dataset, p.model, p.method, p.p) for p in quick} == {
+        (p.experiment, p.dataset, p.model, p.method, p.p) for p in whole
+    }
+
+
+@needs_files
+def test_the_quick_run_of_everything(tmp_path):
+    """The command as people call it, on two processes: every table and figure is there."""
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "reproduce", "all", "--quick", "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    table, about = read_table(tmp_path / "results.parquet")
+    assert not about["failed"]
+    assert not about["absent"]
+    assert about["settings"]["quick"]
+    assert set(table["experiment"]) == {"table1", "table2", "table3", "frontiers"}
+    assert set(table["dataset"]) == {"german", "sba"}
+    linear = table[table["model"] == "logistic"]
+    assert linear["gap"].min() >= -1e-9
+    exact = linear[(linear["method"] == "exact") & (linear["constraints"] != "after")]
+    assert (exact["gap"] <= 1e-9 * (1 + exact["price"])).all()
+    validities = [name for name in table if name.endswith("_validity")]
+    assert len(validities) == 4
+    assert table[validities].notna().all().all()
+    assert table[validities].stack().between(0.0, 1.0).all()
+    for name in ("table1", "table2", "table3"):
+        for kind in ("md", "csv", "tex"):
+            assert (tmp_path / "tables" / f"{name}.{kind}").stat().st_size > 100
+    for kind in ("svg", "png"):
+        assert len(list((tmp_path / "figures").glob(f"frontiers*.{kind}"))) == 8
+    assert "not run" not in (tmp_path / "index.html").read_text()
