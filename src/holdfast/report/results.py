@@ -1,0 +1,74 @@
+"""The table that a report is made of, ready to be asked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from holdfast.evaluate import COLUMNS, read_table
+from holdfast.report.paper import Paper, read_paper
+
+ALL_FOLDS = 5  # of the paper's protocol
+SOUND, CLAMPED = "", "clamped"
+
+
+class Results(NamedTuple):
+    """The rows, what is said about them, and the paper's numbers.
+
+    Text columns are plain strings here, and a column `variant` says how the loss was computed:
+    `clamped` as published, nothing for the sound one, else the settings themselves.
+    """
+
+    frame: pd.DataFrame
+    about: dict[str, Any]
+    paper: Paper
+
+    def rows(self, **where: object) -> pd.DataFrame:
+        """Return the rows that have these values; NaN equals NaN."""
+        chosen = pd.Series(True, index=self.frame.index)
+        for name, value in where.items():
+            column = self.frame[name]
+            missing = isinstance(value, float) and math.isnan(value)
+            chosen &= column.isna() if missing else column == value
+        return self.frame[chosen]
+
+    def why_not(self, *names: str) -> str:
+        """Say why a part was not run, where the table says it."""
+        reasons = {item["what"]: item["why"] for item in self.about.get("absent", [])}
+        found = [reasons[name] for name in names if name in reasons]
+        failures = self.about.get("failed", [])
+        failed = [f"{item['piece']} failed: {item['why']}" for item in failures
+                  if any(name in item["piece"] for name in names)]  # fmt: skip
+        return "; ".join(found + failed) or "the table has no rows of it"
+
+
+def groups(frame: pd.DataFrame, *keys: str) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Split a table by these columns, in order; NaN is a value like any other."""
+    for key, group in frame.groupby(list(keys), dropna=False):
+        yield (key if isinstance(key, tuple) else (key,)), group
+
+
+def read_results(path: Path) -> Results:
+    """Read a table of results for a report."""
+    frame, about = read_table(path)
+    return prepare(frame, about)
+
+
+def prepare(frame: pd.DataFrame, about: dict[str, Any]) -> Results:
+    """Make a table ready to be asked."""
+    texts = [name for name, column in COLUMNS.items() if column.dtype == "category"]
+    frame = frame.astype(dict.fromkeys(texts, object))
+    variants = {text: _variant(text) for text in frame["settings"].unique()}
+    return Results(frame.assign(variant=frame["settings"].map(variants)), about, read_paper())
+
+
+def _variant(settings: str) -> str:
+    content = json.loads(settings) if settings else {}
+    if content == {"clamped_loss": True}:
+        return CLAMPED
+    return settings if content else SOUND
