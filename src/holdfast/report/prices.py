@@ -176,12 +176,10 @@ def _caption(results: Results, table: str, dataset: str, found: list[Figure]) ->
     people = max(figure.ours.people for figure in found)
     n_folds = max(figure.ours.folds for figure in found)
     said = [
-        (
-            f"{MODELS[results.paper.models[table]].capitalize()}; {people} people turned down in "
-            f"{n_folds} of {ALL_FOLDS} folds. A cell is the mean ± deviation over folds of the mean "
-            "price, then the increase over the best of the column, then the verdict: agrees (within "
-            "the paper's deviation), better (lower) or differs (higher)."
-        )
+        f"{MODELS[results.paper.models[table]].capitalize()}; {people} people turned down in",
+        f"{n_folds} of {ALL_FOLDS} folds. A cell is the mean ± deviation over folds of the mean",
+        "price, then the increase over the best of the column, then the verdict: agrees (within",
+        "the paper's deviation), better (lower) or differs (higher).",
     ]
     if n_folds < ALL_FOLDS:
         said.append("Fewer folds than the paper's: no verdicts.")

@@ -1,0 +1,104 @@
+"""Figures of the trade-off between cost and validity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from holdfast.report.curves import Curve, curves, frontier_rows, pareto, radii
+from holdfast.report.names import DATASETS, MODELS, method_name
+from holdfast.report.picture import Picture
+from holdfast.report.results import Results
+from holdfast.report.sheet import NotRun
+from holdfast.report.style import (
+    COST,
+    INK,
+    VALIDITY,
+    add_legend,
+    entries_of,
+    look,
+    new_figure,
+    probability_axis,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANELS = {
+    "current_validity": "current: today's model",
+    "worst_case_validity": "worst case: each person's worst model",
+    "population_validity": "population: one worst model for all",
+    "future_validity": "future: retrained on shifted data",
+}
+_FUTURE = "future_validity"
+_BY_POSITION = "future_validity_as_published"
+
+
+def frontier_pictures(results: Results) -> Iterator[Picture | NotRun]:
+    """Draw a figure for each data set, model and radius."""
+    for dataset, model, radius in product(DATASETS, MODELS, radii(results) or [0.1, 0.5]):
+        name = f"frontiers-{dataset}-{model}-{radius:g}"
+        title = f"Cost against validity: {DATASETS[dataset]}, {MODELS[model]}, radius {radius:g}"
+        rows = frontier_rows(results, dataset, model, radius)
+        if rows.empty:
+            yield NotRun(name, title, results.why_not(dataset, "frontiers"))
+            continue
+        dotted = not np.allclose(rows[_FUTURE], rows[_BY_POSITION], equal_nan=True)
+        found = {panel: list(curves(rows, panel)) for panel in PANELS}
+        by_position = list(curves(rows, _BY_POSITION)) if dotted else []
+        figure = _draw(found, by_position)
+        yield Picture(name, title, _caption(rows, found, dotted), figure)
+
+
+def _draw(found: dict[str, list[Curve]], by_position: list[Curve]) -> Figure:
+    figure = new_figure(10, 8.6)
+    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    for axes, (panel, title) in zip(panels.flat, PANELS.items(), strict=True):
+        for curve in found[panel]:
+            _draw_curve(axes, curve)
+        axes.set_title(title)
+        probability_axis(axes)
+    for curve in by_position:
+        x, y = pareto(curve.cost, curve.value)
+        panels[1, 1].plot(x, y, ":", color=look(curve.method, curve.p).colour, linewidth=1.6)
+    figure.supxlabel(COST)
+    figure.supylabel(VALIDITY)
+    entries = entries_of(panels[0, 0])
+    if by_position:
+        dots = panels[1, 1].plot([], [], ":", color=INK, linewidth=1.6)
+        entries["future, columns by position"] = dots[0]
+    add_legend(figure, entries, columns=3)
+    return figure
+
+
+def _draw_curve(axes: Axes, curve: Curve) -> None:
+    """Draw the points, joined along those that no other beats; those of a grid are faint."""
+    colour, marker = look(curve.method, curve.p)
+    faint = 0.3 if curve.method == "rbr" else 1.0
+    axes.plot(curve.cost, curve.value, marker, color=colour, markeredgecolor="white", alpha=faint)
+    x, y = pareto(curve.cost, curve.value)
+    label = method_name(curve.method, curve.p)
+    axes.plot(x, y, "-", color=colour, marker=marker, markeredgecolor="white", label=label)
+
+
+def _caption(rows: pd.DataFrame, found: dict[str, list[Curve]], dotted: bool) -> str:
+    people = len(rows[["fold", "instance"]].drop_duplicates())
+    said = [
+        f"Mean over {people} people; a point for each cost weight (RBR: of its own grid, faint),",
+        "joined where no other point of the method has less cost and more validity. Up and left is",
+        "better. Worst models are taken from the ball of p = 1.",
+    ]
+    if dotted:
+        said.append(
+            "Dotted: the shifted data with its columns taken by position, as published; lines: by "
+            "meaning."
+        )
+    for curve in (curve for of_panel in found.values() for curve in of_panel if curve.left_out):
+        name = method_name(curve.method, curve.p)
+        said.append(f"{curve.left_out} points of {name} are missing: recourses without a value.")
+    return " ".join(dict.fromkeys(said))

@@ -1,0 +1,99 @@
+"""What stands at the top: how many figures agree with the paper, and which bars hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pandas as pd
+
+from holdfast.report.cells import AGREES, BETTER, DIFFERS, small
+from holdfast.report.names import SHORT_DATASETS
+from holdfast.report.optimality import TOLERANCE, excess
+from holdfast.report.prices import AS_PUBLISHED, SOUNDLY, TABLES, Figure, figures, protocol
+from holdfast.report.results import Results
+from holdfast.report.sheet import Sheet, cell
+
+_CAPTION = (
+    "How many cells agree with the paper (within its deviation), are lower or are higher. As "
+    "published: the paper's methods with its own flaws repeated; sound: the same methods without "
+    "them, and the exact optimum. SBA is judged on all people, the paper on an unknown part; the "
+    "tables of subsets say what such parts give."
+)
+
+
+class Bar(NamedTuple):
+    """Something that must hold; None where it was not run."""
+
+    what: str
+    holds: bool | None
+    detail: str
+
+
+def verdict_sheet(results: Results) -> Sheet:
+    """Count the verdicts of each table."""
+    records, shown = [], []
+    for table, title in TABLES.items():
+        for dataset, name in SHORT_DATASETS.items():
+            found = figures(results, table, dataset)
+            for way in (AS_PUBLISHED, SOUNDLY):
+                record = _count(found, way)
+                label = f"{title.partition(':')[0]}, {name}, {way}"
+                records.append({"table": table, "dataset": dataset, "protocol": way, **record})
+                shown.append([cell(label), *[cell(str(n)) for n in record.values()]])
+    header = ["table", "✓ agrees", "▼ better", "▲ differs", "no verdict"]
+    title = "Verdicts against the paper"
+    return Sheet("verdicts", title, _CAPTION, header, shown, pd.DataFrame(records))
+
+
+def _count(found: list[Figure], way: str) -> dict[str, int]:
+    mine = [figure for figure in found if protocol(figure, found) == way]
+    words = Counter(figure.verdict.word if figure.verdict else "none" for figure in mine)
+    return {word: words[word] for word in (AGREES, BETTER, DIFFERS, "none")}
+
+
+def bars(results: Results) -> Iterator[Bar]:
+    """Check what must hold, from the table alone."""
+    yield _nothing_below(results)
+    yield _all_proven(results)
+    for table, title in TABLES.items():
+        yield _least_is_p1(results, table, title.partition(":")[0])
+
+
+def _nothing_below(results: Results) -> Bar:
+    what = "No recourse of any method is below the exact optimum (linear models)"
+    found = excess(results)["excess"].dropna()
+    if found.empty:
+        return Bar(what, None, "")
+    least = float(found.min())
+    detail = f"least excess {small(least)} in {len(found):,} recourses"
+    return Bar(what, least >= -TOLERANCE, detail)
+
+
+def _all_proven(results: Results) -> Bar:
+    what = "Every exact recourse for a linear model is proven optimal by its certificate"
+    rows = results.rows(method="exact", judging="exact", constraints="none")
+    rows = rows[rows["p"] == rows["judged_p"]]
+    if rows.empty:
+        return Bar(what, None, "")
+    proven = int((rows["status"] == "optimal").sum())
+    detail = f"{proven:,} of {len(rows):,}, largest gap {small(float(rows['gap'].max()))}"
+    return Bar(what, proven == len(rows), detail)
+
+
+def _least_is_p1(results: Results, table: str, name: str) -> Bar:
+    what = f"{name}: the smallest price of every column is that of the paper's Algorithm 1 (p = 1)"
+    found = [f for dataset in SHORT_DATASETS for f in figures(results, table, dataset)]
+    best = [f for f in found if f.ours.mean == f.best]
+    if not best:
+        return Bar(what, None, "")
+    others = [f for f in best if f.line.row != "algorithm1"]
+    detail = f"{len(best) - len(others)} of {len(best)} columns"
+    if others:
+        where = others[0]
+        detail += (
+            f"; not {SHORT_DATASETS[where.place.dataset]}, radius {where.place.radius:g}, cost "
+            f"weight {where.place.cost_weight:g} ({where.line.name})"
+        )
+    return Bar(what, not others, detail)
