@@ -16,7 +16,7 @@ NONE, AFTER, INSIDE = "none", "after", "inside"
 
 
 class Curve(NamedTuple):
-    """The points of a method, one for each setting of its trade-off, by cost."""
+    """The points of a method, one for each setting of its trade-off."""
 
     method: str
     p: float
@@ -43,15 +43,12 @@ def curves(rows: pd.DataFrame, value: str) -> Iterator[Curve]:
     for method in METHODS:
         for (p,), group in groups(rows[rows["method"] == method], "p"):
             setting = "settings" if method == "rbr" else "cost_weight"
-            means = group.groupby(setting)[["cost", value]].agg(_mean).sort_values("cost")
-            whole = means.dropna()
+            wanted = group[["cost", value]]
+            means = wanted.groupby(group[setting]).mean()
+            # To average over those recourses alone that have a value would flatter.
+            whole = means[~wanted.isna().any(axis=1).groupby(group[setting]).any()]
             x, y = whole["cost"].to_numpy(), whole[value].to_numpy()
             yield Curve(method, p, x, y, len(means) - len(whole))
-
-
-def _mean(values: pd.Series) -> float:
-    """Average, where every recourse has a value: to leave failures out would flatter."""
-    return float(values.mean(skipna=False))
 
 
 def pareto(cost: Floats, value: Floats) -> tuple[Floats, Floats]:

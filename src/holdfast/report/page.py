@@ -148,7 +148,7 @@ def _table(sheet: Sheet) -> Iterator[str]:
     for row in sheet.rows:
         paper = any(c.lines == ("paper",) for c in row)
         cells = "".join(_cell(c.lines, c.mark, k < sheet.labels) for k, c in enumerate(row))
-        yield f"{'<tr class="paper">' if paper else '<tr>'}{cells}</tr>"
+        yield ('<tr class="paper">' if paper else "<tr>") + cells + "</tr>"
     yield "</tbody>\n</table>\n</div>"
     links = ", ".join(f'<a href="tables/{sheet.name}.{kind}">{word}</a>'
                       for kind, word in (("csv", "CSV in full precision"), ("md", "Markdown"),

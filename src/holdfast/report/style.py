@@ -106,6 +106,12 @@ def entries_of(axes: Axes) -> dict[str, Artist]:
     return dict(zip(labels, handles, strict=True))
 
 
+def lay_out(figure: Figure) -> None:
+    """Find room for everything, once: each file would search again."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
 def to_svg(figure: Figure) -> bytes:
     """Write a figure as SVG, the same bytes each time."""
     return _save(figure, "svg", {"Date": None, "Creator": None})

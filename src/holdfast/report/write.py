@@ -18,7 +18,7 @@ from holdfast.report.prices import TABLES, price_sheets
 from holdfast.report.results import Results, read_results
 from holdfast.report.sheet import Sheet, to_csv, to_latex, to_markdown
 from holdfast.report.sparsity import sparsity_pictures
-from holdfast.report.style import drawing, to_png, to_svg
+from holdfast.report.style import drawing, lay_out, to_png, to_svg
 from holdfast.report.subsets import subset_sheet
 from holdfast.report.summary import bars, verdict_sheet
 from holdfast.report.times import times_sheet
@@ -83,6 +83,7 @@ def _write_part(part: Part, out: Path) -> None:
         for kind, form in _FORMS.items():
             _write(out / "tables" / f"{part.name}.{kind}", form(part).encode())
     elif isinstance(part, Picture):
+        lay_out(part.figure)
         _write(out / "figures" / f"{part.name}.svg", to_svg(part.figure))
         _write(out / "figures" / f"{part.name}.png", to_png(part.figure))
     else:
