@@ -22,6 +22,7 @@ class Curve(NamedTuple):
     p: float
     cost: Floats
     value: Floats
+    people: int  # of the point that has the fewest
     left_out: int  # points without a mean: some recourse has no value there
 
 
@@ -48,7 +49,8 @@ def curves(rows: pd.DataFrame, value: str) -> Iterator[Curve]:
             # To average over those recourses alone that have a value would flatter.
             whole = means[~wanted.isna().any(axis=1).groupby(group[setting]).any()]
             x, y = whole["cost"].to_numpy(), whole[value].to_numpy()
-            yield Curve(method, p, x, y, len(means) - len(whole))
+            people = int(group.groupby(setting).size().min())
+            yield Curve(method, p, x, y, people, len(means) - len(whole))
 
 
 def pareto(cost: Floats, value: Floats) -> tuple[Floats, Floats]:

@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 
 from holdfast.report.cells import number
-from holdfast.report.feasibility import not_run
 from holdfast.report.names import SHORT_DATASETS, method_name, p_name
 from holdfast.report.picture import Picture
 from holdfast.report.results import SOUND, Results, groups
 from holdfast.report.sheet import NotRun
-from holdfast.report.style import INK, add_legend, entries_of, look, new_figure
+from holdfast.report.style import INK, add_legend, entries_of, look, new_figure, not_run
 from holdfast.report.subsets import TRAPPED
 from holdfast.report.trapped import trapped_rows
 

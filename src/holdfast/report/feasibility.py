@@ -19,7 +19,8 @@ from holdfast.report.style import (
     entries_of,
     look,
     new_figure,
-    probability_axis,
+    not_run,
+    probability_axes,
 )
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ _LINES = {NONE: "-", AFTER: (0, (2.5, 1.5))}
 _CAPTION = (
     "Validity under the worst model of each person (ball of p = 1) against cost, mean over all "
     "people. Solid: as the method gives it. Dashed: after post-processing (the largest entry of "
-    "each category becomes 1; German: age at most two years up). Thick with rings: the constraints "
-    "inside the optimisation, so that every recourse is feasible."
+    "each category becomes 1; German: age at most two years up). Wide band: the constraints inside "
+    "the optimisation, so that every recourse is feasible and the best of the feasible ones."
 )
 
 
@@ -49,12 +50,11 @@ def feasibility_pictures(results: Results) -> Iterator[Picture | NotRun]:
 
 
 def _draw(results: Results, radius: float) -> Figure:
-    figure = new_figure(10, 9.2)
+    figure = new_figure(11, 10)
     panels = figure.subplots(2, 2, sharey=True)
     entries: dict[str, Artist] = {}
     for axes, (model, dataset) in zip(panels.flat, product(MODELS, SHORT_DATASETS), strict=True):
         axes.set_title(f"{SHORT_DATASETS[dataset]}, {MODELS[model]}")
-        probability_axis(axes)
         found = _panel(results, dataset, model, radius)
         if not any(found.values()):
             not_run(axes)
@@ -62,7 +62,9 @@ def _draw(results: Results, radius: float) -> Figure:
             for curve in of_kind:
                 _line(axes, curve, constraints)
         entries |= entries_of(axes)
-    dashes = panels[0, 0].plot([], [], linestyle=_LINES[AFTER], color=INK)
+    probability_axes(panels.flat)
+    dashes = panels[0, 0].plot([], [], linestyle=_LINES[AFTER], color=INK, marker="o",
+                              markersize=5, markerfacecolor="white")  # fmt: skip
     entries["after post-processing"] = dashes[0]
     figure.supxlabel(COST)
     figure.supylabel("worst-case " + VALIDITY)
@@ -82,16 +84,12 @@ def _line(axes: Axes, curve: Curve, constraints: str) -> None:
     colour, marker = look(curve.method, curve.p)
     x, y = pareto(curve.cost, curve.value)
     name = method_name(curve.method, curve.p)
-    if constraints == INSIDE:
+    if constraints == INSIDE:  # a wide band below the lines, so that it hides none
         label = f"{name}, constraints inside"
-        axes.plot(x, y, color=colour, linewidth=4, marker=marker, markersize=9, label=label,
-                  zorder=5, markerfacecolor="white", markeredgewidth=2.2)  # fmt: skip
+        axes.plot(x, y, color=colour, linewidth=9, alpha=0.35, label=label, zorder=1.5,
+                  solid_capstyle="round")  # fmt: skip
         return
-    axes.plot(x, y, color=colour, linestyle=_LINES[constraints], marker=marker, markersize=5.5,
-              label=name if constraints == NONE else None, linewidth=1.8)  # fmt: skip
-
-
-def not_run(axes: Axes) -> None:
-    """Say in a panel that it has nothing to show."""
-    axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", va="center", color=INK)
-    axes.set_xticks([])
+    after = constraints == AFTER
+    axes.plot(x, y, color=colour, linestyle=_LINES[constraints], marker=marker, markersize=5,
+              markerfacecolor="white" if after else colour, linewidth=1.7,
+              label=None if after else name)  # fmt: skip

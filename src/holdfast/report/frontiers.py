@@ -22,7 +22,7 @@ from holdfast.report.style import (
     entries_of,
     look,
     new_figure,
-    probability_axis,
+    probability_axes,
 )
 
 if TYPE_CHECKING:
@@ -62,10 +62,11 @@ def _draw(found: dict[str, list[Curve]], by_position: list[Curve]) -> Figure:
         for curve in found[panel]:
             _draw_curve(axes, curve)
         axes.set_title(title)
-        probability_axis(axes)
     for curve in by_position:
         x, y = pareto(curve.cost, curve.value)
         panels[1, 1].plot(x, y, ":", color=look(curve.method, curve.p).colour, linewidth=1.6)
+    probability_axes(panels.flat)
+    panels[0, 0].set_xlim(-0.03 * _reach(found), 1.05 * _reach(found))  # shared by all
     figure.supxlabel(COST)
     figure.supylabel(VALIDITY)
     entries = entries_of(panels[0, 0])
@@ -76,13 +77,23 @@ def _draw(found: dict[str, list[Curve]], by_position: list[Curve]) -> Figure:
     return figure
 
 
+def _reach(found: dict[str, list[Curve]]) -> float:
+    """Return the largest cost that gains anything: what lies beyond would squeeze the rest."""
+    ends = [pareto(curve.cost, curve.value)[0] for curves_ in found.values() for curve in curves_]
+    return max((float(cost[-1]) for cost in ends if cost.size), default=1.0)
+
+
 def _draw_curve(axes: Axes, curve: Curve) -> None:
-    """Draw the points, joined along those that no other beats; those of a grid are faint."""
+    """Draw the points, joined along those that no other beats; those of a grid lie faint below."""
     colour, marker = look(curve.method, curve.p)
-    faint = 0.3 if curve.method == "rbr" else 1.0
-    axes.plot(curve.cost, curve.value, marker, color=colour, markeredgecolor="white", alpha=faint)
     x, y = pareto(curve.cost, curve.value)
     label = method_name(curve.method, curve.p)
+    if curve.method == "rbr":
+        axes.plot(curve.cost, curve.value, marker, color=colour, alpha=0.35, markersize=5,
+                  markeredgewidth=0, zorder=1.8)  # fmt: skip
+        axes.plot(x, y, "-", color=colour, marker=marker, markersize=5, label=label, zorder=1.9)
+        return
+    axes.plot(curve.cost, curve.value, marker, color=colour, markeredgecolor="white")
     axes.plot(x, y, "-", color=colour, marker=marker, markeredgecolor="white", label=label)
 
 
@@ -90,15 +101,25 @@ def _caption(rows: pd.DataFrame, found: dict[str, list[Curve]], dotted: bool) ->
     people = len(rows[["fold", "instance"]].drop_duplicates())
     said = [
         f"Mean over {people} people; a point for each cost weight (RBR: of its own grid, faint),",
-        "joined where no other point of the method has less cost and more validity. Up and left is",
-        "better. Worst models are taken from the ball of p = 1.",
+        "joined where no other point of the method has less cost and more validity; nothing was",
+        "computed between points. Up and left is better. Worst models are taken from the ball of",
+        "p = 1.",
     ]
     if dotted:
         said.append(
             "Dotted: the shifted data with its columns taken by position, as published; lines: by "
             "meaning."
         )
-    for curve in (curve for of_panel in found.values() for curve in of_panel if curve.left_out):
+    every = [curve for of_panel in found.values() for curve in of_panel]
+    beyond = max((float(c.cost.max()) for c in every if c.cost.size), default=0.0)
+    if beyond > 1.05 * _reach(found):
+        said.append(f"Points that cost more and gain nothing go on, to a cost of {beyond:.3g}.")
+    for curve in every:
         name = method_name(curve.method, curve.p)
-        said.append(f"{curve.left_out} points of {name} are missing: recourses without a value.")
+        if curve.left_out:
+            said.append(
+                f"{curve.left_out} points of {name} are missing: recourses without a value."
+            )
+        if curve.people < people:
+            said.append(f"{name} was run on {curve.people} of these people only.")
     return " ".join(dict.fromkeys(said))

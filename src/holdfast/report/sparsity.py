@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 
 from holdfast.report.curves import METHODS, frontier_rows, radii
-from holdfast.report.feasibility import not_run
 from holdfast.report.names import MODELS, SHORT_DATASETS, method_name
 from holdfast.report.picture import Picture
 from holdfast.report.results import Results, groups
 from holdfast.report.sheet import NotRun
-from holdfast.report.style import add_legend, entries_of, look, new_figure
+from holdfast.report.style import add_legend, entries_of, look, new_figure, not_run
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

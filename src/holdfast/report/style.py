@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -128,7 +130,22 @@ def _save(figure: Figure, kind: str, metadata: dict[str, str | None]) -> bytes:
     return memory.getvalue()
 
 
-def probability_axis(axes: Axes) -> None:
-    """Show probabilities from 0 to 1."""
-    axes.set_ylim(-0.03, 1.03)
-    axes.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
+def probability_axes(panels: Iterable[Axes]) -> None:
+    """Show probabilities up to 1 in panels that share their axis, from the least that is drawn."""
+    from matplotlib.ticker import MultipleLocator
+
+    panels = list(panels)
+    drawn = [np.asarray(line.get_ydata(), float) for axes in panels for line in axes.lines]
+    least = min((values.min() for values in drawn if values.size), default=0.0)
+    bottom = math.floor(10 * least) / 10
+    for axes in panels:
+        axes.set_ylim(bottom - 0.03 * (1 - bottom), 1.0 + 0.03 * (1 - bottom))
+        axes.yaxis.set_major_locator(MultipleLocator(0.1 if bottom >= 0.5 else 0.2))
+
+
+def not_run(axes: Axes) -> None:
+    """Say in a panel that it has nothing to show."""
+    axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", va="center", color=INK)
+    axes.tick_params(left=False, labelleft=False, bottom=False, labelbottom=False)
+    axes.spines[:].set_visible(False)
+    axes.grid(visible=False)
