@@ -113,7 +113,8 @@ def test_both_ways_keep_the_constraints():
     problem = holdfast.RecourseProblem.build(
         people, world.model.coef, world.model.intercept, ball=ball
     )
-    free = holdfast.solve_problem(problem, cost_weight=0.01).recourse_array
+    roar = holdfast.find_recourse(people, world.model, "roar", ball=ball, cost_weight=0.01)
+    free = roar.recourse_array
     after = post_process(people, free, rules)
     inside = solve_discrete(constrained(problem, rules), cost_weight=0.01).recourse
     age = world.fold.names.index("age")

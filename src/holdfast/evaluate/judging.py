@@ -35,7 +35,7 @@ def worst_case(model: Model, recourse: Floats, ball: NormBall, judging: str) -> 
     loss, score = np.full(len(recourse), np.nan), np.full(len(recourse), np.nan)
     if isinstance(model, LinearModel):
         score[there] = ball.worst_score(recourse[there], model.coef, model.intercept)
-        loss = np.logaddexp(0.0, -score)
+        loss[there] = np.logaddexp(0.0, -score[there])
     else:
         from holdfast.networks import published_worst_network, worst_network
 

@@ -75,7 +75,7 @@ def check_table(table: pd.DataFrame) -> pd.DataFrame:
     ValueError: the table lacks the columns experiment, dataset, model, fold, instance, method, ...
     """
     missing = [name for name in COLUMNS if name not in table]
-    unknown = [name for name in table if name not in COLUMNS]
+    unknown = [str(name) for name in table if name not in COLUMNS]
     if missing:
         shown = ", ".join(missing[:6]) + (", ..." if len(missing) > 6 else "")
         raise ValueError(f"the table lacks the columns {shown}")

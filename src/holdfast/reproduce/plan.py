@@ -76,7 +76,7 @@ def make_plan(targets: Iterable[str], size: Size | None = None) -> list[Piece]:
     --------
     >>> plan = make_plan(["table1"])
     >>> print(len(plan), plan[0])
-    100 table1: german, logistic, fold 0, exact p=1
+    80 table1: german, logistic, fold 0, exact p=1
     """
     size = size or Size()
     wanted = set(targets)

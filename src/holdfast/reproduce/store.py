@@ -10,13 +10,21 @@ from typing import Any
 
 import pandas as pd
 
-import holdfast
 from holdfast.evaluate.piece import Piece
 from holdfast.evaluate.tidy import read_table, write_table
 
 # Rooms that no figure of the table depends on
 _ONLY_SHOW = {"report", "reproduce", "cli", "demo", "demo_view", "recommend", "radius"}
-_LIBRARIES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "torch", "pyarrow")
+_PARTS = (
+    "holdfast",
+    "numpy",
+    "scipy",
+    "numba",
+    "pandas",
+    "scikit-learn",
+    "torch",
+    "pyarrow",
+)
 
 
 class Store:
@@ -52,8 +60,8 @@ class Store:
 
 def versions() -> dict[str, str]:
     """Versions of whatever takes part in the numbers."""
-    found = {"holdfast": holdfast.__version__, "python": platform.python_version()}
-    for name in _LIBRARIES:
+    found = {"python": platform.python_version()}
+    for name in _PARTS:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -62,7 +70,7 @@ def versions() -> dict[str, str]:
 
 
 def _digest_of_sources() -> str:
-    package = Path(holdfast.__file__).parent
+    package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         if path.relative_to(package).parts[0].removesuffix(".py") not in _ONLY_SHOW:
