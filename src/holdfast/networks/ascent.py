@@ -343,7 +343,8 @@ def in_pieces(
         score[piece] = least.cpu().numpy()
         if keep_change:
             changes.append(change)
-    loss = np.logaddexp(0.0, -score)
+    with np.errstate(invalid="ignore"):  # a row without a point stays without a loss
+        loss = np.logaddexp(0.0, -score)
     if loss_cap is not None:
         loss = np.minimum(loss, loss_cap)
     kept = torch.cat([parameters.zeros(0), *changes]) if keep_change else None

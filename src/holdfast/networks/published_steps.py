@@ -179,7 +179,7 @@ def into_l1_ball(vector: Numbers, radius: Any, threshold: Numbers) -> None:
     if left_above(vector, zero) <= radius:
         return
     cut, before = threshold[0], -1.0
-    for _ in range(vector.size):
+    for _ in range(2 * vector.size + 4):  # more than enough, whatever the rounding
         count = count_above(vector, cut)
         if count == 0.0:
             if cut == zero:  # NaN: nothing can be said of such a row
