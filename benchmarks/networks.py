@@ -5,17 +5,25 @@
 For each fold the paper's network is trained, and everybody whom it turns down is helped. The price
 is the network's own: loss under the worst network found in one L1 ball around all parameters +
 cost weight * cost. DIR holds the SBA file; without it only German Credit (embedded) is used.
+
+    python benchmarks/networks.py --judges [--data DIR] [--rows 12]
+
+How long do the judges take for a row? Processor time on one thread, of the compiled passes and of
+torch's own differentiation (of the same network, wrapped so that its layers cannot be seen), and
+how far their scores are apart.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
 import time
 from functools import partial
 
 import numpy as np
+import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -24,7 +32,12 @@ from holdfast.datasets.folds import Fold, german_folds, sba_folds
 from holdfast.linearise import LINEARISERS
 from holdfast.models.network import Network
 from holdfast.models.training import train_network
-from holdfast.networks import judge_network, worst_network
+from holdfast.networks import (
+    judge_network,
+    population_worst_network,
+    published_worst_network,
+    worst_network,
+)
 
 CELLS = {  # the paper's radii and cost weights
     "German": [(0.1, 0.7), (0.1, 0.3), (0.5, 0.7), (0.5, 0.3)],
@@ -104,6 +117,63 @@ def table_of(data: str, folds: list[Fold], options: argparse.Namespace, console:
     return table
 
 
+class Wrapped(torch.nn.Module):
+    """A network whose layers cannot be seen: it is left to torch."""
+
+    def __init__(self, inside: torch.nn.Module) -> None:
+        super().__init__()
+        self.inside = inside
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inside(x)
+
+
+def timed(search, network: Network, points: np.ndarray, ball: NormBall) -> tuple[float, np.ndarray]:
+    """Milliseconds a row, and the scores."""
+    begin = time.process_time()
+    score = search(network, points, ball, threads=1).score
+    return 1e3 * (time.process_time() - begin) / len(points), score
+
+
+def judges_of(data: str, folds: list[Fold], options: argparse.Namespace) -> Table:
+    """Time all judges on the exact recourses of each fold; torch on a few rows of each."""
+    searches = {
+        "worst_network": worst_network,
+        "published_worst_network": published_worst_network,
+        "population_worst_network": population_worst_network,
+    }
+    trained = [denied(fold, 0, "cpu") for fold in folds]
+    title = f"{data}: {len(folds)} folds, {sum(len(points) for _, points in trained)} rows"
+    table = Table(title=title)
+    names = ("judge", "p", "radius", "ms a row", "by torch", "ratio", "highest above", "below")
+    for name in names:
+        table.add_column(name, justify="left" if name == "judge" else "right")
+    for name, search in searches.items():
+        for p, radius in [(1.0, 0.1), (1.0, 0.5), (math.inf, 0.1), (math.inf, 0.5)]:
+            ball, ours, torchs, apart = NormBall(p, radius), [], [], []
+            for fold, (network, points) in zip(folds, trained, strict=True):
+                weight = CELLS[data][1][1]
+                start = {"ball": NormBall(1, radius), "training": fold.train_points}
+                x = find_recourse(
+                    points, network, "exact", cost_weight=weight, linearise="lime", **start
+                ).recourse_array
+                search(network, x[:1], ball)  # compiles
+                milliseconds, score = timed(search, network, x, ball)
+                ours.append(milliseconds)
+                if name != "population_worst_network":
+                    few = x[: options.rows or None]
+                    milliseconds, other = timed(search, Network(Wrapped(network.module)), few, ball)
+                    torchs.append(milliseconds)
+                    apart.append((score[: len(few)] - other) / np.maximum(1.0, np.abs(other)))
+            row = [name, f"{p:g}", f"{radius:g}", f"{np.mean(ours):.2f}"]
+            if torchs:
+                off = np.concatenate(apart)
+                row += [f"{np.mean(torchs):.1f}", f"{np.mean(torchs) / np.mean(ours):.0f}"]
+                row += [f"{max(off.max(), 0.0):.0e}", f"{max(-off.min(), 0.0):.0e}"]
+            table.add_row(*row)
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="directory of the SBA file")
@@ -111,12 +181,19 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=0, help="at most so many a fold; 0: all")
     parser.add_argument("--linearise", default="lime", choices=list(LINEARISERS))
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--judges", action="store_true", help="time the judges instead")
     options = parser.parse_args()
     console = Console(width=160)
     console.print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {options.device}")
-    console.print(table_of("German", german_folds()[: options.folds], options, console))
+    folds = {"German": german_folds()[: options.folds]}
     if options.data:
-        console.print(table_of("SBA", sba_folds(options.data)[: options.folds], options, console))
+        folds["SBA"] = sba_folds(options.data)[: options.folds]
+    for data, some in folds.items():
+        if options.judges:
+            torch.set_num_threads(1)
+            console.print(judges_of(data, some, options))
+        else:
+            console.print(table_of(data, some, options, console))
 
 
 if __name__ == "__main__":
