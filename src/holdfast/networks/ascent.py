@@ -21,8 +21,8 @@ from holdfast._numbers import Floats, check_count, refuse
 from holdfast._threads import over_rows, thread_count
 from holdfast.ball import NormBall
 from holdfast.models.network import Network
+from holdfast.networks.descents import LEAST_SHARE, descend_rows, new_row
 from holdfast.networks.layers import LEAST_ROWS, Layers, layers_of, points_for, turn
-from holdfast.networks.mixtures import LEAST_SHARE, descend_rows, new_row
 from holdfast.networks.parameters import Parameters
 from holdfast.networks.projections import project_l2
 

@@ -14,7 +14,7 @@ from holdfast._numbers import Floats, check_count
 from holdfast.ball import NormBall
 from holdfast.models.network import Network, as_logits
 from holdfast.networks.ascent import ALL, Room, worst_network
-from holdfast.networks.mixtures import LEAST_SHARE
+from holdfast.networks.descents import LEAST_SHARE
 
 # Changes that are tried out as starts: the worst ones of so many rows, and, for p = 1, of so many
 # single parameters in both directions

@@ -1,0 +1,127 @@
+"""Descent of a plain feed-forward network's score over mixtures of vertices, row by row."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast._compile import kernel
+from holdfast.networks.layers import Layers, Numbers
+from holdfast.networks.mixtures import (
+    Mixture,
+    backwards,
+    drop_empty,
+    empty,
+    forwards,
+    new_mixture,
+    only,
+    signs_vertex,
+    single_vertex,
+    write,
+)
+from holdfast.networks.singles import rank_singles
+
+# A step is halved when it fails. Below this share of the ball there is nothing left to gain.
+LEAST_SHARE = 1e-4
+# Changes of one parameter from which a descent begins, for p = 1
+SINGLE_STARTS = 2
+
+
+class Row(NamedTuple):
+    """What a thread needs for the row that it works on."""
+
+    kept: Mixture
+    tried: Numbers  # the shares of the candidate
+    units: Numbers
+    slopes: Numbers
+    next_units: Numbers
+    next_slopes: Numbers
+
+
+def new_row(layers: Layers, steps: int, single: bool) -> Row:
+    """Make room for a row."""
+    kept = new_mixture(layers, steps + 2, single)
+    vectors = [np.zeros(layers.units, layers.trained.dtype) for _ in range(4)]
+    return Row(kept, np.zeros_like(kept.share), *vectors)
+
+
+@kernel
+def descend_rows(
+    row: Row,
+    layers: Layers,
+    points: Numbers,
+    start: Numbers,
+    start_turned: Numbers,
+    singles: bool,
+    single: bool,
+    radius: Any,
+    steps: int,
+    score: Numbers,
+    change: Numbers,
+    begin: int,
+    end: int,
+) -> None:
+    """Descend from one start for each row; keep what is lower than `score` has.
+
+    The start is a change of all parameters, or none where its size is 0; with `singles` it is each
+    of the best changes of one parameter. `change` has a row for each point, or no column.
+    """
+    places, moves = np.zeros((SINGLE_STARTS, 3), np.int64), np.zeros(SINGLE_STARTS)
+    for i in range(begin, end):
+        if singles:
+            buffers = row.units, row.slopes, row.next_units
+            rank_singles(layers, points[i], *buffers, radius, places, moves)
+        for k in range(SINGLE_STARTS if singles else 1):
+            empty(row.kept, start.size > 0)
+            if singles:
+                only(row.kept, places[k], moves[k])
+            reached = descend(row, layers, points[i], start, start_turned, single, radius, steps)
+            if reached < score[i] or np.isnan(reached):
+                score[i] = reached
+                if change.shape[1] > 0:
+                    write(row.kept, layers, start, single, change[i])
+
+
+@kernel
+def descend(
+    row: Row,
+    layers: Layers,
+    x: Numbers,
+    start: Numbers,
+    start_turned: Numbers,
+    single: bool,
+    radius: Any,
+    steps: int,
+) -> Any:
+    """Lower the score of a row, step by step; a step that does not lower it is halved."""
+    kept, tried = row.kept, row.tried
+    units, slopes, next_units, next_slopes = row.units, row.slopes, row.next_units, row.next_slopes
+    forwards(kept, kept.share, layers, x, start_turned, single, units)
+    backwards(kept, kept.share, layers, start, single, units, slopes)
+    step = 1.0
+    for _ in range(steps):
+        slot = kept.used[0]
+        if single:
+            single_vertex(layers, units, slopes, radius, kept, slot)
+        else:
+            signs_vertex(units, slopes, radius, kept, slot)
+        for k in range(slot):
+            tried[k] = kept.share[k] * (1.0 - step)
+        tried[slot] = step
+        tried[-1] = kept.share[-1] * (1.0 - step)
+        kept.used[0] = slot + 1
+        forwards(kept, tried, layers, x, start_turned, single, next_units)
+        if next_units[-1] < units[-1]:
+            backwards(kept, tried, layers, start, single, next_units, next_slopes)
+            units, next_units = next_units, units
+            slopes, next_slopes = next_slopes, slopes
+            kept.share[:] = tried
+            drop_empty(kept)
+            step = min(2.0 * step, 1.0)
+        else:
+            kept.used[0] = slot
+            step /= 2.0
+            if step < LEAST_SHARE:
+                break
+    return units[-1]
