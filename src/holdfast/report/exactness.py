@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from holdfast.report.cells import number
-from holdfast.report.names import SHORT_DATASETS, method_name, p_name
+from holdfast.report.cells import number, small
+from holdfast.report.names import METHODS, SHORT_DATASETS, method_name, p_name
 from holdfast.report.picture import Picture
 from holdfast.report.results import SOUND, Results, groups
 from holdfast.report.sheet import NotRun
@@ -40,10 +40,11 @@ def norms_picture(results: Results) -> Picture | NotRun:
             _prices(axes, here)
     _gaps(panels[2], rows)
     add_legend(figure, entries_of(panels[0]) | entries_of(panels[1]), columns=2)
+    largest = [f"{small(g['gap'].max())} for p = {p_name(p)}" for (p,), g in groups(rows, "p")]
     caption = (
         "Left: the least price there is, mean over all people, for each ball. Right: price minus "
         f"its proven lower bound for each of {len(rows):,} recourses (a gap of 0 is drawn at "
-        f"{_SMALLEST_GAP:g}). p = 1.5 and p = 2 are as exact as p = 1 and p = ∞."
+        f"{_SMALLEST_GAP:g}). The largest gaps: {', '.join(largest)}."
     )
     return Picture("norms", title, caption, figure)
 
@@ -56,8 +57,9 @@ def _prices(axes: Axes, rows: pd.DataFrame) -> None:
     ):
         means = group.groupby("p")["price"].agg(lambda prices: prices.mean(skipna=False))
         label = f"exact, radius {radius:g}, cost weight {cost_weight:g}"
-        axes.plot([exponents.index(p) for p in means.index], means, line, color=colour,
-                  marker=marker, label=label)  # fmt: skip
+        places = [exponents.index(p) for p in means.index]
+        axes.plot(places, means, line, color=colour, label=label)
+        axes.plot(places, means, marker, color=colour)
     axes.set_xticks(range(len(exponents)), [p_name(p) for p in exponents])
     axes.set_ylim(bottom=0)
     axes.set_xlabel("p")
@@ -105,7 +107,10 @@ def trapped_picture(results: Results) -> Picture | NotRun:
 
 
 def _bars(axes: Axes, group: pd.DataFrame) -> None:
-    group = group.sort_values("price", ascending=False)
+    ranks = {method: k for k, method in enumerate(METHODS)}
+    group = group.assign(order=group["method"].map(ranks)).sort_values(
+        ["order", "variant"], ascending=False
+    )
     names = []
     for k, row in enumerate(group.to_dict("records")):
         hatch = "" if row["variant"] == SOUND else "///"

@@ -43,8 +43,7 @@ def feasibility_pictures(results: Results) -> Iterator[Picture | NotRun]:
         name, title = f"feasibility-{radius:g}", f"Feasibility, radius {radius:g}"
         rows = results.rows(experiment="frontiers", radius=radius)
         if not rows["constraints"].isin([AFTER, INSIDE]).any():
-            why = results.why_not("feasibility", "frontiers")
-            yield NotRun(name, title, why)
+            yield NotRun(name, title, results.why_not("frontiers"))
             continue
         yield Picture(name, title, _CAPTION, _draw(results, radius))
 

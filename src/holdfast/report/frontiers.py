@@ -46,7 +46,7 @@ def frontier_pictures(results: Results) -> Iterator[Picture | NotRun]:
         title = f"Cost against validity: {DATASETS[dataset]}, {MODELS[model]}, radius {radius:g}"
         rows = frontier_rows(results, dataset, model, radius)
         if rows.empty:
-            yield NotRun(name, title, results.why_not(dataset, "frontiers"))
+            yield NotRun(name, title, results.why_not(dataset, "frontiers", model))
             continue
         dotted = not np.allclose(rows[_FUTURE], rows[_BY_POSITION], equal_nan=True)
         found = {panel: list(curves(rows, panel)) for panel in PANELS}

@@ -15,7 +15,7 @@ PAPER_ROWS = {
     "algorithm2": "Algorithm 2 (p = ∞)",
     "roar_inf": "ROAR (p = ∞)",
 }
-_METHODS = {
+METHODS = {
     "exact": "exact",
     "algorithm1": "Algorithm 1",
     "algorithm2": "Algorithm 2",
@@ -47,7 +47,7 @@ def method_name(method: str, p: float = math.nan, variant: str = SOUND) -> str:
     >>> method_name("rbr")
     'RBR'
     """
-    name = _METHODS.get(method, method)
+    name = METHODS.get(method, method)
     if not math.isnan(p):
         name += f" (p = {p_name(p)})"
     if variant == CLAMPED:

@@ -36,10 +36,11 @@ body { margin: 0 auto; padding: 1rem; max-width: 72rem; background: var(--paper)
 h1, h2, h3 { line-height: 1.25; }
 h2 { margin-top: 3rem; border-bottom: 2px solid var(--line); }
 a { color: var(--link); }
+p, li, pre { overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--line); text-align: right;
-  vertical-align: top; }
+  vertical-align: top; white-space: nowrap; }
 thead th { border-bottom: 2px solid var(--ink); vertical-align: bottom; }
 tbody th { font-weight: normal; }
 th.label { text-align: left; }
@@ -56,9 +57,9 @@ figcaption, .caption { max-width: 50rem; }
 .alarm { border: 3px solid var(--bad); padding: 0.5rem 1rem; margin: 1rem 0; }
 .note, .missing { border-left: 4px solid var(--line); padding: 0.3rem 1rem; margin: 1rem 0;
   background: var(--soft); }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.85rem; }
+pre { white-space: pre-wrap; font-size: 0.85rem; }
 @media print { body { max-width: none; font-size: 9pt; } .wide { overflow: visible; }
-  figure, tr { break-inside: avoid; } table { font-size: 7pt; } }
+  figure, tr { break-inside: avoid; } table { font-size: 7pt; } th, td { white-space: normal; } }
 """
 
 
@@ -94,8 +95,7 @@ def _alarms(results: Results, bars: list[Bar]) -> Iterator[str]:
         if bar.holds is False:
             what = f"{escape(bar.what)}: {escape(bar.detail)}"
             yield f'<div class="alarm"><p><strong>✗ Does not hold.</strong> {what}</p></div>'
-    settings = results.about.get("settings", {})
-    if settings.get("quick"):
+    if results.quick:
         yield (
             '<div class="note"><p>A quick run: only a part of the folds and settings. Figures are '
             "not those of the full reproduction.</p></div>"
@@ -139,7 +139,7 @@ def _section(section: Section) -> Iterator[str]:
 def _table(sheet: Sheet) -> Iterator[str]:
     yield f'<h3 id="table-{sheet.name}">{escape(sheet.title)}</h3>'
     yield f'<p class="caption">{escape(sheet.caption)}</p>'
-    yield '<div class="wide">\n<table>\n<thead><tr>'
+    yield f'<div class="wide">\n<table aria-labelledby="table-{sheet.name}">\n<thead><tr>'
     for k, text in enumerate(sheet.header):
         label = ' class="label"' if k < sheet.labels else ""
         lines = "<br>".join(escape(line) for line in text.split(", "))

@@ -67,7 +67,11 @@ def price_sheets(results: Results, table: str) -> Iterator[Sheet | NotRun]:
         if found:
             yield _sheet(results, table, dataset, title, found)
         else:
-            yield NotRun(f"{table}-{dataset}", title, results.why_not(dataset, table))
+            yield NotRun(
+                f"{table}-{dataset}",
+                title,
+                results.why_not(dataset, table, results.paper.models[table]),
+            )
 
 
 def figures(results: Results, table: str, dataset: str) -> list[Figure]:
@@ -82,6 +86,7 @@ def figures(results: Results, table: str, dataset: str) -> list[Figure]:
         for line, ours in column.items():
             place = Place(table, dataset, line.row, radius, cost_weight)
             complete = ours.people == everybody and n_folds == ALL_FOLDS and not ours.missing
+            complete = complete and not results.quick
             judged = line.judging in _LIKE_THE_PAPER and complete
             said = verdict(ours.mean, results.paper.prices[place]) if judged else None
             found.append(Figure(place, line, ours, _best(column, line), said, complete))
@@ -181,12 +186,13 @@ def _caption(results: Results, table: str, dataset: str, found: list[Figure]) ->
         "price, then the increase over the best of the column, then the verdict: agrees (within",
         "the paper's deviation), better (lower) or differs (higher).",
     ]
-    if n_folds < ALL_FOLDS:
-        said.append("Fewer folds than the paper's: no verdicts.")
+    if n_folds < ALL_FOLDS or results.quick:
+        said.append("Not all that the paper has was run: no verdicts.")
     if dataset == "sba":
-        said.append(
-            "Ours are all people turned down; the paper took a part of them, unknown which."
-        )
+        said.append("Ours: all people turned down; the paper's: a part of them, unknown which.")
+    printed = [results.paper.prices[figure.place] for figure in found]
+    if any(one.deviation > one.mean for one in printed):
+        said.append("Where the paper's deviation exceeds its mean, to agree says little.")
     if any(figure.line.judging == "search" for figure in found):
         said.append(
             "Judged as published: every tensor of the network's parameters has a ball of its own, "

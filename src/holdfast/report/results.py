@@ -37,14 +37,19 @@ class Results(NamedTuple):
             chosen &= column.isna() if missing else column == value
         return self.frame[chosen]
 
+    @property
+    def quick(self) -> bool:
+        """Whether the run left out a part of what the paper has."""
+        return bool(self.about.get("settings", {}).get("quick", False))
+
     def why_not(self, *names: str) -> str:
         """Say why a part was not run, where the table says it."""
-        reasons = {item["what"]: item["why"] for item in self.about.get("absent", [])}
-        found = [reasons[name] for name in names if name in reasons]
-        failures = self.about.get("failed", [])
-        failed = [f"{item['piece']} failed: {item['why']}" for item in failures
-                  if any(name in item["piece"] for name in names)]  # fmt: skip
-        return "; ".join(found + failed) or "the table has no rows of it"
+        absent, failed = self.about.get("absent", []), self.about.get("failed", [])
+        reasons = [item["why"] for item in absent if item["what"] in names]
+        for item in failed:
+            if all(name in item["piece"] for name in names):
+                reasons.append(f"{item['piece']} failed: {item['why']}")
+        return "; ".join(reasons) or "the table has no rows of it"
 
 
 def groups(frame: pd.DataFrame, *keys: str) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:

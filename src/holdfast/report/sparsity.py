@@ -35,7 +35,7 @@ def sparsity_pictures(results: Results) -> Iterator[Picture | NotRun]:
             name = f"sparsity-{kind}-{radius:g}"
             title = f"Sparsity: features changed {meaning}, radius {radius:g}"
             if results.rows(experiment="frontiers", radius=radius, constraints="none").empty:
-                yield NotRun(name, title, results.why_not("sparsity", "frontiers"))
+                yield NotRun(name, title, results.why_not("frontiers"))
                 continue
             caption = (
                 f"Mean number of features that a recourse changes {meaning}, at some of the cost "

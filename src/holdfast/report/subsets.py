@@ -85,7 +85,7 @@ def subset_sheet(results: Results, table: str) -> Sheet | NotRun:
     rows = results.rows(experiment=table, dataset="sba", constraints="none")
     rows = rows[rows["judging"] != "search"]
     if rows.empty:
-        return NotRun(name, title, results.why_not("sba", table))
+        return NotRun(name, title, results.why_not("sba", table, results.paper.models[table]))
     people = {fold: sorted(group["instance"].unique()) for (fold,), group in groups(rows, "fold")}
     if len(people) < ALL_FOLDS:
         return NotRun(name, title, f"the table has {len(people)} of {ALL_FOLDS} folds")

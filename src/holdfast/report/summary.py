@@ -41,7 +41,8 @@ def verdict_sheet(results: Results) -> Sheet:
                 record = _count(found, way)
                 label = f"{title.partition(':')[0]}, {name}, {way}"
                 records.append({"table": table, "dataset": dataset, "protocol": way, **record})
-                shown.append([cell(label), *[cell(str(n)) for n in record.values()]])
+                counts = [str(n) if found else "not run" for n in record.values()]
+                shown.append([cell(label), *[cell(count) for count in counts]])
     header = ["table", "✓ agrees", "▼ better", "▲ differs", "no verdict"]
     title = "Verdicts against the paper"
     return Sheet("verdicts", title, _CAPTION, header, shown, pd.DataFrame(records))

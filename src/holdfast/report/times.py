@@ -71,4 +71,4 @@ def _time(seconds: float) -> str:
 def _ratio(ratio: float) -> str:
     if math.isnan(ratio):
         return "–"
-    return f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.2g} ×"
+    return f"{float(f'{ratio:.2g}'):,g} ×" if ratio < 1e6 else f"{ratio:.1e} ×"

@@ -9,7 +9,7 @@ import pandas as pd
 from holdfast.report.cells import number
 from holdfast.report.names import method_name
 from holdfast.report.results import Results, groups
-from holdfast.report.sheet import NotRun, Sheet, cell
+from holdfast.report.sheet import Cell, NotRun, Sheet, cell
 from holdfast.report.subsets import TRAPPED
 
 
@@ -30,16 +30,22 @@ def trapped_sheet(results: Results) -> Sheet | NotRun:
     weights = sorted(rows["cost_weight"].unique(), reverse=True)
     shown = []
     for (p, method, variant), group in groups(rows, "p", "method", "variant"):
-        prices = dict(zip(group["cost_weight"], group["price"], strict=True))
+        found = group.set_index("cost_weight")[["price", "cost"]]
         name = method_name(method, p, variant)
-        cells = [cell(number(prices[w])) if w in prices else cell("not run") for w in weights]
-        shown.append([cell(name), *cells])
+        shown.append([cell(name), *(_cell(found, weight) for weight in weights)])
     fold, instance = TRAPPED
     caption = (
-        f"Price at radius 0.5 for instance {instance} of fold {fold} (both counted from 0). Its "
-        "score under the worst model is below -27.6, where a loss clamped at a probability of "
-        "1e-12 is flat: gradient methods stay where they start. The sound loss has no such trap."
+        f"Price and cost at radius 0.5 for instance {instance} of fold {fold} (both counted from "
+        "0). A loss clamped at a probability of 1e-12 is flat below a score of -27.6: a gradient "
+        "method that starts there hardly moves. The sound loss has no such trap."
     )
     header = ["method", *[f"cost weight {w:g}" for w in weights]]
     columns = ["method", "p", "variant", "radius", "cost_weight", "price", "cost", "gap", "status"]
     return Sheet("trapped", title, caption, header, shown, rows[columns])
+
+
+def _cell(found: pd.DataFrame, cost_weight: float) -> Cell:
+    if cost_weight not in found.index:
+        return cell("not run")
+    price, cost = found.loc[cost_weight].to_numpy()
+    return cell(number(price), f"cost {number(cost)}")
