@@ -88,8 +88,9 @@ def _alarms(results: Results, bars: list[Bar]) -> Iterator[str]:
     failed = results.about.get("failed", [])
     if failed:
         yield '<div class="alarm"><p><strong>✗ Parts of this run failed.</strong></p><ul>'
-        for item in failed:
-            yield f"<li>{escape(item['piece'])}: {escape(item['why'])}</li>"
+        for why in dict.fromkeys(item["why"] for item in failed):
+            pieces = "; ".join(item["piece"] for item in failed if item["why"] == why)
+            yield f"<li>{escape(pieces)}: {escape(why)}</li>"
         yield "</ul></div>"
     for bar in bars:
         if bar.holds is False:

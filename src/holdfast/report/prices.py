@@ -86,7 +86,7 @@ def figures(results: Results, table: str, dataset: str) -> list[Figure]:
         for line, ours in column.items():
             place = Place(table, dataset, line.row, radius, cost_weight)
             complete = ours.people == everybody and n_folds == ALL_FOLDS and not ours.missing
-            complete = complete and not results.quick
+            complete = complete and results.whole(results.paper.models[table])
             judged = line.judging in _LIKE_THE_PAPER and complete
             said = verdict(ours.mean, results.paper.prices[place]) if judged else None
             found.append(Figure(place, line, ours, _best(column, line), said, complete))
@@ -184,9 +184,10 @@ def _caption(results: Results, table: str, dataset: str, found: list[Figure]) ->
         f"{MODELS[results.paper.models[table]].capitalize()}; {people} people turned down in",
         f"{n_folds} of {ALL_FOLDS} folds. A cell is the mean ± deviation over folds of the mean",
         "price, then the increase over the best of the column, then the verdict: agrees (within",
-        "the paper's deviation), better (lower) or differs (higher).",
+        "the paper's deviation), better (lower) or differs (higher). Increases of the paper are",
+        "computed from the means that it prints.",
     ]
-    if n_folds < ALL_FOLDS or results.quick:
+    if n_folds < ALL_FOLDS or not results.whole(results.paper.models[table]):
         said.append("Not all that the paper has was run: no verdicts.")
     if dataset == "sba":
         said.append("Ours: all people turned down; the paper's: a part of them, unknown which.")

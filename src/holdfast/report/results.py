@@ -39,8 +39,14 @@ class Results(NamedTuple):
 
     @property
     def quick(self) -> bool:
-        """Whether the run left out a part of what the paper has."""
+        """Whether the run was a quick one."""
         return bool(self.about.get("settings", {}).get("quick", False))
+
+    def whole(self, model: str) -> bool:
+        """Whether nobody was left out by the settings of the run."""
+        limits = ["most_rows"] + ["most_network_rows"] * (model == "network")
+        settings = self.about.get("settings", {})
+        return not self.quick and all(settings.get(name) is None for name in limits)
 
     def why_not(self, *names: str) -> str:
         """Say why a part was not run, where the table says it."""

@@ -92,5 +92,7 @@ def _bars(axes: Axes, rows: pd.DataFrame, column: str) -> None:
         places = np.arange(len(weights)) + (k - (len(found) - 1) / 2) * width
         axes.bar(places, means, width * 0.92, color=look(method, p).colour,
                  label=method_name(method, p))  # fmt: skip
+        for place in places[np.array(means) == 0.0]:  # no bar would look like no figure
+            axes.text(place, 0.0, "0", ha="center", va="bottom", fontsize=10)
     axes.set_xticks(range(len(weights)), [f"{weight:.2g}" for weight in weights])
     axes.grid(visible=False, axis="x")

@@ -87,6 +87,8 @@ def subset_sheet(results: Results, table: str) -> Sheet | NotRun:
     if rows.empty:
         return NotRun(name, title, results.why_not("sba", table, results.paper.models[table]))
     people = {fold: sorted(group["instance"].unique()) for (fold,), group in groups(rows, "fold")}
+    if not results.whole(results.paper.models[table]):
+        return NotRun(name, title, "the run was given a part of the people only")
     if len(people) < ALL_FOLDS:
         return NotRun(name, title, f"the table has {len(people)} of {ALL_FOLDS} folds")
     linear = results.paper.models[table] == "logistic"

@@ -47,5 +47,5 @@ def trapped_sheet(results: Results) -> Sheet | NotRun:
 def _cell(found: pd.DataFrame, cost_weight: float) -> Cell:
     if cost_weight not in found.index:
         return cell("not run")
-    price, cost = found.loc[cost_weight].to_numpy()
-    return cell(number(price), f"cost {number(cost)}")
+    values = dict(found.loc[cost_weight])
+    return cell(number(values["price"]), f"cost {number(values['cost'])}")
