@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -42,6 +43,11 @@ ABOUT = {
 
 def fake_table(parts=("table1", "table2", "table3", "frontiers"), datasets=("german", "sba")):
     """Return invented rows of these parts."""
+    return _make(tuple(parts), tuple(datasets)).copy()
+
+
+@functools.cache
+def _make(parts, datasets):
     rng = np.random.default_rng(7)
     rows = []
     for part, dataset in itertools.product(parts, datasets):

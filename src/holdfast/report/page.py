@@ -93,7 +93,7 @@ def _alarms(results: Results, bars: list[Bar]) -> Iterator[str]:
             yield f"<li>{escape(pieces)}: {escape(why)}</li>"
         yield "</ul></div>"
     for bar in bars:
-        if bar.holds is False:
+        if bar.must and bar.holds is False:
             what = f"{escape(bar.what)}: {escape(bar.detail)}"
             yield f'<div class="alarm"><p><strong>✗ Does not hold.</strong> {what}</p></div>'
     if results.quick:

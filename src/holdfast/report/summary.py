@@ -24,11 +24,12 @@ _CAPTION = (
 
 
 class Bar(NamedTuple):
-    """Something that must hold; None where it was not run."""
+    """Something that must hold, or that the paper says; `holds` is None where it was not run."""
 
     what: str
     holds: bool | None
     detail: str
+    must: bool = True
 
 
 def verdict_sheet(results: Results) -> Sheet:
@@ -84,17 +85,17 @@ def _all_proven(results: Results) -> Bar:
 
 
 def _least_is_p1(results: Results, table: str, name: str) -> Bar:
-    what = f"{name}: the smallest price of every column is that of the paper's Algorithm 1 (p = 1)"
+    what = f"{name}, what the paper says: every column has its smallest price at p = 1, optimised"
     found = [f for dataset in SHORT_DATASETS for f in figures(results, table, dataset)]
     best = [f for f in found if f.ours.mean == f.best]
     if not best:
-        return Bar(what, None, "")
+        return Bar(what, None, "", must=False)
     others = [f for f in best if f.line.row != "algorithm1"]
-    detail = f"{len(best) - len(others)} of {len(best)} columns"
+    detail = f"{len(best) - len(others)} of {len(best)} columns, each way of judging apart"
     if others:
         where = others[0]
         detail += (
             f"; not {SHORT_DATASETS[where.place.dataset]}, radius {where.place.radius:g}, cost "
             f"weight {where.place.cost_weight:g} ({where.line.name})"
         )
-    return Bar(what, not others, detail)
+    return Bar(what, not others, detail, must=False)
