@@ -33,7 +33,7 @@ _CAPTION = (
     "Validity under the worst model of each person (ball of p = 1) against cost, mean over all "
     "people. Solid: as the method gives it. Dashed: after post-processing (the largest entry of "
     "each category becomes 1; German: age at most two years up). Wide band: the constraints inside "
-    "the optimisation, so that every recourse is feasible and the best of the feasible ones."
+    "the optimisation, so that every recourse is feasible (linear models: and the best of those)."
 )
 
 
@@ -45,16 +45,18 @@ def feasibility_pictures(results: Results) -> Iterator[Picture | NotRun]:
         if not rows["constraints"].isin([AFTER, INSIDE]).any():
             yield NotRun(name, title, results.why_not("frontiers"))
             continue
-        yield Picture(name, title, _CAPTION, _draw(results, radius))
+        panels = {key: _panel(results, *key, radius) for key in product(MODELS, SHORT_DATASETS)}
+        left_out = sum(c.left_out for of in panels.values() for cs in of.values() for c in cs)
+        missing = f" {left_out} points are missing: recourses without a value." if left_out else ""
+        yield Picture(name, title, _CAPTION + missing, _draw(panels))
 
 
-def _draw(results: Results, radius: float) -> Figure:
+def _draw(found_by_panel: dict[tuple[str, str], dict[str, list[Curve]]]) -> Figure:
     figure = new_figure(11, 10)
     panels = figure.subplots(2, 2, sharey=True)
     entries: dict[str, Artist] = {}
-    for axes, (model, dataset) in zip(panels.flat, product(MODELS, SHORT_DATASETS), strict=True):
+    for axes, ((model, dataset), found) in zip(panels.flat, found_by_panel.items(), strict=True):
         axes.set_title(f"{SHORT_DATASETS[dataset]}, {MODELS[model]}")
-        found = _panel(results, dataset, model, radius)
         if not any(found.values()):
             not_run(axes)
         for constraints, of_kind in found.items():
@@ -71,7 +73,7 @@ def _draw(results: Results, radius: float) -> Figure:
     return figure
 
 
-def _panel(results: Results, dataset: str, model: str, radius: float) -> dict[str, list[Curve]]:
+def _panel(results: Results, model: str, dataset: str, radius: float) -> dict[str, list[Curve]]:
     found = {}
     for constraints in (NONE, AFTER, INSIDE):
         rows = frontier_rows(results, dataset, model, radius, constraints)

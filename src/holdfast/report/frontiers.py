@@ -22,6 +22,7 @@ from holdfast.report.style import (
     entries_of,
     look,
     new_figure,
+    not_run,
     probability_axes,
 )
 
@@ -62,6 +63,8 @@ def _draw(found: dict[str, list[Curve]], by_position: list[Curve]) -> Figure:
         for curve in found[panel]:
             _draw_curve(axes, curve)
         axes.set_title(title)
+        if not any(curve.cost.size for curve in found[panel]):
+            not_run(axes, "no values")
     for curve in by_position:
         x, y = pareto(curve.cost, curve.value)
         panels[1, 1].plot(x, y, ":", color=look(curve.method, curve.p).colour, linewidth=1.6)

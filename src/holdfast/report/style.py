@@ -143,9 +143,9 @@ def probability_axes(panels: Iterable[Axes]) -> None:
         axes.yaxis.set_major_locator(MultipleLocator(0.1 if bottom >= 0.5 else 0.2))
 
 
-def not_run(axes: Axes) -> None:
+def not_run(axes: Axes, said: str = "not run") -> None:
     """Say in a panel that it has nothing to show."""
-    axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", va="center", color=INK)
+    axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", va="center", color=INK)
     axes.tick_params(left=False, labelleft=False, bottom=False, labelbottom=False)
     axes.spines[:].set_visible(False)
     axes.grid(visible=False)
