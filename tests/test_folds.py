@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from holdfast.datasets import german_folds, load_sba, sba_folds, subsample
+from holdfast.datasets import (
+    german_folds,
+    load_sba,
+    published_sample,
+    sba_folds,
+    subsample,
+)
 from holdfast.datasets.prepare import SBA_NUMBERS
 
 needs_files = pytest.mark.skipif(
@@ -85,3 +91,29 @@ def test_a_subsample_is_distinct_repeatable_and_holds_what_it_must():
 def test_an_impossible_subsample_is_refused(size, must_include, message):
     with pytest.raises(ValueError, match=message):
         subsample(10, size, must_include=must_include)
+
+
+# as the authors' notebooks list them, for fold 0 to fold 4
+OF_NETWORKS = [
+    (39, [24, 19, 31, 0, 2, 1]),
+    (36, [17, 16, 27, 29, 34, 4]),
+    (39, [9, 4, 30, 29, 3, 17]),
+    (36, [2, 6, 27, 30, 21, 26]),
+    (38, [26, 33, 34, 35, 2, 36]),
+]
+OF_LOGISTIC_REGRESSION = [
+    (39, [0, 1, 2, 19, 20, 24, 25, 31, 32]),
+    (36, [4, 14, 15, 16, 17, 25, 27, 29, 34]),
+    (40, [3, 4, 5, 10, 11, 18, 30, 31, 32]),
+    (36, [2, 3, 6, 7, 21, 25, 26, 27, 30]),
+    (38, [2, 22, 26, 30, 31, 33, 34, 35, 36]),
+]
+
+
+def test_the_samples_are_those_of_the_paper():
+    for fold, (people, sample) in enumerate(OF_NETWORKS):
+        assert published_sample(fold, people, "network") == sample
+    for fold, (people, sample) in enumerate(OF_LOGISTIC_REGRESSION):
+        assert sorted(published_sample(fold, people, "logistic")) == sample
+    with pytest.raises(ValueError, match="'network' or 'logistic'"):
+        published_sample(0, 39, "forest")

@@ -197,6 +197,20 @@ def test_a_clamped_loss_traps_roar_where_the_model_is_sure():
     assert trapped.gap[0] > 20
 
 
+def test_algorithm1_as_published_is_trapped_in_the_region_of_its_point():
+    """The best place is in the point's own region, where BCELoss is flat: the others remain."""
+    arguments = {"ball": NormBall(1, 0.1), "cost_weight": 0.1}
+    point, model = [[40.0, 0.0]], ([-1.0, 5.0], 0.0)
+    sound = find_recourse(point, model, "algorithm1", **arguments)
+    published = find_recourse(point, model, "algorithm1", as_published=True, **arguments)
+    assert sound.gap[0] < 0.05
+    assert published.gap[0] > 1.0
+    # where nothing is flat, both habits change nothing but the path
+    near = [[1.5, 0.2]]
+    gap = find_recourse(near, model, "algorithm1", as_published=True, **arguments).gap[0]
+    assert gap < 0.05
+
+
 # (radius, cost weight): price on German Credit as the paper prints it, L1 and L-inf
 ROAR_TABLE = {
     (0.1, 0.1): ((0.83, 0.10), (0.99, 0.11)),
@@ -311,6 +325,8 @@ def test_rows_that_cannot_be_used_lose_nothing_of_the_others():
         ({"method": "roar", "clamped_loss": "no"}, "clamped_loss = 'no' is not allowed"),
         ({"method": "algorithm1", "max_steps": 0}, "max_steps = 0 is not allowed"),
         ({"method": "algorithm1", "step": "x"}, "step = 'x' is not allowed"),
+        ({"method": "algorithm1", "as_published": 1}, "as_published = 1 is not allowed"),
+        ({"method": "algorithm1", "as_published": True, "loss": "hinge"}, "knows cross-entropy"),
         ({"training": [["a", "b"]]}, "training cannot be read as numbers"),
     ],
 )

@@ -170,40 +170,75 @@ def test_not_worse_than_brute_force(p):
         assert found.score[0] <= best + 1e-3 * abs(best)
 
 
-def test_the_published_ascent(points):
+@pytest.mark.parametrize("start", ["drawn", "trained"])
+@pytest.mark.parametrize("p", [1.0, math.inf])
+def test_the_published_ascent(p, start, points):
     """Its last iterate stays in each tensor's ball and loses to ours on one layer, at most."""
-    layer = layered(3, 1)
-    for p in (1.0, math.inf):
-        ball = NormBall(p, 0.2)
-        theirs = published_worst_network(layer, points, ball, keep_change=True)
-        ours = worst_network(layer, points, ball, budget="each tensor")
-        assert (theirs.score >= ours.score - 1e-12).all()
-        np.testing.assert_allclose(theirs.score, ours.score, atol=1e-3)
-        for part in torch.split(theirs.change, [3, 1], dim=1):
-            assert (np.linalg.norm(part, ord=p, axis=1) <= 0.2 + 1e-12).all()
+    layer, ball = layered(3, 1), NormBall(p, 0.2)
+    theirs = published_worst_network(
+        layer, points, ball, start=start, tolerance=0.0, keep_change=True
+    )
+    ours = worst_network(layer, points, ball, budget="each tensor")
+    assert (theirs.score >= ours.score - 1e-12).all()
+    np.testing.assert_allclose(theirs.score, ours.score, atol=1e-3)
+    for part in torch.split(theirs.change, [3, 1], dim=1):
+        assert (np.linalg.norm(part, ord=p, axis=1) <= 0.2 + 1e-12).all()
+
+
+def test_the_published_loss_is_capped(points):
     ball = NormBall(math.inf, 5.0)
-    sure = published_worst_network(layered(3, 60, 60, 1), points, ball, learning_rate=1.0)
+    sure = published_worst_network(layered(3, 60, 60, 1), points, ball)
     assert sure.loss.max() == 100.0
 
 
-def test_the_published_steps_are_those_of_plain_torch():
-    """The same ascent, one row, written with torch's own SGD and BCELoss."""
-    network = layered(3, 6, 4, 1, dtype=torch.float32)
-    x = np.array([[0.5, -1.0, 2.0]])
-    found = published_worst_network(network, x, NormBall(1, 0.2), steps=20)
-    module = layered(3, 6, 4, 1, dtype=torch.float32).module
-    trained = [tensor.detach().clone() for tensor in module.parameters()]
-    ascent = torch.optim.SGD(module.parameters(), lr=0.1, maximize=True)
-    for _ in range(20):
+@pytest.mark.parametrize(("p", "rate"), [(1.0, 0.1), (math.inf, 1.0)])
+def test_the_published_steps_are_those_of_plain_torch(p, rate):
+    """The same ascent for two rows, with torch's own seed, draws, SGD and BCELoss."""
+    sizes = (3, 6, 4, 1)
+    network = layered(*sizes, dtype=torch.float32)
+    x = network.tensor([[0.5, -1.0, 2.0], [1.0, 1.0, -1.0]])
+    found = published_worst_network(network, x, NormBall(p, 0.2))
+    trained = [tensor.detach().clone() for tensor in network.module.parameters()]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = nn.Sequential(
+            nn.Linear(3, 6), nn.ReLU(), nn.Linear(6, 4), nn.ReLU(), nn.Linear(4, 1)
+        )
+        for row, score in zip(x, found.score, strict=True):
+            for tensor in module.parameters():
+                if tensor.ndim > 1:
+                    nn.init.xavier_uniform_(tensor)
+                else:
+                    nn.init.constant_(tensor, 0.01)
+            _ascend_plainly(module, trained, row, p, rate)
+            assert score == pytest.approx(module(row).item(), abs=1e-4)
+
+
+def _ascend_plainly(module, trained, row, p, rate):
+    ascent = torch.optim.SGD(module.parameters(), lr=rate, maximize=True)
+    before, change = 1.0, 1.0
+    for _ in range(99):
+        if change <= 1e-4:
+            break
         ascent.zero_grad()
-        out = torch.sigmoid(module(network.tensor(x)))
-        nn.functional.binary_cross_entropy(out, torch.ones(1, 1)).backward()
+        loss = nn.functional.binary_cross_entropy(torch.sigmoid(module(row)), torch.ones(1))
+        loss.backward()
         ascent.step()
         with torch.no_grad():
-            for tensor, before in zip(module.parameters(), trained, strict=True):
-                change = project_l1((tensor - before).reshape(1, -1), 0.2)
-                tensor.copy_(before + change.view_as(tensor))
-    assert found.score[0] == pytest.approx(module(network.tensor(x)).item(), abs=1e-5)
+            for tensor, middle in zip(module.parameters(), trained, strict=True):
+                moved = PROJECTIONS[p]((tensor - middle).reshape(1, -1), 0.2)
+                tensor.copy_(middle + moved.view_as(tensor))
+        before, change = loss.item(), abs(before - loss.item())
+
+
+def test_rows_draw_their_published_starts_in_turn():
+    """A row's start is that of its place, however the rows are cut into pieces."""
+    network, ball = layered(3, 6, 1), NormBall(math.inf, 0.3)
+    x = np.tile([0.5, -1.0, 2.0], (6, 1))
+    whole = published_worst_network(network, x, ball, steps=1)
+    pieces = published_worst_network(network, x, ball, steps=1, memory=1e-3)
+    np.testing.assert_allclose(whole.score, pieces.score, rtol=1e-12)
+    assert len(np.unique(whole.score.round(9))) > 1
 
 
 def test_prices_of_a_trained_network():
@@ -265,6 +300,8 @@ def test_wrong_arguments_are_named(points):
         worst_network(nn.Linear(3, 1), points, NormBall(1, 0.1))
     with pytest.raises(ValueError, match="as in the paper"):
         published_worst_network(layered(3, 4, 1), points, NormBall(2, 0.1))
+    with pytest.raises(ValueError, match="'drawn' or 'trained'"):
+        published_worst_network(layered(3, 4, 1), points, NormBall(1, 0.1), start="zero")
 
 
 def test_another_ascent_can_judge(points):

@@ -1,7 +1,7 @@
 """Data sets with what a table alone does not say: units, meaning, source and licence."""
 
 from holdfast.datasets.dataset import Column, Dataset
-from holdfast.datasets.folds import Fold, german_folds, sba_folds, subsample
+from holdfast.datasets.folds import Fold, german_folds, published_sample, sba_folds, subsample
 from holdfast.datasets.gaussians import make_gaussians
 from holdfast.datasets.german import load_german
 from holdfast.datasets.prepare import german_preparation, sba_preparation
@@ -23,6 +23,7 @@ __all__ = [
     "load_sba",
     "load_south_german",
     "make_gaussians",
+    "published_sample",
     "sba_folds",
     "sba_future",
     "sba_preparation",

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from holdfast._compile import kernel
-from holdfast._numbers import check_count, check_positive
+from holdfast._numbers import check_count, check_flag, check_positive
 from holdfast._threads import over_rows
 from holdfast.ball import pick, score_of
 from holdfast.losses import loss_slope, loss_value
-from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, sign_of
+from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, share_left_by_bceloss, sign_of
 from holdfast.methods.base import Found, Method, Task, statuses
 from holdfast.problem import cost_of
 
@@ -39,11 +39,17 @@ class Algorithm1(Method):
         Steps for each of the 2d + 1 subproblems.
     tolerance : float
         A subproblem stops when no feature moves by more than this.
+    as_published : bool
+        Repeat two habits of the authors' code, for reproducing the paper alone: the slope is that
+        of torch's `BCELoss`, nothing where the probability is below 1e-12, and a region that does
+        not hold the point is searched from 0. A point deep in its own region then never leaves
+        its place there, and the answer is the best of the other regions.
     """
 
     step: float = 2.5
     max_steps: int = 2000
     tolerance: float = 1e-7
+    as_published: bool = False
 
     name = "algorithm1"
     summary = "the paper's Algorithm 1: projected subgradient for each of 2d + 1 candidate models"
@@ -57,9 +63,14 @@ class Algorithm1(Method):
         check_positive("step", self.step)
         check_positive("tolerance", self.tolerance, or_zero=True)
         check_count("max_steps", self.max_steps)
+        check_flag("as_published", self.as_published)
 
     def run(self, task: Task) -> Found:
         """Find a recourse for every row."""
+        if self.as_published and task.problem.loss.name != "logistic":
+            raise ValueError(
+                f"as_published knows cross-entropy alone, not {task.problem.loss.name}"
+            )
         n, d = task.problem.points.shape
         recourse, steps = task.problem.points.copy(), np.zeros(n, dtype=np.int64)
         outcome = np.empty(n, dtype=np.int8)
@@ -71,7 +82,7 @@ class Algorithm1(Method):
             task.problem.rows(),
             (ball.radius, ball.intercept_scale),
             (task.problem.loss.code, task.cost_weight),
-            (float(self.step), int(self.max_steps), float(self.tolerance)),
+            (float(self.step), int(self.max_steps), float(self.tolerance), self.as_published),
             recourse,
             steps,
             outcome,
@@ -108,6 +119,15 @@ def project(point: Any, i: Any, sign: Any, floor: Any) -> Any:
 
 
 @kernel
+def holds(point, i, sign, floor):
+    """Whether a region holds the point."""
+    size = 0.0
+    for j in range(point.size):
+        size = max(size, abs(point[j]))
+    return size <= floor if i < 0 else sign * point[i] >= max(size, floor)
+
+
+@kernel
 def price_at(x, start, cost, coef, intercept, goal):
     loss, cost_weight = goal
     return loss_value(loss, score_of(x, coef, intercept)) + cost_weight * cost_of(x, start, cost)
@@ -118,7 +138,7 @@ def descend(start, cost, coef, intercept, region, goal, settings, x, last, best)
     """Projected subgradient on one region; the best iterate is kept. Return price, steps, end."""
     i, sign, floor = region
     loss, cost_weight = goal
-    first_step, max_steps, tolerance = settings
+    first_step, max_steps, tolerance, as_published = settings
     least = math.inf
     for t in range(1, max_steps + 1):
         if i < 0:
@@ -136,7 +156,10 @@ def descend(start, cost, coef, intercept, region, goal, settings, x, last, best)
         if t > 1 and moved <= tolerance:
             return least, t, CONVERGED
         last[:] = x
-        slope = loss_slope(loss, score_of(x, coef, intercept))
+        score = score_of(x, coef, intercept)
+        slope = loss_slope(loss, score)
+        if as_published:
+            slope *= share_left_by_bceloss(score)
         step = first_step / math.sqrt(t)
         for j in range(x.size):
             pull = cost_weight * cost[j] * sign_of(x[j] - start[j])
@@ -167,6 +190,8 @@ def algorithm1_rows(private, rows, ball, goal, settings, recourse, steps, outcom
                 coef[i] -= radius * sign
             x[:] = start
             region = (i, sign, floor)
+            if settings[3] and not holds(start, i, sign, floor):
+                x[:] = 0.0
             price, count, how = descend(
                 start, cost, coef, intercept, region, goal, settings, x, last, best
             )

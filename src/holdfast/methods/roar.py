@@ -20,14 +20,14 @@ from holdfast._numbers import check_count, check_flag, check_positive
 from holdfast._threads import over_rows
 from holdfast.ball import dual_norm, pick, power, score_of
 from holdfast.losses import sigmoid
-from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, sign_of
+from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, share_left_by_bceloss, sign_of
 from holdfast.methods.base import Found, Method, Task, statuses
 from holdfast.problem import cost_of
 
 _FIRST_DECAY, _SECOND_DECAY, _FLOOR = 0.9, 0.999, 1e-8  # of Adam, as everybody has them
 
-# torch's BCELoss divides by max(p (1 - p), 1e-12) and cuts the loss at 100.
-_CLAMP, _LARGEST_LOSS = 1e-12, 100.0
+# where torch's BCELoss cuts the loss
+_LARGEST_LOSS = 100.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def loss_and_slope(score, clamped):
     slope = sigmoid(-score)
     if clamped:
         loss = min(loss, _LARGEST_LOSS)
-        slope *= min(1.0, sigmoid(score) * slope / _CLAMP)
+        slope *= share_left_by_bceloss(score)
     return loss, slope
 
 

@@ -20,8 +20,10 @@ from holdfast.networks.passes import (
     rectify_back,
 )
 
-# torch's BCELoss, in which the authors ascend, divides by at least this much in its gradient,
-# which therefore vanishes where the network is very sure of itself.
+# torch's BCELoss, in which the authors ascend, cuts the loss here ...
+LOSS_CAP = 100.0
+# ... and divides by at least this much in its gradient, which therefore vanishes where the
+# network is very sure of itself.
 LEAST_VARIANCE = 1e-12
 
 
@@ -56,31 +58,42 @@ def climb_rows(
     climber: Climber,
     layers: Layers,
     points: Numbers,
-    p: float,
-    radius: float,
-    steps: int,
-    learning_rate: float,
+    settings: tuple[float, float, int, float, float],
     score: Floats,
     change: Numbers,
     begin: int,
     end: int,
 ) -> None:
-    """Ascend for each row; write its last score, and its change with transposed matrices."""
+    """Ascend for each row from its `change`; write its last score and its last change.
+
+    Changes have their matrices transposed.
+    """
+    p, radius, steps, learning_rate, tolerance = settings
     units, slopes, moved = climber.units, climber.slopes, climber.change
     for k in range(begin, end):
-        moved[:] = 0.0
+        moved[:] = change[k]
         climber.threshold[:] = 0.0
+        before = 1.0
         for _ in range(steps):
             forwards(layers, points[k], moved, units)
             backwards(layers, moved, units, slopes)
+            loss = capped_loss(units[-1])
             rate = units.dtype.type(-learning_rate * steepness(units[-1]))
             for layer in range(layers.sizes.size - 1):
                 step(layers, layer, rate, units, slopes, moved)
                 project(climber, layers, layer, p, units.dtype.type(radius))
+            if abs(loss - before) <= tolerance:
+                break
+            before = loss
         forwards(layers, points[k], moved, units)
         score[k] = units[-1]
-        if change.shape[1] > 0:
-            change[k] = moved
+        change[k] = moved
+
+
+@kernel
+def capped_loss(score: Any) -> float:
+    """Cross-entropy of the score, as BCELoss has it."""
+    return min(math.log1p(math.exp(-abs(score))) + max(-score, 0.0), LOSS_CAP)
 
 
 @kernel
