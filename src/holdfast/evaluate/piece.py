@@ -20,8 +20,11 @@ class Piece:
     radii, cost_weights, settings, constraints : tuples
         Every combination of them is run. A method that takes no ball has no cost weights, and is
         judged at all radii.
+    sampled : bool
+        Only the people of the fold whom the paper's authors drew, in the order of their draw
+        (`holdfast.datasets.published_sample`).
     most_rows : int or None
-        Only so many people of the fold, the first ones.
+        Only so many people of those, the first ones.
     shifted : bool
         Whether the data of the future model is at hand; future validity is NaN without it.
 
@@ -45,6 +48,7 @@ class Piece:
     constraints: tuple[str, ...] = ("none",)
     judged_p: float = 1.0
     judging: str = "exact"
+    sampled: bool = False
     most_rows: int | None = None
     shifted: bool = True
 

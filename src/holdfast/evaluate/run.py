@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,18 @@ from numpy.typing import NDArray
 
 from holdfast._numbers import Floats
 from holdfast.ball import NormBall
+from holdfast.datasets import published_sample
 from holdfast.discrete import solve_discrete
 from holdfast.evaluate.changes import changed_additive, changed_multiplicative
 from holdfast.evaluate.constraints import Constraints, constrained, post_process
-from holdfast.evaluate.judging import Worst, population_validity, prove, validity, worst_case
+from holdfast.evaluate.judging import (
+    AS_PUBLISHED,
+    Worst,
+    population_validity,
+    prove,
+    validity,
+    worst_case,
+)
 from holdfast.evaluate.piece import Piece, read_settings
 from holdfast.evaluate.tidy import check_table
 from holdfast.evaluate.world import World, load_surrogate, load_world
@@ -29,6 +38,16 @@ from holdfast.problem import RecourseProblem
 from holdfast.surrogate import Surrogate
 
 _NOT_PROVEN = "not proven"
+PUBLISHED_DIGITS = 4  # of the points and recourses that the authors keep, for networks
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The people of a piece: their places among the denied, and the linear score around each."""
+
+    instances: NDArray[np.int64]
+    people: Floats
+    surrogate: Surrogate | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,20 +93,41 @@ def run_piece(
     (16, 0.644, True)
     """
     world = load_world(*piece.world, piece.shifted, directory, device)
-    found = list(_find(piece, world))
-    people = world.denied[: piece.most_rows]
-    return check_table(pd.concat(_rows(piece, world, people, found), ignore_index=True))
+    asked = _ask(piece, world)
+    found = list(_find(piece, world, asked))
+    return check_table(pd.concat(_rows(piece, world, asked, found), ignore_index=True))
 
 
-def _rows(piece: Piece, world: World, people: Floats, found: list[Found]) -> Iterator[pd.DataFrame]:
+def _ask(piece: Piece, world: World) -> Asked:
+    """Choose the people of a piece, and make their model linear where it is not."""
+    n = len(world.denied)
+    which = published_sample(piece.fold, n, piece.model) if piece.sampled else list(range(n))
+    instances = np.array(which[: piece.most_rows])
+    people = world.denied[instances]
+    if not piece.linearise:
+        return Asked(instances, people, None)
+    fitted = load_surrogate(world, piece.linearise, int(instances.max()) + 1)
+    surrogate = replace(
+        fitted,
+        coef=fitted.coef[instances],
+        intercept=fitted.intercept[instances],
+        r2=fitted.r2[instances],
+        point_error=fitted.point_error[instances],
+        seconds=fitted.seconds * len(instances) / len(fitted.coef),
+    )
+    return Asked(instances, people, surrogate)
+
+
+def _rows(piece: Piece, world: World, asked: Asked, found: list[Found]) -> Iterator[pd.DataFrame]:
     """Yield the rows of each run; the worst cases of all runs are found together, in batches."""
+    people = _as_kept(piece, asked.people)
     for run, worst in zip(found, _worst_cases(piece, world, found), strict=True):
         cost = np.abs(run.recourse - people).sum(axis=1)
-        gap, status = _proof(piece, world, run)
+        gap, status = _proof(piece, world, asked, run)
         ball = NormBall(piece.judged_p, run.radius)
         yield pd.DataFrame(
             {
-                **_keys(piece, run, len(people)),
+                **_keys(piece, run, asked.instances),
                 "cost": cost,
                 "price": worst.loss + run.cost_weight * cost,
                 "current_validity": validity(world.model, run.recourse),
@@ -105,82 +145,76 @@ def _rows(piece: Piece, world: World, people: Floats, found: list[Found]) -> Ite
         )
 
 
-def _find(piece: Piece, world: World) -> Iterator[Found]:
+def _find(piece: Piece, world: World, asked: Asked) -> Iterator[Found]:
     """Run the method for every combination of settings, radius and cost weight."""
-    surrogate = load_surrogate(world, piece.linearise, piece.most_rows) if piece.linearise else None
     for settings in piece.settings:
         if piece.p is None:  # no ball and no cost weight: one run, judged at every radius
-            once = _run(piece, world, surrogate, settings, piece.radii[0], math.nan)
+            once = _run(piece, world, asked, settings, piece.radii[0], math.nan)
             for radius in piece.radii:
-                yield from _with_constraints(piece, world, surrogate, once, radius)
+                yield from _with_constraints(piece, world, asked, replace(once, radius=radius))
             continue
         for radius in piece.radii:
             for cost_weight in piece.cost_weights:
-                run = _run(piece, world, surrogate, settings, radius, cost_weight)
-                yield from _with_constraints(piece, world, surrogate, run, radius)
+                run = _run(piece, world, asked, settings, radius, cost_weight)
+                yield from _with_constraints(piece, world, asked, run)
 
 
 def _run(
-    piece: Piece,
-    world: World,
-    surrogate: Surrogate | None,
-    settings: str,
-    radius: float,
-    cost_weight: float,
+    piece: Piece, world: World, asked: Asked, settings: str, radius: float, cost_weight: float
 ) -> Found:
     result = find_recourse(
-        world.denied[: piece.most_rows],
+        asked.people,
         world.model,
         piece.method,
         # what a method without a ball is given only judges it, and is not read here
         ball=NormBall(piece.judged_p if piece.p is None else piece.p, radius),
         cost_weight=1.0 if math.isnan(cost_weight) else cost_weight,
-        linearise=surrogate,
+        linearise=asked.surrogate,
         training=world.fold.train_points,
         threads=1,
         **read_settings(settings),
     )
-    seconds = (result.seconds + (surrogate.seconds if surrogate else 0.0)) / len(result)
+    surrogate_seconds = asked.surrogate.seconds if asked.surrogate else 0.0
+    seconds = (result.seconds + surrogate_seconds) / len(result)
     status = result.method_status
     assert status is not None
-    recourse = result.recourse_array
+    recourse = _as_kept(piece, result.recourse_array)
     return Found(settings, radius, cost_weight, "none", recourse, seconds, status)
 
 
-def _with_constraints(
-    piece: Piece, world: World, surrogate: Surrogate | None, run: Found, radius: float
-) -> Iterator[Found]:
+def _as_kept(piece: Piece, points: Floats) -> Floats:
+    """Points as they are judged: the authors keep those of networks with a few digits."""
+    return np.round(points, PUBLISHED_DIGITS) if piece.judging == AS_PUBLISHED else points
+
+
+def _with_constraints(piece: Piece, world: World, asked: Asked, run: Found) -> Iterator[Found]:
     """Yield the run as it is, brought into the constraints afterwards, or solved within them."""
-    people, shared = world.denied[: piece.most_rows], (run.settings, radius, run.cost_weight)
     for which in piece.constraints:
         if which == "inside":
-            yield _inside(piece, world, surrogate, run)
-            continue
-        recourse = run.recourse
-        if which == "after":
-            recourse = post_process(people, recourse, world.constraints)
-        yield Found(*shared, which, recourse, run.seconds, run.method_status)
+            yield _inside(piece, world, asked, run)
+        elif which == "after":
+            recourse = post_process(asked.people, run.recourse, world.constraints)
+            yield replace(run, constraints=which, recourse=recourse)
+        else:
+            yield run
 
 
-def _inside(piece: Piece, world: World, surrogate: Surrogate | None, run: Found) -> Found:
+def _inside(piece: Piece, world: World, asked: Asked, run: Found) -> Found:
     """Solve with the constraints in the optimisation."""
     assert piece.p is not None  # only `exact` is planned with constraints inside
-    problem = _problem(world, surrogate, NormBall(piece.p, run.radius), piece.most_rows)
+    problem = _problem(world, asked, NormBall(piece.p, run.radius))
     discrete = constrained(problem, world.constraints)
     _compile(piece.p)
     begin = time.perf_counter()
     answer = solve_discrete(discrete, cost_weight=run.cost_weight, threads=1)
     seconds = (time.perf_counter() - begin) / len(answer)
-    return Found(
-        run.settings,
-        run.radius,
-        run.cost_weight,
-        "inside",
-        answer.recourse,
-        seconds,
-        run.method_status,
-        answer.gap,
-        answer.status,
+    return replace(
+        run,
+        constraints="inside",
+        recourse=answer.recourse,
+        seconds=seconds,
+        gap=answer.gap,
+        status=answer.status,
     )
 
 
@@ -192,24 +226,19 @@ def _compile(p: float) -> None:
     solve_discrete(constrained(one, Constraints([[0, 1]], free, free)), cost_weight=0.1, threads=1)
 
 
-def _problem(
-    world: World, surrogate: Surrogate | None, ball: NormBall, rows: int | None
-) -> RecourseProblem:
-    if surrogate is not None:
-        coef, intercept = surrogate.coef, surrogate.intercept
-    else:
-        assert isinstance(world.model, LinearModel)
-        coef, intercept = world.model.coef, world.model.intercept
-    return RecourseProblem.build(world.denied[:rows], coef, intercept, ball=ball)
+def _problem(world: World, asked: Asked, ball: NormBall) -> RecourseProblem:
+    linear = asked.surrogate or world.model
+    assert isinstance(linear, Surrogate | LinearModel)
+    return RecourseProblem.build(asked.people, linear.coef, linear.intercept, ball=ball)
 
 
-def _keys(piece: Piece, run: Found, n: int) -> dict[str, Any]:
+def _keys(piece: Piece, run: Found, instances: NDArray[np.int64]) -> dict[str, Any]:
     return {
         "experiment": piece.experiment,
         "dataset": piece.dataset,
         "model": piece.model,
         "fold": piece.fold,
-        "instance": np.arange(n),
+        "instance": instances,
         "method": piece.method,
         "settings": run.settings,
         "linearise": piece.linearise,
@@ -222,27 +251,31 @@ def _keys(piece: Piece, run: Found, n: int) -> dict[str, Any]:
     }
 
 
-def _worst_cases(piece: Piece, world: World, found: list[Found]) -> list[Worst]:
-    """Judge by the worst models: all recourses of a radius in one batch."""
-    judged: dict[int, Worst] = {}
-    for radius in piece.radii:
-        which = [k for k, run in enumerate(found) if run.radius == radius]
-        stacked = np.concatenate([found[k].recourse for k in which])
-        ball = NormBall(piece.judged_p, radius)
-        loss, worst = worst_case(world.model, stacked, ball, piece.judging)
-        pieces = zip(np.split(loss, len(which)), np.split(worst, len(which)), strict=True)
-        judged.update(zip(which, (Worst(*each) for each in pieces), strict=True))
-    return [judged[k] for k in range(len(found))]
+def _worst_cases(piece: Piece, world: World, found: list[Found]) -> Iterator[Worst]:
+    """Judge each recourse by its own worst model; all of a radius in one batch.
+
+    As published, what a recourse is worth depends on its place among those judged with it: there,
+    each run is judged by itself.
+    """
+    for radius, batch in groupby(found, lambda run: run.radius):
+        runs, ball = list(batch), NormBall(piece.judged_p, radius)
+        groups = [[run] for run in runs] if piece.judging == AS_PUBLISHED else [runs]
+        for group in groups:
+            stacked = np.concatenate([run.recourse for run in group])
+            loss, worst = worst_case(world.model, stacked, ball, piece.judging)
+            pieces = zip(np.split(loss, len(group)), np.split(worst, len(group)), strict=True)
+            yield from (Worst(*each) for each in pieces)
 
 
-def _proof(piece: Piece, world: World, run: Found) -> tuple[Floats, NDArray[np.object_]]:
+def _proof(
+    piece: Piece, world: World, asked: Asked, run: Found
+) -> tuple[Floats, NDArray[np.object_]]:
     """Say how far from the optimum a run is, where that is proven: for linear models."""
     n = len(run.recourse)
     if isinstance(world.model, LinearModel):
         if run.gap is not None and run.status is not None:
             return run.gap, run.status
         if run.constraints == "none" and not math.isnan(run.cost_weight):
-            ball = NormBall(piece.judged_p, run.radius)
-            problem = _problem(world, None, ball, piece.most_rows)
+            problem = _problem(world, asked, NormBall(piece.judged_p, run.radius))
             return prove(problem, run.recourse, run.cost_weight)
     return np.full(n, np.nan), np.full(n, _NOT_PROVEN, dtype=object)

@@ -15,7 +15,7 @@ from holdfast.datasets.folds import Fold, german_folds, sba_folds
 from holdfast.datasets.shift import Future, german_future, sba_future
 from holdfast.evaluate.constraints import Constraints
 from holdfast.linearise import get_lineariser
-from holdfast.models import LinearModel, Model, as_model
+from holdfast.models import Model, as_model
 from holdfast.surrogate import Surrogate
 
 DATASETS = ("german", "sba")
@@ -97,11 +97,13 @@ def _train(kind: str, points: Floats, approved: Any, device: str | None) -> Mode
 
 
 @lru_cache(maxsize=8)
-def load_surrogate(world: World, linearise: str, rows: int | None) -> Surrogate | None:
-    """Linearise the model of a world around its first people; None where it is linear."""
-    if isinstance(world.model, LinearModel):
-        return None
-    denied = world.denied[:rows]
+def load_surrogate(world: World, linearise: str, count: int) -> Surrogate:
+    """Linearise the model of a world around its first people.
+
+    How a person's surrogate comes out may depend on their place among the denied (as published, it
+    is the seed), so that it is made for all up to the last one wanted.
+    """
     begin = time.perf_counter()
-    fitted = get_lineariser(linearise).fit(world.model, denied, world.fold.train_points, 0)
+    training = world.fold.train_points
+    fitted = get_lineariser(linearise).fit(world.model, world.denied[:count], training, 0)
     return replace(fitted, seconds=time.perf_counter() - begin)

@@ -93,7 +93,8 @@ def climb_rows(
 @kernel
 def capped_loss(score: Any) -> float:
     """Cross-entropy of the score, as BCELoss has it."""
-    return min(math.log1p(math.exp(-abs(score))) + max(-score, 0.0), LOSS_CAP)
+    loss: float = math.log1p(math.exp(-abs(score))) + max(-score, 0.0)
+    return min(loss, LOSS_CAP)
 
 
 @kernel
