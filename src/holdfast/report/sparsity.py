@@ -92,7 +92,9 @@ def _bars(axes: Axes, rows: pd.DataFrame, column: str) -> None:
         places = np.arange(len(weights)) + (k - (len(found) - 1) / 2) * width
         axes.bar(places, means, width * 0.92, color=look(method, p).colour,
                  label=method_name(method, p))  # fmt: skip
-        for place in places[np.array(means) == 0.0]:  # no bar would look like no figure
-            axes.text(place, 0.0, "0", ha="center", va="bottom", fontsize=10)
+        for place, mean in zip(places, means, strict=True):
+            if mean < 0.05:  # a bar without height would look like no figure
+                axes.text(place, 0.0, "0" if mean == 0.0 else "≈0", ha="center", va="bottom",
+                          fontsize=10)  # fmt: skip
     axes.set_xticks(range(len(weights)), [f"{weight:.2g}" for weight in weights])
     axes.grid(visible=False, axis="x")
