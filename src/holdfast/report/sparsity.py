@@ -39,7 +39,8 @@ def sparsity_pictures(results: Results) -> Iterator[Picture | NotRun]:
                 continue
             caption = (
                 f"Mean number of features that a recourse changes {meaning}, at some of the cost "
-                "weights, falling from left to right. RBR has no cost weight, so it is not here."
+                "weights, falling from left to right. RBR has no cost weight, so it is not here. "
+                "A 0 stands where the mean is below 0.05."
             )
             yield Picture(name, title, caption, _draw(results, f"changed_{kind}", radius))
 
@@ -94,7 +95,6 @@ def _bars(axes: Axes, rows: pd.DataFrame, column: str) -> None:
                  label=method_name(method, p))  # fmt: skip
         for place, mean in zip(places, means, strict=True):
             if mean < 0.05:  # a bar without height would look like no figure
-                axes.text(place, 0.0, "0" if mean == 0.0 else "≈0", ha="center", va="bottom",
-                          fontsize=10)  # fmt: skip
+                axes.text(place, 0.0, "0", ha="center", va="bottom", fontsize=10)
     axes.set_xticks(range(len(weights)), [f"{weight:.2g}" for weight in weights])
     axes.grid(visible=False, axis="x")
