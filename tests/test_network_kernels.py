@@ -180,3 +180,19 @@ def test_the_compiled_projection(dtype):
 def test_wrong_columns_are_named():
     with pytest.raises(ValueError, match="points have 2 columns, the network takes 3"):
         worst_network(Network(MODULES["three layers"]), [[1.0, 2.0]], NormBall(1, 0.1))
+
+
+@pytest.mark.parametrize("biases", [True, False])
+def test_waking_all_units_is_the_worst_where_the_radius_exceeds_the_weights(biases, points):
+    """No activation can be larger than with all weights up, and all reach that together."""
+    network, radius = Network(module(3, 8, 6, 1, biases=biases)), 0.7
+    first, *later = [layer for layer in network.module if isinstance(layer, nn.Linear)]
+    assert all(layer.weight.abs().max() < radius for layer in later)
+    found = worst_network(network, points, NormBall(math.inf, radius))
+    for x, score in zip(points, found.score, strict=True):
+        most, reach = torch.tensor(x), torch.tensor(x).abs().sum()
+        for layer in (first, *later[:-1]):
+            most = (layer(most) + radius * (reach + biases)).clamp_min(0.0)
+            reach = most.sum()
+        least = later[-1](most) - radius * (reach + biases)
+        assert score == pytest.approx(least.item(), rel=1e-12)

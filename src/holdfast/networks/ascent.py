@@ -81,9 +81,10 @@ def worst_network(
         Steps of the ascent from each start. For p = 1 and p = inf they go toward the vertex of
         the ball that the gradient points at, for p = 2 along the gradient and back into the ball.
     starts : int, optional
-        How many of these: the trained parameters; for p = 1 the best changes of one parameter;
-        all parameters moved up, which wakes units that are silent; random signs. By default 2
-        for p = 1, 4 for p = 2, and 8 for p = inf, where starts matter most.
+        How many of these: the trained parameters; for p = 1 the best changes of one parameter,
+        for p = inf all units woken (in plain networks); all parameters moved up, which wakes
+        units that are silent; random signs. By default 2 for p = 1, 4 for p = 2, and 8 for
+        p = inf, where starts matter most.
     budget : {"all parameters", "each tensor"}
         One ball for all parameters, or one of the same radius for each tensor of them.
     loss_cap : float, optional
@@ -234,10 +235,10 @@ def _search_mixtures(
     score = np.full(len(x), np.inf, points.dtype)
     change = np.zeros((len(x), room.parameters.size if keep_change else 0), points.dtype)
 
-    def descend(start: Tensor, singles: bool = False) -> None:
+    def descend(start: Tensor, made: bool = False) -> None:
         matrices = start.cpu().numpy()
         turned = turn(layers, matrices) if len(matrices) else matrices
-        settings = (matrices, turned, singles, single, room.radius, steps)
+        settings = (matrices, turned, made, single, room.radius, steps)
         over_rows(
             descend_rows,
             len(x),
@@ -253,9 +254,9 @@ def _search_mixtures(
 
     nothing = x.new_zeros(0)
     descend(nothing)
-    if single and starts > 1:
-        descend(nothing, singles=True)
-    for signs in _signs(room, starts - (2 if single else 1), seed):
+    if starts > 1:
+        descend(nothing, made=True)
+    for signs in _signs(room, starts - 2, seed):
         descend(room.corner(signs.to(x)))
     return torch.from_numpy(score).to(x), torch.from_numpy(change).to(x)
 

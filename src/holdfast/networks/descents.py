@@ -18,6 +18,7 @@ from holdfast.networks.mixtures import (
     only,
     signs_vertex,
     single_vertex,
+    wake,
     write,
 )
 from holdfast.networks.singles import rank_singles
@@ -53,7 +54,7 @@ def descend_rows(
     points: Numbers,
     start: Numbers,
     start_turned: Numbers,
-    singles: bool,
+    made: bool,
     single: bool,
     radius: Any,
     steps: int,
@@ -64,18 +65,21 @@ def descend_rows(
 ) -> None:
     """Descend from one start for each row; keep what is lower than `score` has.
 
-    The start is a change of all parameters, or none where its size is 0; with `singles` it is each
-    of the best changes of one parameter. `change` has a row for each point, or no column.
+    The start is a change of all parameters, or none where its size is 0. Or it is `made` for each
+    row: for p = 1 (`single`) from the best changes of one parameter, for p = inf by waking all
+    units. `change` has a row for each point, or no column.
     """
     places, moves = np.zeros((SINGLE_STARTS, 3), np.int64), np.zeros(SINGLE_STARTS)
     for i in range(begin, end):
-        if singles:
+        if made and single:
             buffers = row.units, row.slopes, row.next_units
             rank_singles(layers, points[i], *buffers, radius, places, moves)
-        for k in range(SINGLE_STARTS if singles else 1):
+        for k in range(SINGLE_STARTS if made and single else 1):
             empty(row.kept, start.size > 0)
-            if singles:
+            if made and single:
                 only(row.kept, places[k], moves[k])
+            elif made:
+                wake(layers, points[i], radius, row.kept, row.units)
             reached = descend(row, layers, points[i], start, start_turned, single, radius, steps)
             if reached < score[i] or np.isnan(reached):
                 score[i] = reached

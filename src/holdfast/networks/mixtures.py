@@ -176,6 +176,31 @@ def signs_vertex(units: Numbers, slopes: Numbers, radius: Any, mixture: Mixture,
 
 
 @kernel
+def wake(layers: Layers, x: Numbers, radius: Any, mixture: Mixture, units: Numbers) -> None:
+    """Begin with all units as far up as the ball allows for this point, and the score down.
+
+    A unit that is silent has no slope and is never woken by a step. Once all of them are loud, the
+    last layer turns them against the score. Where the radius exceeds all weights after the first
+    layer, this is the worst network: no activation can be larger, and all are reached together.
+    """
+    begin_forwards(x, units)
+    last = layers.sizes.size - 2
+    for layer in range(last + 1):
+        near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
+        ends = far + layers.sizes[layer + 1]
+        mixture.near[0, near:far] = np.sign(units[near:far])
+        mixture.far[0, far:ends] = radius if layer < last else -radius
+        put_out(layers, layer, layers.turned, units.dtype.type(1.0), units)
+        felt = np.sum(np.abs(units[near:far]))
+        if layers.bias_at[layer] >= 0:
+            felt += 1.0
+        for i in range(far, ends):
+            units[i] += mixture.far[0, i] * felt
+        rectify(layers, layer, units)
+    mixture.used[0], mixture.share[0] = 1, 1.0
+
+
+@kernel
 def single_vertex(
     layers: Layers, units: Numbers, slopes: Numbers, radius: Any, mixture: Mixture, slot: int
 ) -> None:
