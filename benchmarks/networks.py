@@ -6,11 +6,11 @@ For each fold the paper's network is trained, and everybody whom it turns down i
 is the network's own: loss under the worst network found in one L1 ball around all parameters +
 cost weight * cost. DIR holds the SBA file; without it only German Credit (embedded) is used.
 
-    python benchmarks/networks.py --judges [--data DIR] [--rows 12]
+    python benchmarks/networks.py --judges [--data DIR] [--rows 0]
 
 How long do the judges take for a row? Processor time on one thread, of the compiled passes and of
 torch's own differentiation (of the same network, wrapped so that its layers cannot be seen), and
-how far their scores are apart.
+how far the compiled scores are above and below torch's, relative to max(1, |score|).
 """
 
 from __future__ import annotations
@@ -145,7 +145,8 @@ def judges_of(data: str, folds: list[Fold], options: argparse.Namespace) -> Tabl
     trained = [denied(fold, 0, "cpu") for fold in folds]
     title = f"{data}: {len(folds)} folds, {sum(len(points) for _, points in trained)} rows"
     table = Table(title=title)
-    names = ("judge", "p", "radius", "ms a row", "by torch", "ratio", "highest above", "below")
+    names = ("judge", "p", "radius", "ms a row", "by torch", "ratio")
+    names += ("most above", "most below", "rows below")
     for name in names:
         table.add_column(name, justify="left" if name == "judge" else "right")
     for name, search in searches.items():
@@ -170,6 +171,7 @@ def judges_of(data: str, folds: list[Fold], options: argparse.Namespace) -> Tabl
                 off = np.concatenate(apart)
                 row += [f"{np.mean(torchs):.1f}", f"{np.mean(torchs) / np.mean(ours):.0f}"]
                 row += [f"{max(off.max(), 0.0):.0e}", f"{max(-off.min(), 0.0):.0e}"]
+                row += [f"{np.mean(off < -1e-4):.0%}"]
             table.add_row(*row)
     return table
 

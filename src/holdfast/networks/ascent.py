@@ -30,6 +30,8 @@ ALL, EACH = "all parameters", "each tensor"
 # Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
 SINGLE_CHANGES = 8
 _DEFAULT_STARTS = {1.0: 2, 2.0: 4, math.inf: 8}
+# On the paper's networks no start after the second one finds anything lower.
+_DEFAULT_STARTS_PLAIN = {1.0: 2, math.inf: 4}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +85,8 @@ def worst_network(
     starts : int, optional
         How many of these: the trained parameters; for p = 1 the best changes of one parameter,
         for p = inf all units woken (in plain networks); all parameters moved up, which wakes
-        units that are silent; random signs. By default 2 for p = 1, 4 for p = 2, and 8 for
-        p = inf, where starts matter most.
+        units that are silent; random signs. By default 2 for p = 1, 4 for p = 2, and for
+        p = inf 4 in plain networks and 8 in others, where starts matter most.
     budget : {"all parameters", "each tensor"}
         One ball for all parameters, or one of the same radius for each tensor of them.
     loss_cap : float, optional
@@ -102,8 +104,10 @@ def worst_network(
     -----
     Networks that are nothing but linear layers with ReLU between them are searched by compiled
     kernels, on the processor, for p = inf and for one ball with p = 1: many times faster than
-    others. For p = 1 they also try more: both ends of what one parameter can do to each unit,
-    where for other modules the eight largest slopes must do.
+    others. They also start better. For p = 1: from the best of both ends of what one parameter
+    can do to each unit, where for other modules the eight largest slopes must do. For p = inf:
+    from all units as loud as the ball allows, which is the worst network itself where the radius
+    exceeds all weights after the first layer.
 
     Examples
     --------
