@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from holdfast._numbers import check_count, check_positive, refuse
+from holdfast._numbers import Floats, check_count, check_positive, refuse
 from holdfast._threads import over_rows, thread_count
 from holdfast.ball import NormBall
-from holdfast.models.network import Network
+from holdfast.models.network import Network, as_logits
 from holdfast.networks.ascent import EACH, Room, WorstNetworks, in_pieces
 from holdfast.networks.layers import LEAST_ROWS, Layers, layers_of, points_for, turn, turn_back
-from holdfast.networks.projections import project_l1, project_linf
-from holdfast.networks.published_steps import LEAST_VARIANCE, LOSS_CAP, climb_rows, new_climber
+from holdfast.networks.projections import project_l1
+from holdfast.networks.published_steps import LOSS_CAP, climb_rows, new_climber
 
 _RATES = {1.0: 0.1, math.inf: 1.0}
 _FIRST_BIAS = 0.01
@@ -66,7 +67,7 @@ def published_worst_network(
     Examples
     --------
     >>> import holdfast, torch
-    >>> from holdfast.models.network import Network
+    >>> from holdfast.models.network import Network, as_logits
     >>> layer = torch.nn.Linear(2, 1, dtype=torch.float64)
     >>> with torch.no_grad():
     ...     _ = layer.weight.copy_(torch.tensor([[1.0, 1.0]])), layer.bias.fill_(0.0)
@@ -86,14 +87,28 @@ def published_worst_network(
     ascent = _Ascent(room, steps, float(rate), float(tolerance))
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
-        begin = room.parameters.zeros(len(x))
+        trained = room.parameters.trained
+        begin = trained.expand(len(x), -1)
         if start == "drawn":
-            begin = draws.next(len(x)).to(begin) - room.parameters.trained
-        if layers is not None:
-            return ascent.compiled(layers, x, begin, keep_change, thread_count(threads))
-        return ascent.any_module(x, begin)
+            begin = draws.next(len(x)).to(trained)
+        # for p = inf steps are so long that rounding decides where they end: there, as the authors
+        if layers is not None and ball.p == 1.0:
+            return ascent.compiled(layers, x, begin - trained, keep_change, thread_count(threads))
+        return ascent.by_torch(network, x, begin)
 
-    return in_pieces(room.parameters, network, points, search, LOSS_CAP, keep_change, memory)
+    found = in_pieces(room.parameters, network, points, search, LOSS_CAP, keep_change, memory)
+    return replace(found, loss=_loss(network, found.score))
+
+
+def _loss(network: Network, score: Floats) -> Floats:
+    """Cross-entropy as BCELoss has it, in the network's own precision.
+
+    In single precision a probability is 0 below a score of -88.7, and the loss then 100 at once.
+    """
+    likely = torch.sigmoid(torch.as_tensor(score).to(network.dtype))
+    wanted = torch.ones_like(likely)
+    loss = nn.functional.binary_cross_entropy(likely, wanted, reduction="none")
+    return loss.double().numpy()
 
 
 class _Draws:
@@ -129,7 +144,7 @@ class _Ascent:
     def compiled(
         self, layers: Layers, x: Tensor, begin: Tensor, keep_change: bool, threads: int
     ) -> tuple[Tensor, Tensor]:
-        """Ascend by compiled passes through a plain feed-forward network."""
+        """Ascend by compiled passes through a plain feed-forward network, for p = 1."""
         points, score = points_for(layers, x), np.empty(len(x))
         change = begin.cpu().numpy().copy()
         for row in change:
@@ -140,7 +155,7 @@ class _Ascent:
             threads,
             layers,
             points,
-            (self.room.p, self.room.radius, self.steps, self.learning_rate, self.tolerance),
+            (self.room.radius, self.steps, self.learning_rate, self.tolerance),
             score,
             change,
             private=lambda: new_climber(layers),
@@ -151,28 +166,37 @@ class _Ascent:
                 row[:] = turn_back(layers, row)
         return torch.from_numpy(score), torch.from_numpy(change).to(x)
 
-    def any_module(self, x: Tensor, begin: Tensor) -> tuple[Tensor, Tensor]:
-        """Ascend with every change written out: any module, any device."""
-        room, project = self.room, project_l1 if self.room.p == 1.0 else project_linf
-        found, change = begin.clone(), begin
-        rows = torch.arange(len(x), device=x.device)
-        before = torch.ones_like(x[:, 0])
+    def by_torch(self, network: Network, x: Tensor, begin: Tensor) -> tuple[Tensor, Tensor]:
+        """Ascend row by row, in the very operations of the authors: any module, either p."""
+        module = copy.deepcopy(network.module)
+        score, change = torch.empty_like(x[:, 0]), torch.empty_like(begin)
+        for k, row in enumerate(x):
+            nn.utils.vector_to_parameters(begin[k], module.parameters())
+            self._climb(module, network, row)  # a vector, as theirs: a matrix rounds otherwise
+            with torch.no_grad():
+                score[k] = as_logits(module(row[None]), network.output, 1)[0]
+                moved = nn.utils.parameters_to_vector(module.parameters())
+                change[k] = moved - self.room.parameters.trained
+        return score, change
+
+    def _climb(self, module: nn.Module, network: Network, row: Tensor) -> None:
+        parameters, middle = list(module.parameters()), list(network.module.parameters())
+        before, wanted = 1.0, torch.ones(1, dtype=row.dtype, device=row.device)
         for _ in range(self.steps):
-            slope, score = room.parameters.slope(change, x[rows])
-            moved = change - self.learning_rate * _steepness(score)[:, None] * slope
-            pieces = torch.split(moved, room.sizes, 1)
-            change = torch.cat([project(piece, room.radius) for piece in pieces], 1)
-            found[rows] = change
-            loss = nn.functional.softplus(-score).clamp_max(LOSS_CAP)
-            going = (loss - before).abs() > self.tolerance
-            rows, change, before = rows[going], change[going], loss[going]
-            if not len(rows):
+            likely = torch.sigmoid(as_logits(module(row), network.output, 1))
+            loss = nn.functional.binary_cross_entropy(likely, wanted)
+            slopes = torch.autograd.grad(loss, parameters)
+            with torch.no_grad():
+                for tensor, slope, centre in zip(parameters, slopes, middle, strict=True):
+                    tensor.add_(self.learning_rate * slope)
+                    tensor.copy_(self._project(tensor, centre))
+            if abs(loss.item() - before) <= self.tolerance:
                 break
-        return room.parameters.score(found, x), found
+            before = loss.item()
 
-
-def _steepness(score: Tensor) -> Tensor:
-    """Minus the derivative of BCELoss(sigmoid(score), 1), as torch computes it."""
-    p, miss = torch.sigmoid(score), torch.sigmoid(-score)
-    variance = p * miss
-    return miss * variance / variance.clamp_min(LEAST_VARIANCE)
+    def _project(self, tensor: Tensor, centre: Tensor) -> Tensor:
+        radius = self.room.radius
+        if self.room.p == math.inf:
+            return torch.clamp(tensor, centre - radius, centre + radius)
+        change = (tensor - centre).reshape(1, -1)
+        return centre + project_l1(change, radius).view_as(centre)

@@ -1,4 +1,4 @@
-"""The paper's ascent on plain feed-forward networks, compiled: the same steps, row by row."""
+"""The paper's ascent for p = 1 on plain feed-forward networks, compiled, row by row."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def climb_rows(
     climber: Climber,
     layers: Layers,
     points: Numbers,
-    settings: tuple[float, float, int, float, float],
+    settings: tuple[float, int, float, float],
     score: Floats,
     change: Numbers,
     begin: int,
@@ -68,7 +68,7 @@ def climb_rows(
 
     Changes have their matrices transposed.
     """
-    p, radius, steps, learning_rate, tolerance = settings
+    radius, steps, learning_rate, tolerance = settings
     units, slopes, moved = climber.units, climber.slopes, climber.change
     for k in range(begin, end):
         moved[:] = change[k]
@@ -81,7 +81,7 @@ def climb_rows(
             rate = units.dtype.type(-learning_rate * steepness(units[-1]))
             for layer in range(layers.sizes.size - 1):
                 step(layers, layer, rate, units, slopes, moved)
-                project(climber, layers, layer, p, units.dtype.type(radius))
+                project(climber, layers, layer, units.dtype.type(radius))
             if abs(loss - before) <= tolerance:
                 break
             before = loss
@@ -156,7 +156,7 @@ def step(
 
 
 @kernel
-def project(climber: Climber, layers: Layers, layer: int, p: float, radius: Any) -> None:
+def project(climber: Climber, layers: Layers, layer: int, radius: Any) -> None:
     """Bring both tensors of a layer back into their balls."""
     out = layers.sizes[layer + 1]
     for tensor in range(2):
@@ -164,18 +164,8 @@ def project(climber: Climber, layers: Layers, layer: int, p: float, radius: Any)
         if begin < 0:
             continue
         end = begin + (layers.sizes[layer] * out if tensor == 0 else out)
-        if p == 1.0:
-            at = 2 * layer + tensor
-            into_l1_ball(climber.change[begin:end], radius, climber.threshold[at : at + 1])
-        else:
-            clamp(climber.change[begin:end], radius)
-
-
-@kernel
-def clamp(vector: Numbers, radius: Any) -> None:
-    """Project onto the L-infinity ball."""
-    for i in range(vector.size):
-        vector[i] = min(max(vector[i], -radius), radius)
+        at = 2 * layer + tensor
+        into_l1_ball(climber.change[begin:end], radius, climber.threshold[at : at + 1])
 
 
 @kernel
