@@ -67,10 +67,9 @@ class Algorithm1(Method):
 
     def run(self, task: Task) -> Found:
         """Find a recourse for every row."""
-        if self.as_published and task.problem.loss.name != "logistic":
-            raise ValueError(
-                f"as_published knows cross-entropy alone, not {task.problem.loss.name}"
-            )
+        loss = task.problem.loss
+        if self.as_published and loss.name != "logistic":
+            raise ValueError(f"as_published knows cross-entropy alone, not {loss.name}")
         n, d = task.problem.points.shape
         recourse, steps = task.problem.points.copy(), np.zeros(n, dtype=np.int64)
         outcome = np.empty(n, dtype=np.int8)
@@ -81,7 +80,7 @@ class Algorithm1(Method):
             task.threads,
             task.problem.rows(),
             (ball.radius, ball.intercept_scale),
-            (task.problem.loss.code, task.cost_weight),
+            (loss.code, task.cost_weight),
             (float(self.step), int(self.max_steps), float(self.tolerance), self.as_published),
             recourse,
             steps,
