@@ -20,8 +20,17 @@ from holdfast.report.frontiers import frontier_pictures
 from holdfast.report.names import MODELS
 from holdfast.report.optimality import excess, optimality_sheet
 from holdfast.report.paper import DATASETS, ROWS, Place, read_cell, read_paper
-from holdfast.report.prices import figures, price_sheets
-from holdfast.report.results import prepare
+from holdfast.report.prices import (
+    AS_PUBLISHED,
+    DRAWN,
+    EVERYBODY,
+    NEITHER,
+    SOUNDLY,
+    figures,
+    price_sheets,
+    protocol,
+)
+from holdfast.report.results import PUBLISHED, prepare
 from holdfast.report.sheet import FAILS, NotRun, Sheet, cell, to_csv, to_latex, to_markdown
 from holdfast.report.sparsity import sparsity_pictures
 from holdfast.report.style import _LOOKS, drawing, look, to_svg
@@ -148,7 +157,7 @@ def test_verdicts(ours, paper, word):
 def test_figures_of_the_tables_agree_with_the_rows(everything):
     table = everything.frame
     found = figures(everything, "table1", "german")
-    one = next(f for f in found if f.line.method == "roar" and f.line.variant == "clamped")
+    one = next(f for f in found if f.line.method == "roar" and f.line.variant == PUBLISHED)
     radius, cost_weight = one.place[3:]
     rows = table[(table["experiment"] == "table1") & (table["dataset"] == "german")
                  & (table["method"] == "roar") & (table["p"] == one.line.p)
@@ -212,7 +221,33 @@ def test_tables_of_subsets(everything):
     linear = subset_sheet(everything, "table1")
     assert set(linear.data["subsets"]) == {ANY, WITH_TRAPPED}
     assert set(linear.data["method"]) == {"exact", "algorithm1", "algorithm2", "roar"}
-    assert set(subset_sheet(everything, "table2").data["subsets"]) == {ANY}
+    assert all("sample" not in row[1].lines[0] for row in linear.rows)
+
+
+def test_the_authors_sample_stands_beside_everybody(everything):
+    found = figures(everything, "table1", "sba")
+    lines = {f.line for f in found if f.line.method == "roar" and f.line.p == 1.0}
+    assert {(line.people, line.variant) for line in lines} == {
+        (people, variant) for people in (EVERYBODY, DRAWN) for variant in ("", PUBLISHED)
+    }
+    frame = everything.frame
+    rows = frame[(frame["experiment"] == "table1") & (frame["dataset"] == "sba")
+                 & (frame["method"] == "exact") & (frame["p"] == 1.0) & frame["drawn"]
+                 & (frame["radius"] == 0.1) & (frame["cost_weight"] == 0.1)]  # fmt: skip
+    one = next(f for f in found if f.line.method == "exact" and f.line.people == DRAWN)
+    assert one.ours.mean == pytest.approx(rows.groupby("fold")["price"].mean().mean())
+    ways = {protocol(line) for line in lines if line.people == DRAWN}
+    assert ways == {AS_PUBLISHED, NEITHER}
+    assert {protocol(line) for line in lines if line.people == EVERYBODY} == {SOUNDLY, NEITHER}
+
+
+def test_the_third_table_is_compared_on_the_folds_of_the_paper(everything):
+    found = figures(everything, "table3", "sba")
+    for way, folds in (("lime_as_published", 2), ("smoothgrad", 5)):
+        mine = [f for f in found if (f.line.linearise, f.line.judging) == (way, "as_published")]
+        assert len(mine) == 16
+        assert all(f.verdict is not None and f.ours.folds == folds for f in mine)
+    assert "first 2 folds" in next(iter(price_sheets(everything, "table3"))).caption
 
 
 # --- the other tables ----------------------------------------------------------------------------
@@ -233,7 +268,10 @@ def test_a_price_below_the_optimum_is_a_loud_failure(tmp_path):
 
 
 def test_bars_hold_on_sound_rows(everything):
-    assert [bar.holds for bar in bars(everything)][:3] == [True, True, True]
+    found = {bar.what.partition(":")[0]: bar.holds for bar in bars(everything)}
+    assert list(found.values())[:2] == [True, True]
+    assert found["Table 1, what the paper says"]
+    assert found["Table 1, German, as published"] is False  # the numbers are invented
 
 
 def test_the_trapped_row_is_that_person(everything):
@@ -246,8 +284,9 @@ def test_the_trapped_row_is_that_person(everything):
 def test_verdicts_are_counted_once(everything):
     data = verdict_sheet(everything).data
     counted = data[["agrees", "better", "differs", "none"]].to_numpy().sum()
-    assert counted == sum(len(figures(everything, t, d))
-                          for t in ("table1", "table2", "table3") for d in DATASETS)  # fmt: skip
+    every = [f for t in ("table1", "table2", "table3") for d in DATASETS
+             for f in figures(everything, t, d)]  # fmt: skip
+    assert counted == sum(protocol(figure.line) != NEITHER for figure in every)
 
 
 def test_written_forms_of_a_sheet():

@@ -17,7 +17,6 @@ from holdfast.problem import RecourseProblem
 
 if TYPE_CHECKING:
     from holdfast.models.network import Network
-    from holdfast.networks.price import Ascent
 
 AS_PUBLISHED = "as_published"
 
@@ -39,8 +38,8 @@ def worst_case(model: Model, recourse: Floats, ball: NormBall, judging: str) -> 
     else:
         from holdfast.networks import published_worst_network, worst_network
 
-        ascent: Ascent = published_worst_network if judging == AS_PUBLISHED else worst_network
-        found = ascent(cast("Network", model), recourse[there], ball)
+        ascent = published_worst_network if judging == AS_PUBLISHED else worst_network
+        found = ascent(cast("Network", model), recourse[there], ball, threads=1)
         score[there], loss[there] = found.score, found.loss
     return Worst(loss, special.expit(score))
 
@@ -58,7 +57,7 @@ def population_validity(model: Model, recourse: Floats, ball: NormBall) -> Float
         from holdfast.networks import population_worst_network
 
         network = cast("Network", model)
-        score[there] = population_worst_network(network, recourse[there], ball).score
+        score[there] = population_worst_network(network, recourse[there], ball, threads=1).score
     return np.asarray(special.expit(score))
 
 

@@ -20,9 +20,10 @@ class Piece:
     radii, cost_weights, settings, constraints : tuples
         Every combination of them is run. A method that takes no ball has no cost weights, and is
         judged at all radii.
-    sampled : bool
-        Only the people of the fold whom the paper's authors drew, in the order of their draw
-        (`holdfast.datasets.published_sample`).
+    people : str
+        Who of the fold: "all" whom the model turns down, those whom the paper's authors "drew" in
+        the order of their draw (`holdfast.datasets.published_sample`), or these "sorted". The
+        order matters where networks are judged as published.
     most_rows : int or None
         Only so many people of those, the first ones.
     shifted : bool
@@ -48,7 +49,7 @@ class Piece:
     constraints: tuple[str, ...] = ("none",)
     judged_p: float = 1.0
     judging: str = "exact"
-    sampled: bool = False
+    people: str = "all"
     most_rows: int | None = None
     shifted: bool = True
 

@@ -100,9 +100,9 @@ def run_piece(
 
 def _ask(piece: Piece, world: World) -> Asked:
     """Choose the people of a piece, and make their model linear where it is not."""
-    n = len(world.denied)
-    which = published_sample(piece.fold, n, piece.model) if piece.sampled else list(range(n))
-    instances = np.array(which[: piece.most_rows])
+    drawn = _drawn(piece, world)
+    orders = {"all": range(len(world.denied)), "drawn": drawn, "sorted": sorted(drawn)}
+    instances = np.array(list(orders[piece.people])[: piece.most_rows])
     people = world.denied[instances]
     if not piece.linearise:
         return Asked(instances, people, None)
@@ -118,9 +118,15 @@ def _ask(piece: Piece, world: World) -> Asked:
     return Asked(instances, people, surrogate)
 
 
+def _drawn(piece: Piece, world: World) -> list[int]:
+    """Whom the paper's authors took: everybody of German Credit, a few of the SBA loans."""
+    n = len(world.denied)
+    return published_sample(piece.fold, n, piece.model) if piece.dataset == "sba" else [*range(n)]
+
+
 def _rows(piece: Piece, world: World, asked: Asked, found: list[Found]) -> Iterator[pd.DataFrame]:
     """Yield the rows of each run; the worst cases of all runs are found together, in batches."""
-    people = _as_kept(piece, asked.people)
+    people, drawn = _as_kept(piece, asked.people), _drawn(piece, world)
     for run, worst in zip(found, _worst_cases(piece, world, found), strict=True):
         cost = np.abs(run.recourse - people).sum(axis=1)
         gap, status = _proof(piece, world, asked, run)
@@ -128,6 +134,7 @@ def _rows(piece: Piece, world: World, asked: Asked, found: list[Found]) -> Itera
         yield pd.DataFrame(
             {
                 **_keys(piece, run, asked.instances),
+                "drawn": np.isin(asked.instances, drawn),
                 "cost": cost,
                 "price": worst.loss + run.cost_weight * cost,
                 "current_validity": validity(world.model, run.recourse),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-_TEXT, _NUMBER, _WHOLE = "category", "float64", "int64"
+_TEXT, _NUMBER, _WHOLE, _FLAG = "category", "float64", "int64", "bool"
 _ABOUT = b"holdfast"
 
 
@@ -43,6 +43,7 @@ _KEYS = {
 }
 # ... and what was found out about it
 _VALUES = {
+    "drawn": Column(_FLAG, "whether the person is in the sample that the paper's authors drew"),
     "cost": Column(_NUMBER, "sum of |changes|, in scaled units"),
     "price": Column(_NUMBER, "worst-case loss + cost_weight * cost; NaN without a cost weight"),
     "current_validity": Column(_NUMBER, "probability of approval by today's model"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from holdfast.report.results import CLAMPED, SOUND
+from holdfast.report.results import PUBLISHED, SOUND
 
 DATASETS = {"german": "German Credit", "sba": "Small Business Administration"}
 SHORT_DATASETS = {"german": "German", "sba": "SBA"}
@@ -42,16 +42,18 @@ def method_name(method: str, p: float = math.nan, variant: str = SOUND) -> str:
 
     Examples
     --------
-    >>> method_name("roar", 1.0, "clamped")
+    >>> method_name("roar", 1.0, "as published")
     'ROAR (p = 1), clamped loss'
+    >>> method_name("algorithm1", 1.0, "as published")
+    'Algorithm 1 (p = 1), as published'
     >>> method_name("rbr")
     'RBR'
     """
     name = METHODS.get(method, method)
     if not math.isnan(p):
         name += f" (p = {p_name(p)})"
-    if variant == CLAMPED:
-        return f"{name}, clamped loss"
+    if variant == PUBLISHED:
+        return f"{name}, clamped loss" if method == "roar" else f"{name}, as published"
     return f"{name}, {variant}" if variant != SOUND and method != "rbr" else name
 
 

@@ -57,6 +57,7 @@ class Paper(NamedTuple):
 
     title: str
     models: Mapping[str, str]
+    folds: Mapping[str, int]  # that its figures are averages of
     prices: Mapping[Place, Printed]
     seconds: Mapping[tuple[str, str], float]
 
@@ -79,7 +80,8 @@ def read_paper(path: Path = _FILE) -> Paper:
     seconds = {(dataset, row): float(content["seconds"][dataset][row])
                for dataset in DATASETS for row in ROWS}  # fmt: skip
     models = {table: part["model"] for table, part in content["tables"].items()}
-    return Paper(content["title"], models, prices, seconds)
+    folds = {table: int(part["folds"]) for table, part in content["tables"].items()}
+    return Paper(content["title"], models, folds, prices, seconds)
 
 
 def _read_row(table: str, dataset: str, row: str, part: Any) -> dict[Place, Printed]:

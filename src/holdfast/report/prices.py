@@ -11,7 +11,7 @@ import pandas as pd
 from holdfast.report.cells import Estimate, Verdict, estimate, increase, verdict
 from holdfast.report.names import DATASETS, MODELS, PAPER_ROWS, column_name, method_name, paper_row
 from holdfast.report.paper import Place
-from holdfast.report.results import ALL_FOLDS, CLAMPED, SOUND, Results, groups
+from holdfast.report.results import ALL_FOLDS, PUBLISHED, SOUND, Results, groups
 from holdfast.report.sheet import Cell, NotRun, Sheet, cell
 
 TABLES = {
@@ -19,7 +19,8 @@ TABLES = {
     "table2": "Table 2: price of recourse, neural networks made linear by LIME",
     "table3": "Table 3: price of recourse, neural networks made linear by SmoothGrad",
 }
-AS_PUBLISHED, SOUNDLY = "as published", "sound"
+AS_PUBLISHED, SOUNDLY, NEITHER = "as published", "sound", "neither"
+EVERYBODY, DRAWN = "all people", "the authors' sample"
 _LIKE_THE_PAPER = ("exact", "as_published")  # ways of judging under which figures compare
 _ORDER = ["algorithm1", "roar", "algorithm2", "exact", "refine"]
 
@@ -33,12 +34,13 @@ class Line(NamedTuple):
     variant: str
     judging: str
     linearise: str
+    people: str  # empty where the authors took everybody, as we do
 
     @property
     def name(self) -> str:
         """What the line is called."""
         name = method_name(self.method, self.p, self.variant)
-        if self.method in ("roar", "algorithm1") and self.variant == SOUND:
+        if self.method == "roar" and self.variant == SOUND:
             name += ", sound loss"
         return name
 
@@ -77,16 +79,15 @@ def price_sheets(results: Results, table: str) -> Iterator[Sheet | NotRun]:
 def figures(results: Results, table: str, dataset: str) -> list[Figure]:
     """Compute every cell of ours for a data set of a table."""
     rows = results.rows(experiment=table, dataset=dataset, constraints="none")
-    everybody = len(rows[["fold", "instance"]].drop_duplicates())
-    n_folds = rows["fold"].nunique()
     found = []
     for radius, cost_weight in results.paper.columns(table, dataset):
         here = rows[(rows["radius"] == radius) & (rows["cost_weight"] == cost_weight)]
         column = {line: estimate(group) for line, group in lines_of(here)}
+        most = _most_people(column)
         for line, ours in column.items():
             place = Place(table, dataset, line.row, radius, cost_weight)
-            complete = ours.people == everybody and n_folds == ALL_FOLDS and not ours.missing
-            complete = complete and results.whole(results.paper.models[table])
+            whole = ours.people == most[_kind(line)] and results.whole(results.paper.models[table])
+            complete = whole and ours.folds == _folds(results, table, line) and not ours.missing
             judged = line.judging in _LIKE_THE_PAPER and complete
             said = verdict(ours.mean, results.paper.prices[place]) if judged else None
             found.append(Figure(place, line, ours, _best(column, line), said, complete))
@@ -94,32 +95,66 @@ def figures(results: Results, table: str, dataset: str) -> list[Figure]:
 
 
 def lines_of(rows: pd.DataFrame) -> Iterator[tuple[Line, pd.DataFrame]]:
-    """Split rows into lines; what stands in no row of the paper is left out."""
+    """Split rows into lines; what stands in no row of the paper is left out.
+
+    Linear models are judged person by person, so that the authors' sample can be looked at by
+    itself. As published, networks are run on the people of the authors alone.
+    """
     keys = ("method", "p", "variant", "judging", "linearise")
     for (method, p, variant, judging, linearise), group in groups(rows, *keys):
         row = paper_row(method, p)
-        if row is not None:
-            yield Line(row, method, p, variant, judging, linearise), group
+        if row is None:
+            continue
+        line = Line(row, method, p, variant, judging, linearise, "")
+        if judging != "exact" or group["drawn"].all():
+            yield line, group
+            continue
+        yield line._replace(people=DRAWN), group[group["drawn"]]
+        yield line._replace(people=EVERYBODY), group
+
+
+def _kind(line: Line) -> tuple[str, ...]:
+    """Lines of a kind have the same people; as published, each method has its own."""
+    own = (line.method, str(line.p)) if line.judging == "as_published" else ()
+    return (line.judging, line.linearise, line.people, *own)
+
+
+def _most_people(column: dict[Line, Estimate]) -> dict[tuple[str, ...], int]:
+    most: dict[tuple[str, ...], int] = {}
+    for line, ours in column.items():
+        most[_kind(line)] = max(most.get(_kind(line), 0), ours.people)
+    return most
+
+
+def _folds(results: Results, table: str, line: Line) -> int:
+    """How many folds a line must have: those of the authors, where it repeats what they ran."""
+    repeats = line.judging == "as_published" and line.linearise == "lime_as_published"
+    return results.paper.folds[table] if repeats else ALL_FOLDS
 
 
 def _best(column: dict[Line, Estimate], line: Line) -> float:
-    means = [ours.mean for other, ours in column.items() if other.judging == line.judging]
+    """The least mean of the column among lines that are judged alike, on the same people."""
+    alike = (line.judging, line.linearise, line.people)
+    means = [
+        ours.mean
+        for other, ours in column.items()
+        if (other.judging, other.linearise, other.people) == alike
+    ]
     return min((mean for mean in means if not math.isnan(mean)), default=math.nan)
 
 
-def protocol(figure: Figure, others: list[Figure]) -> str:
-    """Say whether a figure repeats what was published, or is computed soundly.
+def protocol(line: Line) -> str:
+    """Say whether a line repeats what was published, or is computed soundly on everybody.
 
-    The published code clamps the loss. Algorithm 2 has no loss to clamp, and where Algorithm 1 was
-    run with the sound loss alone, it stands for both.
+    Algorithm 2 has no flaw to repeat. What the published methods do to people whom the authors did
+    not take is neither, nor is SmoothGrad judged as they judge.
     """
-    method, variant = figure.line.method, figure.line.variant
-    if variant == CLAMPED or method == "algorithm2":
-        return AS_PUBLISHED
-    if method == "algorithm1":
-        both = any(o.line.method == method and o.line.variant == CLAMPED for o in others)
-        return SOUNDLY if both else AS_PUBLISHED
-    return SOUNDLY
+    if line.judging == "as_published" and line.linearise != "lime_as_published":
+        return NEITHER
+    if line.variant == SOUND and line.people != DRAWN and line.method != "algorithm2":
+        return SOUNDLY
+    repeats = line.variant == PUBLISHED or line.method == "algorithm2"
+    return AS_PUBLISHED if repeats and line.people != EVERYBODY else NEITHER
 
 
 def _sheet(results: Results, table: str, dataset: str, title: str, found: list[Figure]) -> Sheet:
@@ -137,16 +172,23 @@ def _sheet(results: Results, table: str, dataset: str, title: str, found: list[F
     return Sheet(name, title, caption, header, rows, _data(results, found), labels=2)
 
 
-def order_of(line: Line) -> tuple[bool, int, bool, Line]:
+def order_of(line: Line) -> tuple[bool, bool, bool, int, bool, Line]:
     """Sort lines: as published before sound, the paper's methods before ours."""
-    place = _ORDER.index(line.method)
-    return line.judging == "search", place, line.variant != CLAMPED, line
+    return (
+        line.judging == "search",
+        line.linearise == "smoothgrad",
+        line.people == EVERYBODY,
+        _ORDER.index(line.method),
+        line.variant != PUBLISHED,
+        line,
+    )
 
 
 def _whose(line: Line) -> Cell:
     judged = {"exact": "", "as_published": "judged as published", "search": "judged in one ball"}
     through = line.linearise.replace("_", " ")
-    return cell(f"ours: {line.name}", f"through {through}" if through else "", judged[line.judging])
+    made_linear = f"through {through}" if through else ""
+    return cell(f"ours: {line.name}", line.people, made_linear, judged[line.judging])
 
 
 def _paper_cells(results: Results, table: str, dataset: str, row: str) -> list[Cell]:
@@ -190,20 +232,30 @@ def _caption(results: Results, table: str, dataset: str, found: list[Figure]) ->
     if n_folds < ALL_FOLDS or not results.whole(results.paper.models[table]):
         said.append("Not all that the paper has was run: no verdicts.")
     if dataset == "sba":
-        said.append("Ours: all people turned down; the paper's: a part of them, unknown which.")
+        said.append(
+            "The paper took a few people of each fold; they are known, and what is as published is "
+            "of them alone."
+        )
+    if results.paper.folds[table] < ALL_FOLDS:
+        said.append(
+            f"The paper's figures come out with LIME on the first {results.paper.folds[table]} "
+            "folds, not with SmoothGrad; what SmoothGrad gives stands beside them. See "
+            "experiments/README.md."
+        )
     printed = [results.paper.prices[figure.place] for figure in found]
     if any(one.deviation > one.mean for one in printed):
         said.append("Where the paper's deviation exceeds its mean, to agree says little.")
     if any(figure.line.judging == "search" for figure in found):
         said.append(
-            "Judged as published: every tensor of the network's parameters has a ball of its own, "
-            "and losses stop at 100. Judged in one ball: one ball around all parameters, no stop; "
-            "these are other prices, so the paper's figures give no verdict on them."
+            "Judged as published: an ascent from weights drawn at random, every tensor of the "
+            "parameters in a ball of its own, losses cut at 100. Judged in one ball: one ball "
+            "around all parameters, nothing cut; these are other prices, so the paper's figures "
+            "give no verdict on them."
         )
-    if any(figure.line.variant == CLAMPED for figure in found):
+    if any(figure.line.variant == PUBLISHED for figure in found):
         said.append(
-            "Clamped loss: as published, flat below a probability of 1e-12, so that gradients "
-            "vanish there; sound loss: computed from the score."
+            "Clamped loss, and Algorithm 1 as published: the loss is flat below a probability of "
+            "1e-12, so that gradients vanish there; sound loss: computed from the score."
         )
     return " ".join(said)
 
@@ -220,6 +272,7 @@ def _data(results: Results, found: list[Figure]) -> pd.DataFrame:
                 "loss": line.loss,
                 "linearise": line.linearise,
                 "judging": line.judging,
+                "people_of": line.people,
                 "mean": ours.mean,
                 "deviation": ours.deviation,
                 "folds": ours.folds,

@@ -14,14 +14,14 @@ from holdfast.evaluate import COLUMNS, read_table
 from holdfast.report.paper import Paper, read_paper
 
 ALL_FOLDS = 5  # of the paper's protocol
-SOUND, CLAMPED = "", "clamped"
+SOUND, PUBLISHED = "", "as published"
 
 
 class Results(NamedTuple):
     """The rows, what is said about them, and the paper's numbers.
 
-    Text columns are plain strings here, and a column `variant` says how the loss was computed:
-    `clamped` as published, nothing for the sound one, else the settings themselves.
+    Text columns are plain strings here, and a column `variant` says how the method was run: as
+    published (with the flaws of the authors' code), soundly (nothing), else its settings.
     """
 
     frame: pd.DataFrame
@@ -80,6 +80,6 @@ def prepare(frame: pd.DataFrame, about: dict[str, Any]) -> Results:
 
 def _variant(settings: str) -> str:
     content = json.loads(settings) if settings else {}
-    if content == {"clamped_loss": True}:
-        return CLAMPED
+    if content in ({"clamped_loss": True}, {"as_published": True}):
+        return PUBLISHED
     return settings if content else SOUND

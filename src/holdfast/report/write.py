@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast._extras import need
 from holdfast.report.exactness import norms_picture, trapped_picture
 from holdfast.report.feasibility import feasibility_pictures
 from holdfast.report.frontiers import frontier_pictures
@@ -45,7 +45,7 @@ def write_report(results: Path, out: Path) -> Path:
     Path
         Of the page, `index.html`.
     """
-    _need("matplotlib", "pyarrow")
+    need("reproduce", "a report", "matplotlib", "pyarrow")
     asked = read_results(Path(results))
     out = Path(out)
     for folder in ("tables", "figures"):
@@ -75,7 +75,8 @@ def _sections(results: Results) -> Iterator[tuple[str, str, Iterator[Part]]]:
 
 def _price_parts(results: Results, table: str) -> Iterator[Part]:
     yield from price_sheets(results, table)
-    yield subset_sheet(results, table)
+    if table == "table1":
+        yield subset_sheet(results)
 
 
 def _write_part(part: Part, out: Path) -> None:
@@ -99,13 +100,3 @@ def _write(path: Path, content: bytes) -> None:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-def _need(*packages: str) -> None:
-    for package in packages:
-        try:
-            importlib.import_module(package)
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"a report needs {package}; install it with: pip install 'holdfast[reproduce]'"
-            ) from error

@@ -87,7 +87,7 @@ def reproduce(order: Order, console: Console | None = None) -> int:
             )
             return 130
     about = {
-        **_about(order),
+        **_about(order, absent),
         "seconds": time.perf_counter() - begin,
         "absent": absent,
         "failed": [{"piece": str(piece), "why": why} for piece, why in display.failed],
@@ -142,8 +142,9 @@ def _gather(store: Store, plan: list[Piece]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _about(order: Order) -> dict[str, Any]:
-    size = order.size
+def _about(order: Order, absent: list[dict[str, Any]]) -> dict[str, Any]:
+    size, missing = order.size, {each["what"] for each in absent}
+    there = [name for name in DATASETS if name not in missing]
     return {
         "holdfast": versions()["holdfast"],
         "versions": versions(),
@@ -158,5 +159,6 @@ def _about(order: Order) -> dict[str, Any]:
             "cost_weights": size.cost_weights,
             "most_rows": size.most_rows,
             "most_network_rows": size.most_network_rows,
+            "features": {name: len(load_folds(name, order.data)[0].names) for name in there},
         },
     }

@@ -41,6 +41,7 @@ class Job:
 
 
 Tell = Callable[[Event], None]
+_SECONDS_OF_METHODS = {"algorithm1": 0.005, "rbr": 0.02, "refine": 0.02}
 
 
 def run_pieces(pieces: list[Piece], job: Job, workers: int, tell: Tell) -> None:
@@ -60,14 +61,9 @@ def effort(piece: Piece) -> float:
     """Seconds that a piece takes, roughly: for the order of work and the time that is left."""
     runs = len(piece.settings) * max(1, len(piece.cost_weights)) * len(piece.radii)
     rows = runs * (piece.most_rows or 30)
-    each = 0.0004
-    if piece.method == "algorithm1":
-        each += 0.01
-    if piece.method == "rbr":
-        each += 0.01
+    each = _SECONDS_OF_METHODS.get(piece.method, 0.0005)
     if piece.model == "network":
-        each += 0.01 if piece.judged_p == 1.0 else 0.1
-        each += 0.2 if piece.method == "refine" else 0.0
+        each += 0.04 if piece.judging == "as_published" and piece.p != 1.0 else 0.002
     return 0.05 + rows * each
 
 
@@ -77,6 +73,10 @@ def _batch(piece: Piece) -> tuple[str, str, int, str, str]:
 
 def _work(batch: list[Piece], job: Job, tell: Tell) -> None:
     """Run pieces one after the other; one that fails does not stop the others."""
+    if any(piece.model == "network" for piece in batch):
+        import torch
+
+        torch.set_num_threads(1)  # more would round differently, and the processes share the cores
     store, worker = Store(job.store), os.getpid()
     for piece in batch:
         tell(Event("begun", piece, worker))
