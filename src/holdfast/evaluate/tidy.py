@@ -51,7 +51,7 @@ _VALUES = {
     "population_validity": Column(_NUMBER, "... by the one worst model for the whole fold"),
     "future_validity": Column(_NUMBER, "... by the model retrained on the shifted data"),
     "future_validity_as_published": Column(
-        _NUMBER, "the same, columns of the shifted data taken by position as the authors did"
+        _NUMBER, "the same, the shifted data prepared as the authors did"
     ),
     "changed_additive": Column(_NUMBER, "features changed by at least 0.01 in scaled units"),
     "changed_multiplicative": Column(_NUMBER, "features changed by at least 1 % of their value"),

@@ -37,7 +37,7 @@ PANELS = {
     "future_validity": "future: retrained on shifted data",
 }
 _FUTURE = "future_validity"
-_BY_POSITION = "future_validity_as_published"
+_AS_PUBLISHED = "future_validity_as_published"
 
 
 def frontier_pictures(results: Results) -> Iterator[Picture | NotRun]:
@@ -49,14 +49,14 @@ def frontier_pictures(results: Results) -> Iterator[Picture | NotRun]:
         if rows.empty:
             yield NotRun(name, title, results.why_not(dataset, "frontiers", model))
             continue
-        dotted = not np.allclose(rows[_FUTURE], rows[_BY_POSITION], equal_nan=True)
+        dotted = not np.allclose(rows[_FUTURE], rows[_AS_PUBLISHED], equal_nan=True)
         found = {panel: list(curves(rows, panel)) for panel in PANELS}
-        by_position = list(curves(rows, _BY_POSITION)) if dotted else []
-        figure = _draw(found, by_position)
+        as_published = list(curves(rows, _AS_PUBLISHED)) if dotted else []
+        figure = _draw(found, as_published)
         yield Picture(name, title, _caption(rows, found, dotted), figure)
 
 
-def _draw(found: dict[str, list[Curve]], by_position: list[Curve]) -> Figure:
+def _draw(found: dict[str, list[Curve]], as_published: list[Curve]) -> Figure:
     figure = new_figure(10, 8.6)
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, (panel, title) in zip(panels.flat, PANELS.items(), strict=True):
@@ -65,7 +65,7 @@ def _draw(found: dict[str, list[Curve]], by_position: list[Curve]) -> Figure:
         axes.set_title(title)
         if not any(curve.cost.size for curve in found[panel]):
             not_run(axes, "no values")
-    for curve in by_position:
+    for curve in as_published:
         x, y = pareto(curve.cost, curve.value)
         panels[1, 1].plot(x, y, ":", color=look(curve.method, curve.p).colour, linewidth=1.6)
     probability_axes(panels.flat)
@@ -73,9 +73,9 @@ def _draw(found: dict[str, list[Curve]], by_position: list[Curve]) -> Figure:
     figure.supxlabel(COST)
     figure.supylabel(VALIDITY)
     entries = entries_of(panels[0, 0])
-    if by_position:
+    if as_published:
         dots = panels[1, 1].plot([], [], ":", color=INK, linewidth=1.6)
-        entries["future, columns by position"] = dots[0]
+        entries["future, as published"] = dots[0]
     add_legend(figure, entries, columns=3)
     return figure
 
@@ -110,8 +110,8 @@ def _caption(rows: pd.DataFrame, found: dict[str, list[Curve]], dotted: bool) ->
     ]
     if dotted:
         said.append(
-            "Dotted: the shifted data with its columns taken by position, as published; lines: by "
-            "meaning."
+            "Dotted: the shifted data prepared as published (German: categories matched by their "
+            "place; SBA: scaled anew); lines: in today's categories and units."
         )
     every = [curve for of_panel in found.values() for curve in of_panel]
     beyond = max((float(c.cost.max()) for c in every if c.cost.size), default=0.0)

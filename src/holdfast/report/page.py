@@ -103,7 +103,7 @@ def _alarms(results: Results, bars: list[Bar]) -> Iterator[str]:
         )
     for item in results.about.get("absent", []):
         what, why = escape(item["what"]), escape(item["why"])
-        yield f'<div class="note"><p><strong>Not run: {what}.</strong> {why}</p></div>'
+        yield f'<div class="note"><p><strong>Not run: data absent: {what}.</strong> {why}</p></div>'
 
 
 def _contents(sections: list[Section]) -> str:

@@ -51,7 +51,7 @@ class Results(NamedTuple):
     def why_not(self, *names: str) -> str:
         """Say why a part was not run, where the table says it."""
         absent, failed = self.about.get("absent", []), self.about.get("failed", [])
-        reasons = [item["why"] for item in absent if item["what"] in names]
+        reasons = [f"data absent: {item['why']}" for item in absent if item["what"] in names]
         for item in failed:
             if all(name in item["piece"] for name in names):
                 reasons.append(f"{item['piece']} failed: {item['why']}")

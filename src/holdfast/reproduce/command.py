@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import platform
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
+from holdfast._threads import thread_count
 from holdfast.datasets.sources import DataAbsent
 from holdfast.evaluate.piece import Piece
 from holdfast.evaluate.tidy import write_table
@@ -104,8 +105,7 @@ def reproduce(order: Order, console: Console | None = None) -> int:
 
 
 def _workers(order: Order, missing: list[Piece]) -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(order.jobs or cores or 1, len(missing))
+    return min(order.jobs or thread_count(None), len(missing))
 
 
 def _absent(directory: Path | None) -> list[dict[str, Any]]:
@@ -149,6 +149,7 @@ def _about(order: Order, absent: list[dict[str, Any]]) -> dict[str, Any]:
         "holdfast": versions()["holdfast"],
         "versions": versions(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": f"{thread_count(None)} cores, {platform.machine()}, {platform.system()}",
         "settings": {
             "targets": list(order.targets),
             "quick": order.quick,
