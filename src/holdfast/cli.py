@@ -83,7 +83,7 @@ def _add_reproduce(commands: Any) -> None:
 def _reproduce(options: argparse.Namespace) -> int:
     from holdfast._extras import need
 
-    need("reproduce", "holdfast reproduce", "torch", "matplotlib", "pyarrow", "pooch")
+    need("reproduce", "holdfast reproduce", "torch", "matplotlib", "pyarrow")
     from holdfast.reproduce import Order, reproduce
 
     order = Order(
