@@ -114,7 +114,7 @@ def test_machine_code_is_kept_for_one_state_of_all_sources(tmp_path):
     """Change any source, and another directory is used: no stale kernels."""
     copy = tmp_path / "holdfast"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    code = "from holdfast import _compile; print(_compile._CACHE_DIRECTORY)"
+    code = "from holdfast import _compile; print(_compile.CACHE_DIRECTORY)"
 
     def directory() -> str:
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -44,7 +44,7 @@ def _cache_directory() -> str:
     return str(Path(home) / f"kernels-{digest.hexdigest()[:16]}")
 
 
-_CACHE_DIRECTORY = _cache_directory()
+CACHE_DIRECTORY = _cache_directory()
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,7 +68,7 @@ def summing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = _CACHE_DIRECTORY  # read once, when the function is decorated
+    config.CACHE_DIR = CACHE_DIRECTORY  # read once, when the function is decorated
     try:
         compiled: Callable[..., Any] = numba.njit(
             cache=True, nogil=True, error_model="numpy", **options

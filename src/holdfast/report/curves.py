@@ -11,7 +11,7 @@ import pandas as pd
 from holdfast._numbers import Floats
 from holdfast.report.results import Results, groups
 
-METHODS = ("exact", "algorithm2", "roar", "rbr")  # in the order in which they are drawn
+METHODS = ("exact", "refine", "algorithm2", "roar", "rbr")  # in the order in which they are drawn
 NONE, AFTER, INSIDE = "none", "after", "inside"
 
 

@@ -47,6 +47,9 @@ class Display:
 
     def tell(self, event: Event) -> None:
         """Take note of what a worker says."""
+        if event.kind == "compiling":
+            self._console.print("compiling, which happens once: a minute or two ...")
+            return
         if event.kind == "begun":
             self._running[event.worker] = event.piece
             return

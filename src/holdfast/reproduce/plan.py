@@ -199,6 +199,8 @@ class _World:
         network = self.model == "network"
         shared = {"linearise": "lime", "judging": "search"} if network else {}
         methods = [("exact", 1.0), ("algorithm2", math.inf), ("roar", 1.0), ("roar", math.inf)]
+        if network:
+            methods.append(("refine", 1.0))  # ours alone
         for radius, (method, p) in itertools.product(RADII, methods):
             constraints = ("none", "after") + (("inside",) if method == "exact" else ())
             piece = self._piece("frontiers", method, p, constraints=constraints, **shared)

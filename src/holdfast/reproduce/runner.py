@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import queue
@@ -10,13 +11,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from threadpoolctl import threadpool_limits
 
+from holdfast._compile import CACHE_DIRECTORY
 from holdfast.evaluate.piece import Piece
 from holdfast.evaluate.run import run_piece
 from holdfast.reproduce.store import Store
@@ -25,7 +27,7 @@ from holdfast.reproduce.store import Store
 class Event(NamedTuple):
     """What a worker has to say of a piece: it began, it is done, or it failed and why."""
 
-    kind: str  # "begun", "done" or "failed"
+    kind: str  # "compiling", "begun", "done" or "failed"
     piece: Piece
     worker: int
     why: str = ""
@@ -110,6 +112,7 @@ def _run_in_processes(batches: list[list[Piece]], job: Job, workers: int, tell: 
     messages = context.Queue()
     pool = ProcessPoolExecutor(workers, context, _begin, (messages,))
     try:
+        _compile(pool, [piece for batch in batches for piece in batch], job, tell)
         running = {pool.submit(_work_and_tell, batch, job) for batch in batches}
         while running:
             try:
@@ -127,6 +130,46 @@ def _run_in_processes(batches: list[list[Piece]], job: Job, workers: int, tell: 
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _compile(pool: ProcessPoolExecutor, pieces: list[Piece], job: Job, tell: Tell) -> None:
+    """Compile what the pieces need, unless it was done before: each kind of them in one worker."""
+    small = one_of_each_kind(pieces)
+    names = sorted(f"{piece.model} {piece.method} {piece.p} {piece.constraints}" for piece in small)
+    digest = hashlib.sha256(" ".join(names).encode()).hexdigest()[:16]
+    mark = Path(CACHE_DIRECTORY) / f"compiled-{digest}"
+    if mark.exists():
+        return
+    tell(Event("compiling", small[0], 0))
+    for future in [pool.submit(_try, piece, job) for piece in small]:
+        future.result()
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+
+
+def one_of_each_kind(pieces: list[Piece]) -> list[Piece]:
+    """Return a small piece for each kind of kernels, those that take longest to compile first.
+
+    Examples
+    --------
+    >>> from holdfast.reproduce.plan import make_plan
+    >>> [piece.method for piece in one_of_each_kind(make_plan(["table1"]))][-2:]
+    ['algorithm2', 'roar']
+    """
+    kinds: dict[tuple[object, ...], Piece] = {}
+    for piece in pieces:
+        few = {name: getattr(piece, name)[:1] for name in ("radii", "cost_weights", "settings")}
+        kind = (piece.model, piece.method, piece.p, piece.constraints)
+        kinds.setdefault(kind, replace(piece, most_rows=1, **few))
+    return sorted(kinds.values(), key=lambda piece: "inside" not in piece.constraints)
+
+
+def _try(piece: Piece, job: Job) -> None:
+    """Run a piece for the sake of what it compiles."""
+    try:
+        run_piece(piece, job.data, job.device)
+    except Exception:
+        return  # it is said when the piece itself is run
 
 
 @contextmanager
