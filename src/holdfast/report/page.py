@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from html import escape
 from typing import Any, NamedTuple
@@ -103,7 +104,15 @@ def _alarms(results: Results, bars: list[Bar]) -> Iterator[str]:
         )
     for item in results.about.get("absent", []):
         what, why = escape(item["what"]), escape(item["why"])
-        yield f'<div class="note"><p><strong>Not run: data absent: {what}.</strong> {why}</p></div>'
+        strong = f"<strong>Not run: data absent: {what}.</strong>"
+        yield f'<div class="note"><p>{strong} {why}</p></div>'
+    left = Counter(piece.partition(",")[0] for piece in results.about.get("not_run", []))
+    if left:
+        parts = "; ".join(f"{part} ({count})" for part, count in left.items())
+        yield (
+            '<div class="note"><p><strong>Not run yet</strong> (number of pieces): '
+            f"{escape(parts)}. What is shown of these may lack methods or folds.</p></div>"
+        )
 
 
 def _contents(sections: list[Section]) -> str:

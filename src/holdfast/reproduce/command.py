@@ -67,16 +67,17 @@ def reproduce(order: Order, console: Console | None = None) -> int:
 
     Pieces that are finished already, by this run or an earlier one, are not computed again.
     """
-    console = console or Console(stderr=True)
+    console = console or Console(stderr=True, markup=False, highlight=False)
     begin = time.perf_counter()
-    store = Store(order.out / "pieces")
+    asked = make_plan(order.targets, order.size)
     absent = _absent(order.data)
-    plan = _with_data(make_plan(order.targets, order.size), absent)
+    plan = _with_data(asked, absent)
+    store = Store(order.out / "pieces")
     missing = [piece for piece in plan if not store.has(piece)]
     console.print(f"{len(plan)} pieces, {len(plan) - len(missing)} of them finished before")
     for each in absent:
         console.print(f"not run: data absent: {each['what']}: {each['why']}", style="yellow")
-    job = Job(store.directory, order.data, order.device)
+    job = Job(store.directory, store.sources, order.data, order.device)
     with Display(missing, console) as display:
         try:
             if missing:
@@ -87,21 +88,33 @@ def reproduce(order: Order, console: Console | None = None) -> int:
                 f"interrupted: {kept} of {len(plan)} pieces are kept; the same command goes on"
             )
             return 130
+    failed = [*display.failed, *_unfinished(plan, store, display)]
+    for piece, why in failed[len(display.failed) :]:
+        console.print(f"failed: {piece}: {why}", style="red")
+    everything = _with_data(make_plan(["all"], order.size), absent)
+    left = [piece for piece in everything if piece not in plan and not store.has(piece)]
     about = {
         **_about(order, absent),
         "seconds": time.perf_counter() - begin,
         "absent": absent,
-        "failed": [{"piece": str(piece), "why": why} for piece, why in display.failed],
+        "failed": [{"piece": str(piece), "why": why} for piece, why in failed],
+        "not_run": [str(piece) for piece in left],
     }
     results = order.out / "results.parquet"
-    everything = _with_data(make_plan(["all"], order.size), absent)
     write_table(_gather(store, everything), results, about)
     page = write_report(results, order.out)
     console.print(f"{page} ({time.perf_counter() - begin:.0f} s)")
-    if display.failed:
-        console.print(f"{len(display.failed)} pieces failed; the page says which", style="red")
+    if failed:
+        console.print(f"{len(failed)} pieces failed; the page says which", style="red")
         return 1
     return 0
+
+
+def _unfinished(plan: list[Piece], store: Store, display: Display) -> list[tuple[Piece, str]]:
+    """Return the pieces that nobody said had failed, and that are not there all the same."""
+    told = {piece for piece, _ in display.failed}
+    why = "it was not finished: its process died, or was killed; the same command goes on"
+    return [(piece, why) for piece in plan if piece not in told and not store.has(piece)]
 
 
 def _workers(order: Order, missing: list[Piece]) -> int:

@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -38,6 +39,7 @@ class Job:
     """What every worker needs to know."""
 
     store: Path
+    sources: str
     data: Path | None
     device: str | None
 
@@ -79,7 +81,7 @@ def _work(batch: list[Piece], job: Job, tell: Tell) -> None:
         import torch
 
         torch.set_num_threads(1)  # more would round differently, and the processes share the cores
-    store, worker = Store(job.store), os.getpid()
+    store, worker = Store(job.store, job.sources), os.getpid()
     for piece in batch:
         tell(Event("begun", piece, worker))
         begin = time.perf_counter()
@@ -121,9 +123,11 @@ def _run_in_processes(batches: list[list[Piece]], job: Job, workers: int, tell: 
                 done = {future for future in running if future.done()}
                 running -= done
                 for future in done:
-                    future.result()  # a worker that died is an error of the whole run
+                    future.result()
         while not messages.empty():
             tell(messages.get())
+    except BrokenProcessPool:
+        return  # a worker died: whoever asked finds out which pieces are not there
     except BaseException:
         for process in list((pool._processes or {}).values()):
             process.terminate()

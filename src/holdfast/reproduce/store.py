@@ -34,14 +34,18 @@ class Store:
     an interrupted run goes on where it was, and a change recomputes only what it touches.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, sources: str | None = None) -> None:
+        """Open the directory for one state of the sources: by default that which is on disk now.
+
+        Workers are told which one: the files may change while a run of the old ones goes on.
+        """
         self.directory = directory
-        self._sources = _digest_of_sources()
+        self.sources = sources or _digest_of_sources()
         directory.mkdir(parents=True, exist_ok=True)
 
     def path(self, piece: Piece) -> Path:
         """Where the piece is kept."""
-        name = hashlib.sha256(f"{self._sources} {piece.as_text()}".encode()).hexdigest()[:24]
+        name = hashlib.sha256(f"{self.sources} {piece.as_text()}".encode()).hexdigest()[:24]
         return self.directory / f"{name}.parquet"
 
     def has(self, piece: Piece) -> bool:
