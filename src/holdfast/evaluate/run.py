@@ -49,6 +49,11 @@ class Asked:
     people: Floats
     surrogate: Surrogate | None
 
+    @property
+    def surrogate_seconds(self) -> float:
+        """What the linearisation took."""
+        return self.surrogate.seconds if self.surrogate else 0.0
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -181,8 +186,7 @@ def _run(
         threads=1,
         **read_settings(settings),
     )
-    surrogate_seconds = asked.surrogate.seconds if asked.surrogate else 0.0
-    seconds = (result.seconds + surrogate_seconds) / len(result)
+    seconds = (result.seconds + asked.surrogate_seconds) / len(result)
     status = result.method_status
     assert status is not None
     recourse = _as_kept(piece, result.recourse_array)
@@ -214,7 +218,7 @@ def _inside(piece: Piece, world: World, asked: Asked, run: Found) -> Found:
     _compile(piece.p)
     begin = time.perf_counter()
     answer = solve_discrete(discrete, cost_weight=run.cost_weight, threads=1)
-    seconds = (time.perf_counter() - begin) / len(answer)
+    seconds = (time.perf_counter() - begin + asked.surrogate_seconds) / len(answer)
     return replace(
         run,
         constraints="inside",
