@@ -98,6 +98,18 @@ def test_the_cost_weights_of_the_frontiers_are_those_of_the_appendix():
     assert all("inside" in piece.constraints for piece in plan)
 
 
+def test_the_third_table_is_that_of_two_folds_with_lime():
+    """As the paper's figures come about; `experiments/README.md` has the evidence."""
+    plan = [piece for piece in make_plan(["table3"]) if piece.linearise == "lime_as_published"]
+    assert {piece.fold for piece in plan} == {0, 1}
+    people = {
+        (piece.dataset, piece.method == "algorithm1", piece.radii): piece.people for piece in plan
+    }
+    assert {who for (dataset, *_), who in people.items() if dataset == "german"} == {"all"}
+    assert people["sba", True, (0.1,)] == people["sba", False, (0.5,)] == "sorted"
+    assert people["sba", False, (0.1,)] == "all"
+
+
 def test_linear_is_a_part_of_all():
     linear, everything = (make_plan([name]) for name in ("linear", "all"))
     assert set(linear) < set(everything)
@@ -190,13 +202,54 @@ def test_absent_data_is_said_and_the_rest_is_run(tmp_path, only_german, small):
     assert set(table["dataset"]) == {"german"}
     assert table["future_validity"].isna().all()
     assert [each["what"] for each in about["absent"]] == ["german, shifted", "sba"]
-    assert "data absent" in (tmp_path / "index.html").read_text()
+    page = (tmp_path / "index.html").read_text()
+    assert "Not run: data absent: sba." in page
+    assert "Not run: data absent: german, shifted." in page
 
 
 def test_a_piece_without_the_shifted_data_is_not_taken_for_one_with_it(tmp_path):
     piece = make_plan(["table1"])[0]
     store = Store(tmp_path)
     assert store.path(piece) != store.path(replace(piece, shifted=False))
+
+
+def test_networks_on_another_device_are_other_pieces(tmp_path):
+    linear, network = (make_plan([name])[0] for name in ("table1", "table2"))
+    here, there = Store(tmp_path), Store(tmp_path, device="cuda")
+    assert here.path(linear) == there.path(linear)
+    assert here.path(network) != there.path(network)
+    assert here.path(network) == Store(tmp_path, device="cpu").path(network)
+
+
+def test_what_cannot_be_is_refused_before_anything_is_run(tmp_path):
+    with pytest.raises(ValueError, match="nowhere is no directory"):
+        run(Order(out=tmp_path / "out", data=tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="device = 'abacus' cannot be used"):
+        run(Order(out=tmp_path / "out", device="abacus"))
+    with pytest.raises(ValueError, match="'table4' cannot be reproduced"):
+        run(Order(out=tmp_path / "out", targets=["table4"]))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_piece_is_named(tmp_path, only_german, small):
+    order = Order(out=tmp_path, quick=True, jobs=1)
+    assert run(order)[0] == 0
+    piece = next((tmp_path / "pieces").iterdir())
+    piece.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=f"{piece.name} cannot be read; delete it"):
+        run(order)
+
+
+def test_versions_of_kept_pieces_are_those_that_made_them(
+    tmp_path, only_german, small, monkeypatch
+):
+    order = Order(out=tmp_path, quick=True, jobs=1)
+    monkeypatch.setattr(store, "versions", lambda: {"holdfast": "0", "numpy": "1.0"})
+    run(order)
+    monkeypatch.setattr(store, "versions", lambda: {"holdfast": "0", "numpy": "9.9"})
+    next((tmp_path / "pieces").iterdir()).unlink()
+    run(order)
+    assert read_table(tmp_path / "results.parquet")[1]["versions"]["numpy"] == "1.0, 9.9"
 
 
 def test_the_quick_run_is_a_part_of_the_whole():

@@ -18,6 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, ModuleNotFoundError, OSError) as error:
         print(f"holdfast: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("holdfast: interrupted", file=sys.stderr)
+        return 130
     return code
 
 

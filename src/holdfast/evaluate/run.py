@@ -31,7 +31,7 @@ from holdfast.evaluate.judging import (
 )
 from holdfast.evaluate.piece import Piece, read_settings
 from holdfast.evaluate.tidy import check_table
-from holdfast.evaluate.world import World, load_surrogate, load_world
+from holdfast.evaluate.world import SEED, World, load_surrogate, load_world
 from holdfast.methods import find_recourse
 from holdfast.models import LinearModel
 from holdfast.problem import RecourseProblem
@@ -183,6 +183,7 @@ def _run(
         cost_weight=1.0 if math.isnan(cost_weight) else cost_weight,
         linearise=asked.surrogate,
         training=world.fold.train_points,
+        seed=SEED,
         threads=1,
         **read_settings(settings),
     )

@@ -48,7 +48,9 @@ _VALUES = {
     "price": Column(_NUMBER, "worst-case loss + cost_weight * cost; NaN without a cost weight"),
     "current_validity": Column(_NUMBER, "probability of approval by today's model"),
     "worst_case_validity": Column(_NUMBER, "... by the worst model of the ball for this recourse"),
-    "population_validity": Column(_NUMBER, "... by the one worst model for the whole fold"),
+    "population_validity": Column(
+        _NUMBER, "... by one worst model for the whole fold; of networks, in one ball"
+    ),
     "future_validity": Column(_NUMBER, "... by the model retrained on the shifted data"),
     "future_validity_as_published": Column(
         _NUMBER, "the same, the shifted data prepared as the authors did"

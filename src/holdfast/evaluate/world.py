@@ -20,6 +20,7 @@ from holdfast.surrogate import Surrogate
 
 DATASETS = ("german", "sba")
 MODELS = ("logistic", "network")
+SEED = 0  # of whatever draws random numbers
 _YEARS_OF_AGE = 2  # that the paper lets people grow older
 
 
@@ -90,7 +91,7 @@ def _train(kind: str, points: Floats, approved: Any, device: str | None) -> Mode
     if kind == "network":
         from holdfast.models.training import train_network
 
-        return train_network(points, approved, device=device)
+        return train_network(points, approved, seed=SEED, device=device)
     from sklearn.linear_model import LogisticRegression
 
     return as_model(LogisticRegression().fit(points, approved))
@@ -105,5 +106,5 @@ def load_surrogate(world: World, linearise: str, count: int) -> Surrogate:
     """
     begin = time.perf_counter()
     training = world.fold.train_points
-    fitted = get_lineariser(linearise).fit(world.model, world.denied[:count], training, 0)
+    fitted = get_lineariser(linearise).fit(world.model, world.denied[:count], training, SEED)
     return replace(fitted, seconds=time.perf_counter() - begin)

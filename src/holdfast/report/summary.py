@@ -11,8 +11,8 @@ import pandas as pd
 from holdfast.report.cells import AGREES, BETTER, DIFFERS, small
 from holdfast.report.names import SHORT_DATASETS
 from holdfast.report.optimality import TOLERANCE, excess
-from holdfast.report.prices import AS_PUBLISHED, SOUNDLY, TABLES, Figure, figures, protocol
-from holdfast.report.results import Results
+from holdfast.report.prices import AS_PUBLISHED, SOUNDLY, TABLES, Figure, Line, figures, protocol
+from holdfast.report.results import PUBLISHED, Results
 from holdfast.report.sheet import Sheet, cell
 
 _CAPTION = (
@@ -87,10 +87,10 @@ def _all_proven(results: Results) -> Bar:
 
 def _first_table(results: Results) -> Bar:
     what = (
-        f"Table 1, German, as published: every mean within {MEAN_BAR:g} of the paper's, every "
-        f"deviation within {DEVIATION_BAR:g}"
+        f"Table 1, German: every mean of the optimum and of ROAR as published within {MEAN_BAR:g} "
+        f"of the paper's, every deviation within {DEVIATION_BAR:g}"
     )
-    found = [f for f in figures(results, "table1", "german") if _repeats(f)]
+    found = [f for f in figures(results, "table1", "german") if f.complete and _seeks(f.line)]
     if not found:
         return Bar(what, None, "", must=False)
     printed = [results.paper.prices[f.place] for f in found]
@@ -100,8 +100,9 @@ def _first_table(results: Results) -> Bar:
     return Bar(what, max(means) <= MEAN_BAR and max(spreads) <= DEVIATION_BAR, detail, must=False)
 
 
-def _repeats(figure: Figure) -> bool:
-    return figure.complete and protocol(figure.line) == AS_PUBLISHED
+def _seeks(line: Line) -> bool:
+    """Whether a line is what the paper's row seeks: the optimum, or ROAR as its authors run it."""
+    return line.method == "exact" or (line.method == "roar" and line.variant == PUBLISHED)
 
 
 def _least_is_p1(results: Results, table: str, name: str) -> Bar:

@@ -17,12 +17,12 @@ from holdfast._threads import thread_count
 from holdfast.datasets.sources import DataAbsent
 from holdfast.evaluate.piece import Piece
 from holdfast.evaluate.tidy import write_table
-from holdfast.evaluate.world import DATASETS, load_folds, load_futures
+from holdfast.evaluate.world import DATASETS, SEED, load_folds, load_futures
 from holdfast.report import write_report
 from holdfast.reproduce.display import Display
 from holdfast.reproduce.plan import QUICK, Size, make_plan
 from holdfast.reproduce.runner import Job, run_pieces
-from holdfast.reproduce.store import Store, versions
+from holdfast.reproduce.store import Store
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,10 @@ def reproduce(order: Order, console: Console | None = None) -> int:
     console = console or Console(stderr=True, markup=False, highlight=False)
     begin = time.perf_counter()
     asked = make_plan(order.targets, order.size)
+    _check(order)
     absent = _absent(order.data)
     plan = _with_data(asked, absent)
-    store = Store(order.out / "pieces")
+    store = Store(order.out / "pieces", device=order.device)
     missing = [piece for piece in plan if not store.has(piece)]
     console.print(f"{len(plan)} pieces, {len(plan) - len(missing)} of them finished before")
     for each in absent:
@@ -93,15 +94,18 @@ def reproduce(order: Order, console: Console | None = None) -> int:
         console.print(f"failed: {piece}: {why}", style="red")
     everything = _with_data(make_plan(["all"], order.size), absent)
     left = [piece for piece in everything if piece not in plan and not store.has(piece)]
+    table, made_by = _gather(store, everything)
     about = {
         **_about(order, absent),
+        "holdfast": made_by["holdfast"],
+        "versions": made_by,
         "seconds": time.perf_counter() - begin,
         "absent": absent,
         "failed": [{"piece": str(piece), "why": why} for piece, why in failed],
         "not_run": [str(piece) for piece in left],
     }
     results = order.out / "results.parquet"
-    write_table(_gather(store, everything), results, about)
+    write_table(table, results, about)
     page = write_report(results, order.out)
     console.print(f"{page} ({time.perf_counter() - begin:.0f} s)")
     if failed:
@@ -147,27 +151,41 @@ def _with_data(plan: list[Piece], absent: list[dict[str, Any]]) -> list[Piece]:
     ]
 
 
-def _gather(store: Store, plan: list[Piece]) -> pd.DataFrame:
-    """Put together all pieces that are finished."""
-    tables = [store.load(piece)[0] for piece in plan if store.has(piece)]
-    if not tables:
+def _check(order: Order) -> None:
+    """Refuse what cannot be had, before anything is computed."""
+    if order.data is not None and not order.data.is_dir():
+        raise ValueError(f"--data {order.data} is no directory; name the one with the data files")
+    if order.device is not None:
+        from holdfast.models.network import usable_device
+
+        usable_device(order.device)
+
+
+def _gather(store: Store, plan: list[Piece]) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Put together all pieces that are finished, and the versions that made them."""
+    loaded = [store.load(piece) for piece in plan if store.has(piece)]
+    if not loaded:
         raise ValueError("not one piece could be finished; the messages above say why")
-    return pd.concat(tables, ignore_index=True)
+    found: dict[str, set[str]] = {}
+    for _, about in loaded:
+        for name, version in about["versions"].items():
+            found.setdefault(name, set()).add(version)
+    # several where a run went on after something had been installed anew
+    made_by = {name: ", ".join(sorted(each)) for name, each in found.items()}
+    return pd.concat([table for table, _ in loaded], ignore_index=True), made_by
 
 
 def _about(order: Order, absent: list[dict[str, Any]]) -> dict[str, Any]:
     size, missing = order.size, {each["what"] for each in absent}
     there = [name for name in DATASETS if name not in missing]
     return {
-        "holdfast": versions()["holdfast"],
-        "versions": versions(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{thread_count(None)} cores, {platform.machine()}, {platform.system()}",
         "settings": {
             "targets": list(order.targets),
             "quick": order.quick,
             "folds": list(size.folds),
-            "seed": 0,
+            "seed": SEED,
             "device": order.device or "cpu",
             "jobs": order.jobs,
             "cost_weights": size.cost_weights,

@@ -68,9 +68,9 @@ class Display:
         now = time.perf_counter()
         if not self._console.is_terminal and now - self._last >= _QUIET_SECONDS:
             self._last = now
-            self._console.print(
-                f"{self._finished} of {self._count} pieces, {self._left()}; last: {event.piece}"
-            )
+            left = self._left()
+            done = f"{self._finished} of {self._count} pieces{', ' if left else ''}{left}"
+            self._console.print(f"{done}; last: {event.piece}", soft_wrap=True)
 
     def _left(self) -> str:
         """Say how long is left, as far as the pieces that are done can tell."""

@@ -81,7 +81,7 @@ def _work(batch: list[Piece], job: Job, tell: Tell) -> None:
         import torch
 
         torch.set_num_threads(1)  # more would round differently, and the processes share the cores
-    store, worker = Store(job.store, job.sources), os.getpid()
+    store, worker = Store(job.store, job.sources, job.device), os.getpid()
     for piece in batch:
         tell(Event("begun", piece, worker))
         begin = time.perf_counter()

@@ -34,19 +34,23 @@ class Store:
     an interrupted run goes on where it was, and a change recomputes only what it touches.
     """
 
-    def __init__(self, directory: Path, sources: str | None = None) -> None:
+    def __init__(
+        self, directory: Path, sources: str | None = None, device: str | None = None
+    ) -> None:
         """Open the directory for one state of the sources: by default that which is on disk now.
 
         Workers are told which one: the files may change while a run of the old ones goes on.
         """
         self.directory = directory
         self.sources = sources or _digest_of_sources()
+        self.device = device or "cpu"
         directory.mkdir(parents=True, exist_ok=True)
 
     def path(self, piece: Piece) -> Path:
         """Where the piece is kept."""
-        name = hashlib.sha256(f"{self.sources} {piece.as_text()}".encode()).hexdigest()[:24]
-        return self.directory / f"{name}.parquet"
+        device = f" {self.device}" if piece.model == "network" and self.device != "cpu" else ""
+        key = f"{self.sources} {piece.as_text()}{device}"
+        return self.directory / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.parquet"
 
     def has(self, piece: Piece) -> bool:
         """Whether the piece is finished."""
@@ -59,7 +63,13 @@ class Store:
 
     def load(self, piece: Piece) -> tuple[pd.DataFrame, dict[str, Any]]:
         """Return a finished piece, and what made it."""
-        return read_table(self.path(piece))
+        try:
+            return read_table(self.path(piece))
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"{self.path(piece)} cannot be read; delete it and run the same command again "
+                f"({error})"
+            ) from error
 
 
 def versions() -> dict[str, str]:
