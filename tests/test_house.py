@@ -91,8 +91,8 @@ def test_the_certificate_knows_nothing_of_the_solvers():
 
 def test_rooms_without_kernels_have_none_and_lend_them_nothing():
     """Machine code stays valid when these rooms change: nothing compiled comes from them."""
-    compiled = [path for path in ROOMS if "_compile" in {name for name, _ in imports_of(path)}]
-    assert compiled
+    compiled = [path for path in ROOMS if "kernel\ndef " in path.read_text()]
+    assert len(compiled) > 20
     for path in compiled:
         assert room_of(path) not in WITHOUT_KERNELS, path
     for path in compiled:

@@ -32,8 +32,9 @@ _LINES = {NONE: "-", AFTER: (0, (2.5, 1.5))}
 _CAPTION = (
     "Validity under the worst model of each person (ball of p = 1) against cost, mean over all "
     "people. Solid: as the method gives it. Dashed: after post-processing (the largest entry of "
-    "each category becomes 1; German: age at most two years up, and never down). Wide band: the constraints inside "
-    "the optimisation, so that every recourse is feasible (linear models: and the best of those)."
+    "each category becomes 1; German: age at most two years up, and never down). Wide band: the "
+    "constraints inside the optimisation, so that every recourse is feasible (linear models: and "
+    "the best of those)."
 )
 
 
