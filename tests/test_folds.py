@@ -13,7 +13,6 @@ from holdfast.datasets import (
     load_sba,
     published_sample,
     sba_folds,
-    subsample,
 )
 from holdfast.datasets.prepare import SBA_NUMBERS
 
@@ -65,32 +64,6 @@ def test_the_columns_of_sba_follow_from_the_rule_of_the_authors():
     numbers = table.select_dtypes("number").fillna(-1.0)
     assert [name for name in numbers if numbers[name].nunique() > 2] == SBA_NUMBERS
     assert table.columns.difference(numbers.columns).tolist() == ["RevLineCr"]
-
-
-def test_a_subsample_is_distinct_repeatable_and_holds_what_it_must():
-    for seed in range(20):
-        chosen = subsample(40, 9, seed=seed, must_include=[36])
-        assert 36 in chosen
-        assert np.unique(chosen).size == 9
-        assert (np.diff(chosen) > 0).all()
-        np.testing.assert_array_equal(chosen, subsample(40, 9, seed=seed, must_include=[36]))
-    assert subsample(10, 10).tolist() == list(range(10))
-    assert subsample(3, 0.16).size == 1
-
-
-@pytest.mark.parametrize(
-    ("size", "must_include", "message"),
-    [
-        (11, [], "cannot choose 11 of 10"),
-        (0, [], "cannot choose 0 of 10"),
-        (1, [2, 3], "with 2 certain"),
-        (2.5, [], "whole number or a share"),
-        (3, [10], "must lie in 0 to 9"),
-    ],
-)
-def test_an_impossible_subsample_is_refused(size, must_include, message):
-    with pytest.raises(ValueError, match=message):
-        subsample(10, size, must_include=must_include)
 
 
 # as the authors' notebooks list them, for fold 0 to fold 4

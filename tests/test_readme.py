@@ -36,6 +36,12 @@ def test_the_examples_of_the_actions_run(capsys):
     assert "coverage" in capsys.readouterr().out
 
 
+def test_the_examples_of_the_data_run(capsys):
+    names = run_examples((ROOT / "docs" / "data.md").read_text())
+    assert len(names["later"].features) == 1000
+    assert "Hofmann" in capsys.readouterr().out
+
+
 def test_the_examples_of_the_methods_run(capsys):
     names = run_examples((ROOT / "docs" / "methods.md").read_text())
     assert names["refined"].price.mean() <= names["plain"].price.mean()

@@ -1,7 +1,7 @@
 """Data sets with what a table alone does not say: units, meaning, source and licence."""
 
 from holdfast.datasets.dataset import Column, Dataset
-from holdfast.datasets.folds import Fold, german_folds, published_sample, sba_folds, subsample
+from holdfast.datasets.folds import Fold, german_folds, published_sample, sba_folds
 from holdfast.datasets.gaussians import make_gaussians
 from holdfast.datasets.german import load_german
 from holdfast.datasets.prepare import german_preparation, sba_preparation
@@ -27,5 +27,4 @@ __all__ = [
     "sba_folds",
     "sba_future",
     "sba_preparation",
-    "subsample",
 ]

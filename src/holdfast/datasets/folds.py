@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,38 +77,6 @@ def sba_folds(directory: str | Path | None = None) -> list[Fold]:
     sba = load_sba(directory)
     rows = before_2006(sba, shuffled(sba.features))
     return _folds(sba_preparation().fit(sba.features.iloc[rows]), sba, rows)
-
-
-def subsample(
-    n_rows: int, size: float, seed: int = 0, must_include: Iterable[int] = ()
-) -> NDArray[np.int64]:
-    """Choose some of `n_rows` rows at random, without repetition, in increasing order.
-
-    Parameters
-    ----------
-    size : int or float
-        How many; or, as a float below 1, which share of them, rounded, and at least one.
-    must_include : iterable of int
-        Rows that are chosen whatever the seed.
-
-    Examples
-    --------
-    >>> subsample(39, 9, seed=1, must_include=[36]).size
-    9
-    >>> subsample(100, 0.16).size
-    16
-    """
-    certain = np.unique(np.fromiter(must_include, dtype=np.int64))
-    count = max(1, round(size * n_rows)) if 0.0 < size < 1.0 else int(size)
-    if count != size and not 0.0 < size < 1.0:
-        raise ValueError(f"size must be a whole number or a share below 1, got {size}")
-    if not max(1, certain.size) <= count <= n_rows:
-        raise ValueError(f"cannot choose {size} of {n_rows} rows with {certain.size} certain ones")
-    if certain.size and not 0 <= certain[0] <= certain[-1] < n_rows:
-        raise ValueError(f"must_include must lie in 0 to {n_rows - 1}, got {certain.tolist()}")
-    others = np.setdiff1d(np.arange(n_rows), certain)
-    drawn = np.random.default_rng(seed).choice(others, count - certain.size, replace=False)
-    return np.sort(np.concatenate([certain, drawn]))
 
 
 def published_sample(fold: int, denied: int, model: str) -> list[int]:
