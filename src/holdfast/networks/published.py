@@ -105,10 +105,12 @@ def _loss(network: Network, score: Floats) -> Floats:
 
     In single precision a probability is 0 below a score of -88.7, and the loss then 100 at once.
     """
-    likely = torch.sigmoid(torch.as_tensor(score).to(network.dtype))
+    there = np.isfinite(score)
+    likely = torch.sigmoid(torch.as_tensor(score[there]).to(network.dtype))
     wanted = torch.ones_like(likely)
-    loss = nn.functional.binary_cross_entropy(likely, wanted, reduction="none")
-    return loss.double().numpy()
+    loss = np.full(len(score), np.nan)
+    loss[there] = nn.functional.binary_cross_entropy(likely, wanted, reduction="none").numpy()
+    return loss
 
 
 class _Draws:
@@ -171,6 +173,9 @@ class _Ascent:
         module = copy.deepcopy(network.module)
         score, change = torch.empty_like(x[:, 0]), torch.empty_like(begin)
         for k, row in enumerate(x):
+            if not bool(torch.isfinite(row).all()):
+                score[k], change[k] = torch.nan, torch.nan
+                continue
             nn.utils.vector_to_parameters(begin[k], module.parameters())
             self._climb(module, network, row)  # a vector, as theirs: a matrix rounds otherwise
             with torch.no_grad():

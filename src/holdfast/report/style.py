@@ -59,7 +59,7 @@ _LOOKS = {
     "roar 1": Look("#D55E00", "s"),
     "roar ∞": Look("#E69F00", "D"),
     "rbr": Look("#CC79A7", "X"),
-    "refine": Look("#000000", "*"),
+    "refine": Look("#000000", "p"),
     "wachter": Look("#777777", "v"),
 }
 
