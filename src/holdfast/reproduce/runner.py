@@ -139,8 +139,7 @@ def _run_in_processes(batches: list[list[Piece]], job: Job, workers: int, tell: 
 def _compile(pool: ProcessPoolExecutor, pieces: list[Piece], job: Job, tell: Tell) -> None:
     """Compile what the pieces need, unless it was done before: each kind of them in one worker."""
     small = one_of_each_kind(pieces)
-    names = sorted(f"{piece.model} {piece.method} {piece.p} {piece.constraints}" for piece in small)
-    digest = hashlib.sha256(" ".join(names).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(" ".join(sorted(map(str, small))).encode()).hexdigest()[:16]
     mark = Path(CACHE_DIRECTORY) / f"compiled-{digest}"
     if mark.exists():
         return
@@ -163,8 +162,12 @@ def one_of_each_kind(pieces: list[Piece]) -> list[Piece]:
     kinds: dict[tuple[object, ...], Piece] = {}
     for piece in pieces:
         few = {name: getattr(piece, name)[:1] for name in ("radii", "cost_weights", "settings")}
-        kind = (piece.model, piece.method, piece.p, piece.constraints)
-        kinds.setdefault(kind, replace(piece, most_rows=1, **few))
+        small, inside = replace(piece, most_rows=1, **few), "inside" in piece.constraints
+        kind: tuple[object, ...] = (piece.method, piece.p, inside)
+        if piece.model == "network":  # judged by other kernels, whatever the method
+            small = replace(small, constraints=("none",))
+            kind = (piece.method == "refine", piece.judging, piece.judged_p)
+        kinds.setdefault(kind, small)
     return sorted(kinds.values(), key=lambda piece: "inside" not in piece.constraints)
 
 
