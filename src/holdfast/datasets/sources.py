@@ -217,7 +217,10 @@ def _downloader(part: Path) -> Callable[[str, str, object], None]:
 
 
 def _absent(file: External, named: Path | None, reason: str) -> str:
-    into = named or f"a directory of yours, name it by {DIRECTORY_VARIABLE} or by `directory`"
+    into = named or (
+        f"a directory of yours, and name that by {DIRECTORY_VARIABLE}, by the argument "
+        "`directory`, or by --data on the command line"
+    )
     return (
         f"{file.name} is not here. Get it from {file.where}; its SHA-256 is {file.sha256}. "
         f"Put it into {into}. ({reason})"
