@@ -240,6 +240,14 @@ def test_a_damaged_piece_is_named(tmp_path, only_german, small):
         run(order)
 
 
+def test_run_from_its_sources_it_says_so(monkeypatch):
+    def missing(name):
+        raise store.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(store.metadata, "version", missing)
+    assert store.versions()["holdfast"] == "not installed"
+
+
 def test_versions_of_kept_pieces_are_those_that_made_them(
     tmp_path, only_german, small, monkeypatch
 ):

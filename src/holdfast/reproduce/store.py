@@ -74,7 +74,7 @@ class Store:
 
 def versions() -> dict[str, str]:
     """Versions of whatever takes part in the numbers."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "holdfast": "not installed"}  # run from sources
     for name in _PARTS:
         try:
             found[name] = metadata.version(name)
