@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from data_files import needs_files
 from scipy.optimize import linear_sum_assignment
 from test_readme import run_examples
 
@@ -26,9 +26,6 @@ from holdfast.datasets.prepare import scale_of
 from holdfast.datasets.sources import SBA, SOUTH_GERMAN
 from holdfast.datasets.south_german import CODES
 
-needs_files = pytest.mark.skipif(
-    "HOLDFAST_DATA_DIR" not in os.environ, reason="HOLDFAST_DATA_DIR names no directory of files"
-)
 LOADERS = [
     pytest.param(load_german, id="german"),
     pytest.param(make_gaussians, id="gaussians"),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
+from data_files import needs_files
 from sklearn.linear_model import LogisticRegression
 
 from holdfast.datasets import (
@@ -15,10 +14,6 @@ from holdfast.datasets import (
     sba_folds,
 )
 from holdfast.datasets.prepare import SBA_NUMBERS
-
-needs_files = pytest.mark.skipif(
-    "HOLDFAST_DATA_DIR" not in os.environ, reason="HOLDFAST_DATA_DIR names no directory of files"
-)
 
 
 def denied(folds):

@@ -185,6 +185,19 @@ def test_the_published_ascent(p, start, points):
         assert (np.linalg.norm(part, ord=p, axis=1) <= 0.2 + 1e-12).all()
 
 
+@pytest.mark.parametrize("p", [1.0, math.inf])
+def test_from_the_trained_network_a_published_row_does_not_depend_on_the_others(p, points):
+    network, ball = layered(3, 6, 1), NormBall(p, 0.3)
+    found = published_worst_network(network, points, ball, start="trained", keep_change=True)
+    for k in range(len(points)):
+        alone = published_worst_network(
+            network, points[k : k + 1], ball, start="trained", keep_change=True
+        )
+        np.testing.assert_allclose(found.score[k], alone.score[0], rtol=1e-9)
+        np.testing.assert_allclose(found.change[k], alone.change[0], atol=1e-9)
+    assert (found.change.abs().sum(dim=1) > 0).all()
+
+
 def test_the_published_loss_is_capped(points):
     ball = NormBall(math.inf, 5.0)
     sure = published_worst_network(layered(3, 60, 60, 1), points, ball)

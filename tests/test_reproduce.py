@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from data_files import needs_files
 from rich.console import Console
 
 from holdfast.datasets import sources
@@ -16,11 +17,6 @@ from holdfast.evaluate import read_table
 from holdfast.reproduce import Order, command, make_plan, reproduce, runner, store
 from holdfast.reproduce.plan import QUICK, Size
 from holdfast.reproduce.store import Store
-
-needs_files = pytest.mark.skipif(
-    "HOLDFAST_DATA_DIR" not in os.environ, reason="HOLDFAST_DATA_DIR names no directory of files"
-)
-
 
 QUICK_OF_TWO = replace(QUICK, most_rows=2)
 _ABSENT = [{"what": "sba"}, {"what": "german, shifted"}]

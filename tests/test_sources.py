@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from data_files import needs_files
 
 from holdfast.datasets import DataAbsent, load_sba, load_south_german, sba_folds, sources
 from holdfast.datasets.sources import SBA, SOUTH_GERMAN, External, Link, fetch
@@ -215,11 +215,6 @@ def test_every_link_is_pinned_to_a_commit_and_a_sum(file):
         assert link.sha256 in file.accepted
         assert any(len(part) == 40 for part in link.url.split("/"))
     assert len(set(file.accepted)) == len(file.accepted)
-
-
-needs_files = pytest.mark.skipif(
-    "HOLDFAST_DATA_DIR" not in os.environ, reason="HOLDFAST_DATA_DIR names no directory of files"
-)
 
 
 @needs_files

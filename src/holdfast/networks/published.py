@@ -67,7 +67,7 @@ def published_worst_network(
     Examples
     --------
     >>> import holdfast, torch
-    >>> from holdfast.models.network import Network, as_logits
+    >>> from holdfast.models.network import Network
     >>> layer = torch.nn.Linear(2, 1, dtype=torch.float64)
     >>> with torch.no_grad():
     ...     _ = layer.weight.copy_(torch.tensor([[1.0, 1.0]])), layer.bias.fill_(0.0)
@@ -176,7 +176,8 @@ class _Ascent:
             if not bool(torch.isfinite(row).all()):
                 score[k], change[k] = torch.nan, torch.nan
                 continue
-            nn.utils.vector_to_parameters(begin[k], module.parameters())
+            # a copy: the module's parameters become views of it, and the steps write into them
+            nn.utils.vector_to_parameters(begin[k].clone(), module.parameters())
             self._climb(module, network, row)  # a vector, as theirs: a matrix rounds otherwise
             with torch.no_grad():
                 score[k] = as_logits(module(row[None]), network.output, 1)[0]

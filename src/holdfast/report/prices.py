@@ -233,8 +233,8 @@ def _caption(results: Results, table: str, dataset: str, found: list[Figure]) ->
         said.append("Not all that the paper has was run: no verdicts.")
     if dataset == "sba":
         said.append(
-            "The paper took a few people of each fold; they are known, and what is as published is "
-            "of them alone."
+            "The people whom the paper took (a few of each fold, but for Table 3 at radius 0.1) "
+            "are known, and what is as published is of them alone."
         )
     if results.paper.folds[table] < ALL_FOLDS:
         said.append(
