@@ -38,8 +38,12 @@ class Status(StrEnum):
 
     OPTIMAL = "optimal"
     ALREADY_VALID = "already valid"
+    STILL_REFUSED = "still refused"
     INFEASIBLE = "infeasible"
     NOT_FOUND = "not found"
+    ACCEPTED = "accepted"
+    NOT_VALID = "not valid"
+    FRACTIONAL = "fractional"
     GAP_OPEN = "gap open"
     OUT_OF_BOUNDS = "out of bounds"
     INVALID_INPUT = "invalid input"
@@ -49,12 +53,24 @@ class Status(StrEnum):
         """What the status means, in a sentence."""
         return _SENTENCES[self]
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether a certificate proves that nothing better exists."""
+        return self in (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
+
 
 _SENTENCES = {
     Status.OPTIMAL: "The best recourse there is, proven by its certificate.",
     Status.ALREADY_VALID: "Every model of the ball approves this point as it is; nothing to do.",
+    Status.STILL_REFUSED: "The best trade-off at this cost weight, proven; but today's model still "
+    "refuses this point. Ask for a guarantee to get a yes.",
     Status.INFEASIBLE: "No change within the bounds gives the guarantee.",
     Status.NOT_FOUND: "The method brought back no finite point.",
+    Status.ACCEPTED: "The model itself accepts this recourse; nothing is proven of its cost, nor of "
+    "other models, because the model is not linear.",
+    Status.NOT_VALID: "The model itself refuses this recourse.",
+    Status.FRACTIONAL: "The recourse leaves a category between its levels, which nobody can do: "
+    "it is for study. For advice that people can follow use RobustRecourse.",
     Status.GAP_OPEN: "A recourse was found, but the certificate does not prove it the best.",
     Status.OUT_OF_BOUNDS: "The point lies outside its own bounds; correct one of them.",
     Status.INVALID_INPUT: "The row cannot be used.",
