@@ -66,8 +66,8 @@ _SENTENCES = {
     "refuses this point. Ask for a guarantee to get a yes.",
     Status.INFEASIBLE: "No change within the bounds gives the guarantee.",
     Status.NOT_FOUND: "The method brought back no finite point.",
-    Status.ACCEPTED: "The model itself accepts this recourse; nothing is proven of its cost, nor of "
-    "other models, because the model is not linear.",
+    Status.ACCEPTED: "The model itself accepts this recourse. The model is not linear, so nothing is "
+    "proven about cheaper recourses or about other models.",
     Status.NOT_VALID: "The model itself refuses this recourse.",
     Status.FRACTIONAL: "The recourse leaves a category between its levels, which nobody can do: "
     "it is for study. For advice that people can follow use RobustRecourse.",
