@@ -168,7 +168,7 @@ def test_pipelines_fitted_on_arrays_call_their_columns_x0_x1():
 def test_a_classifier_alone_reads_numbers_as_they_are():
     table = pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": [True, False, True]})
     for model in (LogisticRegression(), make_pipeline(LogisticRegression())):
-        encoding = Encoding.of(model.fit(table, [0, 1, 1]), target_class=0)
+        encoding = Encoding.of(model.fit(table, [0, 1, 1]), favorable_class=0)
         assert encoding.features == {"a": Number("a", 0, 0.0, 1.0), "b": Number("b", 1, 0.0, 1.0)}
         np.testing.assert_array_equal(encoding.encode(table), table.astype(float))
         last = model[-1] if isinstance(model, Pipeline) else model

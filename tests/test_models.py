@@ -49,12 +49,12 @@ BALL = NormBall(1, 0.05)
 @pytest.mark.parametrize("target", [0, 1])
 def test_linear_classifiers_give_their_decision_function(estimator, loss, target):
     fitted = estimator.fit(X, Y)
-    model = as_model(fitted, target_class=target)
+    model = as_model(fitted, favorable_class=target)
     sign = 1 if target == 1 else -1
     np.testing.assert_allclose(model.score(X), sign * fitted.decision_function(X))
     assert (model.kind, model.loss) == ("linear", loss)
     denied = X[fitted.predict(X) != target][:10]
-    result = find_recourse(denied, fitted, target_class=target, ball=BALL, guarantee=0.5)
+    result = find_recourse(denied, fitted, favorable_class=target, ball=BALL, guarantee=0.5)
     assert (result.status == Status.OPTIMAL).all()
     moved = result.recourse_array + 1e-9 * result.action
     assert (fitted.predict(moved) == target).all()
@@ -89,7 +89,7 @@ def test_an_mlp_becomes_the_same_network(activation, target):
     mlp = MLPClassifier((5, 3), activation=activation, max_iter=30, random_state=0)
     with pytest.warns(match="Maximum iterations"):
         mlp.fit(X, Y)
-    model = as_model(mlp, target_class=target)
+    model = as_model(mlp, favorable_class=target)
     assert model.kind == "network"
     probability = 1 / (1 + np.exp(-model.score(X)))
     np.testing.assert_allclose(probability, mlp.predict_proba(X)[:, target], rtol=1e-9)
@@ -152,9 +152,9 @@ def test_what_is_not_understood_is_named(model, error, said):
         as_model(model)
 
 
-def test_a_wrong_target_class_is_an_error():
+def test_a_wrong_favorable_class_is_an_error():
     with pytest.raises(ValueError, match="'yes' is none of the classes"):
-        as_model(LogisticRegression().fit(X, Y), target_class="yes")
+        as_model(LogisticRegression().fit(X, Y), favorable_class="yes")
 
 
 def test_a_module_with_two_outputs_is_an_error():

@@ -140,7 +140,7 @@ def estimate_radius(
     past_models: Sequence[Any] | None = None,
     time: ArrayLike | None = None,
     n_periods: int = 10,
-    target_class: Any = None,
+    favorable_class: Any = None,
     seed: int = 0,
 ) -> RadiusEstimate:
     """Estimate how large a ball of models must be to hold the models that come.
@@ -169,8 +169,8 @@ def estimate_radius(
         When each row was seen: the rows are cut into `n_periods` of equal size, a model is
         trained on bootstrap resamples of each, and changes from one period to the next count.
     n_periods : int
-    target_class : label, optional
-        The wanted class; the second of the classes by default.
+    favorable_class : label, optional
+        The class that people want. It must be said, unless the classes are False and True.
     seed : int
 
     Returns
@@ -195,15 +195,15 @@ def estimate_radius(
     ]
     if not 0.0 < to_number(quantile) < 1.0:
         refuse("quantile", quantile, "strictly between 0 and 1")
-    today = _linear(model, target_class)
+    today = _linear(model, favorable_class)
     points = np.asarray(today.encode(X), dtype=np.float64)
     labels = np.asarray(y)
     if len(labels) != len(points):
         raise ValueError(f"X has {len(points)} rows and y has {len(labels)}")
     rng = np.random.default_rng(seed)
-    retrain = _Retrainer(model, points, labels, target_class, rng)
+    retrain = _Retrainer(model, points, labels, favorable_class, rng)
     if past_models is not None:
-        versions = [*(_linear(past, target_class) for past in past_models), today]
+        versions = [*(_linear(past, favorable_class) for past in past_models), today]
         changes = np.diff([_vector(version) for version in versions], axis=0)
     elif time is not None:
         changes = retrain.over_time(np.asarray(time), n_periods, n_models)
@@ -258,12 +258,12 @@ class _Retrainer:
         model: Any,
         points: Floats,
         labels: NDArray[Any],
-        target_class: Any,
+        favorable_class: Any,
         rng: np.random.Generator,
     ) -> None:
         last = model.steps[-1][1] if hasattr(model, "steps") else model
         self.last, self.points, self.labels = last, points, labels
-        self.target_class, self.rng = target_class, rng
+        self.favorable_class, self.rng = favorable_class, rng
 
     def __call__(self, among: NDArray[np.int64] | None = None) -> Floats:
         """Return coefficients and intercept of a model of resampled rows."""
@@ -274,7 +274,7 @@ class _Retrainer:
             rows = self.rng.choice(among, size=len(among))
             if len(np.unique(self.labels[rows])) == 2:
                 fitted = clone(self.last).fit(self.points[rows], self.labels[rows])
-                return _vector(_linear(fitted, self.target_class))
+                return _vector(_linear(fitted, self.favorable_class))
         raise ValueError("no resample has both classes; there are too few rows of one of them")
 
     def over_time(self, time: NDArray[Any], n_periods: int, n_models: int) -> Floats:
@@ -289,8 +289,8 @@ class _Retrainer:
         return np.concatenate(walks)[:n_models]
 
 
-def _linear(model: Any, target_class: Any) -> LinearModel:
-    adapted = as_model(model, target_class=target_class)
+def _linear(model: Any, favorable_class: Any) -> LinearModel:
+    adapted = as_model(model, favorable_class=favorable_class)
     if not isinstance(adapted, LinearModel):
         raise ValueError(
             f"{type(model).__name__} is not linear in its score; a radius is one of coefficients"

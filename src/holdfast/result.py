@@ -66,7 +66,7 @@ _SENTENCES = {
     "refuses this point. Ask for a guarantee to get a yes.",
     Status.INFEASIBLE: "No change within the bounds gives the guarantee.",
     Status.NOT_FOUND: "The method brought back no finite point.",
-    Status.ACCEPTED: "The model itself accepts this recourse. The model is not linear, so nothing is "
+    Status.ACCEPTED: "The model itself accepts this recourse. It is not linear, so nothing is "
     "proven about cheaper recourses or about other models.",
     Status.NOT_VALID: "The model itself refuses this recourse.",
     Status.FRACTIONAL: "The recourse leaves a category between its levels, which nobody can do: "
@@ -75,6 +75,16 @@ _SENTENCES = {
     Status.OUT_OF_BOUNDS: "The point lies outside its own bounds; correct one of them.",
     Status.INVALID_INPUT: "The row cannot be used.",
 }
+
+
+def sort_proven(
+    status: NDArray[np.object_], cost: Floats, worst_score: Floats, score: Floats, cutoff: float
+) -> None:
+    """Sort rows of least price that are proven: what the decision, at its cutoff, makes of them."""
+    proven = np.array([each.is_proven for each in status], dtype=bool)
+    status[proven] = Status.OPTIMAL
+    status[proven & (score < cutoff)] = Status.STILL_REFUSED
+    status[proven & (worst_score >= cutoff) & (cost == 0.0)] = Status.ALREADY_VALID
 
 
 class MethodStatus(StrEnum):
@@ -176,7 +186,8 @@ class Recourse:
     surrogate : Surrogate or None
         Set where a linear score stood for the model (a network, say). Then price, bound, gap and
         worst case **are those of the surrogate**, and prove nothing of the model itself;
-        `current_validity`, `initial_validity` and `model_score` are the true model's.
+        `current_validity`, `initial_validity` and `model_score` are the true model's, and so is
+        the status: ACCEPTED or NOT_VALID, never OPTIMAL.
     exact : Recourse or None
         For another method than the exact one: the optimum, which carries the proof.
 
@@ -273,15 +284,18 @@ class Recourse:
         if np.isnan(self.recourse_array[i, 0]):
             return f"{said} This is said of the {self.surrogate.name} surrogate, not of the model."
         return (
-            f"{said} This is said of the {self.surrogate.name} surrogate; the model itself gives "
-            f"the recourse a probability of {self.current_validity[i]:.4g}."
+            f"{said} It was found for the {self.surrogate.name} surrogate, a linear score in the "
+            f"model's place; the model itself gives the recourse a probability of "
+            f"{self.current_validity[i]:.4g}."
         )
 
     def _message(self, i: int) -> str:
         status: Status = self.status[i]
         if status in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
             return unusable_message(self.problem.row(i))
-        if status is Status.INFEASIBLE:
+        if status is Status.INFEASIBLE or (
+            status is Status.NOT_FOUND and self.surrogate is not None and self.method == "exact"
+        ):
             return _infeasible_message(self, i)
         if status is Status.OPTIMAL and self.cost[i] == 0.0:
             return "No change is worth its cost: staying put has the lowest price, proven."

@@ -11,11 +11,14 @@ from holdfast._numbers import Floats
 from holdfast.encoding.columns import Affine, Column
 from holdfast.encoding.features import Category, Number, gather
 from holdfast.encoding.reading import Reading, as_table
-from holdfast.encoding.steps import flatten, raw_names, skipped, walk
-from holdfast.models import Model, as_model
+from holdfast.encoding.steps import raw_names, walk
+from holdfast.encoding.unwrap import unwrap
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from holdfast.losses import Loss
+    from holdfast.models import Model
 
 # Rounding apart, our rule and the pipeline must agree; what is misunderstood differs by far more.
 AGREEMENT = 1e-9
@@ -72,7 +75,7 @@ class Encoding:
     _named: bool = field(repr=False)
 
     @classmethod
-    def of(cls, pipeline: Any, *, target_class: Any = None) -> Encoding:
+    def of(cls, pipeline: Any, *, favorable_class: Any = None, people: Any = None) -> Encoding:
         """Take a fitted pipeline apart, or a classifier alone; what is not understood is an error.
 
         Parameters
@@ -80,24 +83,19 @@ class Encoding:
         pipeline : object
             A fitted scikit-learn pipeline that ends in a classifier, or a classifier, or a pair
             ``(coef, intercept)`` of numbers.
-        target_class : label, optional
-            The wanted class; see `holdfast.models.as_model`.
+        favorable_class, people : optional
+            See `holdfast.models.as_model`.
         """
-        if hasattr(pipeline, "best_estimator_"):
-            kind = type(pipeline).__name__
-            raise ValueError(f"{kind} is not understood; give its best_estimator_")
-        steps = flatten(pipeline)
-        where, last = steps.pop()
-        steps = [(label, step) for label, step in steps if not skipped(step)]
-        try:
-            model = as_model(last, target_class=target_class)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"{where}: {error}" if where else str(error)) from None
-        names, named = raw_names(steps[0] if steps else (where, last), model)
+        from holdfast.models import as_model  # late: models are read with the steps of this room
+
+        found = unwrap(pipeline)
+        steps, where = found.steps, found.where
+        model = as_model(pipeline, favorable_class=favorable_class, people=people)
+        coef = getattr(model, "coef", None)
+        names, named = raw_names(steps[0] if steps else (where, found.last), coef)
         columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
         for label, step in steps:
             columns = walk(step, columns, label)
-        coef = getattr(model, "coef", None)
         if coef is not None and len(coef) != len(columns):
             raise ValueError(f"the classifier reads {len(coef)} columns, of {len(columns)} encoded")
         features = {feature.name: feature for feature in gather(columns, names)}
@@ -164,6 +162,13 @@ class Encoding:
             else:
                 result[name] = feature.decode(encoded[:, feature.columns])
         return pd.DataFrame(result)
+
+    def compare(self, table: Any, encoded: Floats, loss: Loss) -> None:
+        """Compare what the model itself says of rows with what was read out of it."""
+        frame = self._check(table)
+        if len(frame):
+            whole = self._prepare(frame, self.read(frame))
+            self.model.compare_people(whole, encoded, loss)
 
     def _check(self, table: Any) -> pd.DataFrame:
         """Return a data frame with the columns of the fit, in their order."""

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.encoding.columns import Column, rescale
+from holdfast.encoding.columns import Affine, Column, rescale
+from holdfast.encoding.features import Category, Number, gather
 from holdfast.encoding.leaves import READERS, Reader
-from holdfast.models import Model
+from holdfast.encoding.unwrap import Place, is_a, skipped, thawed
 
 UNDERSTOOD = (
     "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, OrdinalEncoder, "
@@ -16,19 +17,7 @@ UNDERSTOOD = (
 )
 
 
-def flatten(pipeline: Any) -> list[tuple[str, Any]]:
-    """List the steps with their places; pipelines at the end of pipelines are opened."""
-    if _kind(pipeline) != "Pipeline":
-        return [("", pipeline)]
-    steps: list[tuple[str, Any]] = [(f"step {name!r}", step) for name, step in pipeline.steps]
-    where, last = steps[-1]
-    if _kind(last) == "Pipeline":
-        inner = [(f"{where} / {label}", step) for label, step in flatten(last)]
-        return steps[:-1] + inner
-    return steps
-
-
-def raw_names(first: tuple[str, Any], model: Model) -> tuple[list[str], bool]:
+def raw_names(first: Place, coef: Any) -> tuple[list[str], bool]:
     """Names of the raw columns, and whether the pipeline knows them."""
     where, step = first
     names = getattr(step, "feature_names_in_", None)
@@ -36,22 +25,37 @@ def raw_names(first: tuple[str, Any], model: Model) -> tuple[list[str], bool]:
         return [str(name) for name in names], True
     n = getattr(step, "n_features_in_", None)
     if n is None:
-        coef = getattr(model, "coef", None)
         if where or coef is None:
             raise ValueError(f"{where or 'the model'}: {type(step).__name__} is not fitted")
         n = len(coef)
     return [f"x{j}" for j in range(n)], False
 
 
-def skipped(step: Any) -> bool:
-    """Whether it is a step that does nothing."""
-    return step is None or (isinstance(step, str) and step == "passthrough")
+def understood(steps: list[Place]) -> tuple[int, list[Number | Category]]:
+    """Say how many steps, from the first on, are understood, and what raw columns are behind them.
+
+    Each encoded column then comes from one raw column that people can set, and no raw column
+    becomes two that could be set apart from each other.
+    """
+    if not steps:
+        return 0, []
+    parts: list[Number | Category] = []
+    names, _ = raw_names(steps[0], None)
+    columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
+    for k, (where, step) in enumerate(steps):
+        try:
+            columns = walk(step, columns, where)
+            parts = gather(columns, names)
+        except ValueError:
+            return k, parts
+    return len(steps), parts
 
 
 def walk(step: Any, columns: list[Column], where: str) -> list[Column]:
     """Return what a fitted step makes of the columns; `where` says which step it is."""
     if skipped(step):
         return columns
+    step = thawed(step)
     reader = _READERS.get(_kind(step))
     if reader is None:
         raise ValueError(f"{where}: {type(step).__name__} is not understood; what is: {UNDERSTOOD}")
@@ -65,7 +69,12 @@ def walk(step: Any, columns: list[Column], where: str) -> list[Column]:
 
 
 def _kind(step: Any) -> str:
-    """Name of a class of scikit-learn; a subclass may do anything, so it is not understood."""
+    """Name of a class of scikit-learn; a subclass may do anything, so it is not understood.
+
+    Pipelines are only walked through: what comes out of a derived one is compared.
+    """
+    if is_a(step, "Pipeline"):
+        return "Pipeline"
     kind = type(step)
     return kind.__name__ if kind.__module__.partition(".")[0] == "sklearn" else ""
 

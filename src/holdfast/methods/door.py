@@ -14,13 +14,13 @@ from holdfast._threads import thread_count
 from holdfast.api import judge, make_goal, solve_problem
 from holdfast.ball import NormBall
 from holdfast.linearise import Lineariser, get_lineariser
-from holdfast.losses import LOSSES
 from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.methods.exact import Exact
 from holdfast.models import LinearModel, Model, as_model
+from holdfast.models.base import accepts
 from holdfast.problem import RecourseProblem, read_floats
-from holdfast.result import MethodStatus, Recourse, Status
+from holdfast.result import MethodStatus, Recourse, Status, sort_proven
 from holdfast.surrogate import Surrogate
 
 
@@ -65,7 +65,7 @@ def find_recourse(
     feature_costs: ArrayLike | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     loss: str | None = None,
-    target_class: Any = None,
+    favorable_class: Any = None,
     device: str | None = None,
     seed: int = 0,
     threads: int | None = None,
@@ -77,8 +77,11 @@ def find_recourse(
     ----------
     points : (n, d) array or data frame
         The people turned down, as the model takes them. For a pipeline recourse is found behind
-        its encoders: the result is a data frame of the encoded columns, and so are costs and
-        bounds. A one-hot column is a number like any other here, and may come out a fraction.
+        the scalers and encoders that it begins with: the result is a data frame of the encoded
+        columns, and so are costs and bounds. Columns that are made from others (polynomials, bins,
+        splines) are recomputed for each point. A one-hot column is a number like any other here;
+        where it comes out a fraction, the status is FRACTIONAL: that is for study, and
+        `RobustRecourse` gives advice that people can follow.
     model : object
         Whatever `holdfast.models.as_model` understands.
     method : str or Method
@@ -95,8 +98,9 @@ def find_recourse(
         What the model was trained on, as the model takes it; LIME and RBR need it.
     feature_costs, bounds, loss : optional
         As in `solve`; the loss is by default the one that the model was fitted with.
-    target_class : label, optional
-        The wanted class of a scikit-learn classifier; the second of its classes by default.
+    favorable_class : label, optional
+        The class of a scikit-learn classifier that people want. It must be said, unless the
+        classes are False and True.
     device : str, optional
         Where networks run: "cpu", "cuda", ...; by default where they are.
     seed : int
@@ -119,16 +123,13 @@ def find_recourse(
     >>> exact.price.round(3), str(exact.method_status[0])
     (array([0.571]), 'converged')
     """
-    adapted = as_model(model, target_class=target_class, device=device)
+    adapted = as_model(model, favorable_class=favorable_class, device=device, people=points)
     chosen = get_method(method, settings)
-    encoded = adapted.encode(points)
+    judged = adapted.choose_loss(loss)
+    adapted.check_guarantee(guarantee, judged)
+    encoded = _encode(adapted, points)
+    adapted.compare_people(points, encoded, judged)
     known = None if training is None else _like(encoded, adapted.encode(training))
-    said = loss if loss is not None else adapted.loss
-    if not said:
-        raise ValueError(
-            f"{type(model).__name__} was fitted with a loss that is not known here; say by which "
-            f"one recourse is to be judged: loss = one of {', '.join(LOSSES)}"
-        )
 
     def build(coef: Any, intercept: Any) -> RecourseProblem:
         return RecourseProblem.build(
@@ -138,7 +139,7 @@ def find_recourse(
             ball=ball,
             feature_costs=feature_costs,
             bounds=bounds,
-            loss=said,
+            loss=judged,
         )
 
     workers = thread_count(threads)
@@ -244,16 +245,38 @@ def _run(method: Method, task: Task, best: Recourse) -> tuple[Found, float]:
 
 
 def _with_the_model(result: Recourse, model: Model, surrogate: Surrogate | None) -> Recourse:
-    """Say what the model itself thinks of the recourses."""
-    there = ~np.isnan(result.recourse_array).any(axis=1)
+    """Judge the recourses by the model itself: what was solved for may have been its surrogate."""
+    there = np.asarray(~np.isnan(result.recourse_array).any(axis=1))
+    points = result.recourse_array[there]
     score = np.full(len(result), np.nan)
     if there.any():
-        score[there] = model.score(result.recourse_array[there])
-    status = result.method_status
-    assert status is not None
-    status[(status == MethodStatus.CONVERGED) & (score < 0.0)] = MethodStatus.NOT_VALID
-    if surrogate is None:
-        return result
+        labels = (
+            np.flatnonzero(there) if result.problem.index is None else result.problem.index[there]
+        )
+        model.compare_points(points, labels, result.problem.loss)
+        score[there] = model.score(points)
+    said = result.method_status
+    assert said is not None
+    refused = there & ~accepts(model, score)
+    said[refused & (said != MethodStatus.NOT_RUN)] = MethodStatus.NOT_VALID
+    if surrogate is not None:
+        result = _of_the_surrogate(result, model, surrogate, score)
+    status = result.status.copy()
+    if surrogate is not None:
+        _say_of_the_model(status, result, there, refused)
+    elif result.guarantee is None:
+        sort_proven(status, result.cost, result.worst_case_score, score, model.cutoff)
+    if model.origin is not None and there.any():
+        between = np.zeros(len(result), dtype=bool)
+        between[there] = model.origin.fractional(points)
+        status[between & (status != Status.NOT_VALID)] = Status.FRACTIONAL
+    return replace(result, status=status)
+
+
+def _of_the_surrogate(
+    result: Recourse, model: Model, surrogate: Surrogate, score: Floats
+) -> Recourse:
+    """Add what the model itself gives the points and the recourses."""
     known = np.isfinite(result.problem.points).all(axis=1)
     before = np.full(len(result), np.nan)
     if known.any():
@@ -265,3 +288,34 @@ def _with_the_model(result: Recourse, model: Model, surrogate: Surrogate | None)
         initial_model_score=before,
         current_validity=result.problem.loss.probability(score),
     )
+
+
+def _say_of_the_model(
+    status: NDArray[np.object_],
+    result: Recourse,
+    there: NDArray[np.bool_],
+    refused: NDArray[np.bool_],
+) -> None:
+    """Whatever was proven of the surrogate, the model itself accepts a recourse or does not."""
+    short = refused
+    if result.guarantee is not None and result.problem.loss.link is not None:
+        short = refused | (there & ~(result.current_validity >= result.guarantee))
+    status[there] = Status.ACCEPTED
+    status[there & short] = Status.NOT_VALID
+    status[status == Status.INFEASIBLE] = Status.NOT_FOUND
+
+
+def _encode(model: Model, points: Any) -> Any:
+    """Bring people to the columns in which recourse is found: numbers, all of them."""
+    encoded = model.encode(points)
+    rest = model.origin.rest if model.origin is not None else []
+    if rest and hasattr(encoded, "dtypes"):
+        texts = [name for name in encoded.columns if encoded[name].dtype.kind not in "biuf"]
+        if texts:
+            where, step = rest[0]
+            raise ValueError(
+                f"{where}: {type(step).__name__} cannot be taken apart, so that recourse must be "
+                f"found in the columns before it; but {texts[0]!r} among these holds no numbers. "
+                "Encode it in a step of its own, before this one"
+            )
+    return encoded

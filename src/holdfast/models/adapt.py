@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from holdfast._extras import need_torch
+from holdfast.encoding.features import Category
+from holdfast.encoding.steps import understood
+from holdfast.encoding.unwrap import Threshold, Unwrapped, is_a, unwrap
+from holdfast.losses import LOSSES
 from holdfast.models.base import BlackBox, LinearModel, Model
+from holdfast.models.origin import Origin
 
 
-def as_model(model: Any, *, target_class: Any = None, device: str | None = None) -> Model:
+def as_model(
+    model: Any, *, favorable_class: Any = None, device: str | None = None, people: Any = None
+) -> Model:
     """Adapt a fitted model.
 
     Parameters
@@ -19,13 +28,15 @@ def as_model(model: Any, *, target_class: Any = None, device: str | None = None)
     model : object
         A `Model`; a pair ``(coef, intercept)``; a fitted scikit-learn classifier of two classes
         or a pipeline that ends in one (linear, `MLPClassifier`, or anything with
-        `predict_proba`), or a search over such, whose `best_estimator_` is taken; or a torch
-        module: a `Sequential` that ends in a linear layer or in a sigmoid (wrap any other one in
+        `predict_proba`), also inside a search or a threshold; or a torch module: a `Sequential`
+        that ends in a linear layer or in a sigmoid (wrap any other one in
         `holdfast.models.network.Network` and say what it returns).
-    target_class : label, optional
-        The wanted class of a scikit-learn classifier; the second of its classes by default.
+    favorable_class : label, optional
+        The class that people want. It must be said, unless the classes are False and True.
     device : str, optional
         Where a network runs; by default where it is.
+    people : table, optional
+        Rows to count the model's decisions on, should the favourable class have to be asked for.
 
     Examples
     --------
@@ -34,41 +45,46 @@ def as_model(model: Any, *, target_class: Any = None, device: str | None = None)
     'linear'
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> fitted = LogisticRegression().fit([[0.0], [1.0]], ["no", "yes"])
-    >>> [bool(as_model(fitted, target_class=y).score([[9.0]])[0] > 0) for y in ("no", "yes")]
-    [False, True]
+    >>> fitted = LogisticRegression().fit([[0.0], [1.0]], ["paid", "default"])
+    >>> as_model(fitted, favorable_class="paid").score([[0.0]]) > 0
+    array([ True])
+    >>> as_model(fitted)
+    Traceback (most recent call last):
+        ...
+    ValueError: LogisticRegression has the classes 'default' and 'paid': say which of them people \
+want, favorable_class='default' or favorable_class='paid'
     """
     if isinstance(model, Model):
-        _refuse_target(target_class)
+        _refuse_class(favorable_class)
         return model
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
-        return _torch_model(model, target_class, device)
+        _refuse_class(favorable_class)
+        return _torch_model(model, device)
     if isinstance(model, tuple):
-        _refuse_target(target_class)
+        _refuse_class(favorable_class)
         if len(model) != 2:
             raise ValueError("a model given by its numbers is a pair (coef, intercept)")
         return LinearModel(*model)
-    model = getattr(model, "best_estimator_", model)
-    if hasattr(model, "steps") and hasattr(model, "named_steps"):
-        return _pipeline(model, target_class, device)
-    return _estimator(model, None, target_class, device)
+    found = unwrap(model)
+    origin = _origin(model, found, favorable_class, people)
+    adapted = _read(origin, device)
+    return adapted if found.threshold is None else _cut(adapted, origin, found.threshold)
 
 
-def _refuse_target(target_class: Any) -> None:
-    if target_class is not None:
+def _refuse_class(favorable_class: Any) -> None:
+    if favorable_class is not None:
         raise ValueError(
-            f"target_class = {target_class!r} is for scikit-learn classifiers; any other model's "
-            "positive scores are the wanted class"
+            f"favorable_class = {favorable_class!r} is for scikit-learn classifiers; any other "
+            "model's positive scores are the favourable class"
         )
 
 
-def _torch_model(module: Any, target_class: Any, device: str | None) -> Model:
+def _torch_model(module: Any, device: str | None) -> Model:
     from torch import nn
 
     from holdfast.models.network import Network
 
-    _refuse_target(target_class)
     last = module[-1] if isinstance(module, nn.Sequential) and len(module) else module
     if isinstance(last, nn.Sigmoid):
         return Network(module, output="probability", device=device)
@@ -80,42 +96,142 @@ def _torch_model(module: Any, target_class: Any, device: str | None) -> Model:
     )
 
 
-def _pipeline(pipeline: Any, target_class: Any, device: str | None) -> Model:
-    if len(pipeline.steps) == 1:
-        return _estimator(pipeline.steps[-1][1], None, target_class, device)
-    return _estimator(pipeline.steps[-1][1], pipeline[:-1], target_class, device)
-
-
-def _estimator(estimator: Any, encoder: Any, target_class: Any, device: str | None) -> Model:
-    name = type(estimator).__name__
-    can = hasattr(estimator, "predict_proba")
-    if not can and not hasattr(estimator, "decision_function"):
+def _origin(whole: Any, found: Unwrapped, favorable_class: Any, people: Any) -> Origin:
+    """Check that the classifier can be asked, and find the columns that people can set."""
+    where, last = found.where, found.last
+    here, name = f"{where}: " if where else "", type(last).__name__
+    if not hasattr(last, "predict_proba") and not hasattr(last, "decision_function"):
         raise TypeError(
-            f"{name} is no model that is understood: give a fitted scikit-learn classifier or a "
-            "pipeline, a torch module, a pair (coef, intercept), or a function of probabilities "
-            "as holdfast.models.BlackBox(function)"
+            f"{here}unsupported model type {name}: Holdfast takes a fitted scikit-learn classifier "
+            "or a pipeline that ends in one, a torch module, a pair (coef, intercept), or a "
+            "function of probabilities as holdfast.models.BlackBox(function)"
         )
-    if not hasattr(estimator, "classes_"):
-        if hasattr(estimator, "fit"):
-            raise ValueError(f"{name} is not fitted, or is no classifier: it has no classes_")
-        _refuse_target(target_class)
-        return BlackBox(lambda points: np.asarray(estimator.predict_proba(points))[:, 1], encoder)
-    sign = _sign(name, list(estimator.classes_), target_class)
-    names = list(getattr(estimator, "feature_names_in_", [])) or None
-    if encoder is not None:
-        names = None  # the encoders speak for themselves
-    if hasattr(estimator, "coef_") and hasattr(estimator, "intercept_"):
-        coef, intercept = _coefficients(name, estimator)
-        return LinearModel(sign * coef, sign * intercept, _loss_of(estimator), encoder, names)
-    if name == "MLPClassifier":
+    if not hasattr(last, "classes_") and hasattr(last, "fit"):
+        raise ValueError(f"{here}{name} is not fitted, or is no classifier: it has no classes_")
+    classes = [_plain(label) for label in getattr(last, "classes_", (0, 1))]
+    if len(classes) != 2:
+        raise ValueError(
+            f"{here}{name} has {len(classes)} classes {classes}; recourse needs exactly 2"
+        )
+    favorable = _favorable(name, classes, favorable_class, whole, people)
+    count, parts = understood(found.steps)
+    return Origin(
+        whole,
+        where,
+        last,
+        classes,
+        favorable,
+        steps=found.steps[:count],
+        rest=found.steps[count:],
+        factor=(1.0 if favorable == 1 else -1.0) * _stretch(last),
+        categories=[part for part in parts if isinstance(part, Category)],
+    )
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _favorable(name: str, classes: list[Any], said: Any, whole: Any, people: Any) -> int:
+    """Return the position of the favourable class."""
+    said = _plain(said)
+    if said is None and all(isinstance(label, bool) for label in classes):
+        return classes.index(True)
+    known = [k for k, label in enumerate(classes) if label == said and _alike(label, said)]
+    if known:
+        return known[0]
+    counts = _counts(classes, whole, people)
+    shown = " and ".join(f"{label!r}{count}" for label, count in zip(classes, counts, strict=True))
+    ask = " or ".join(f"favorable_class={label!r}" for label in classes)
+    if said is None:
+        raise ValueError(f"{name} has the classes {shown}: say which of them people want, {ask}")
+    raise ValueError(f"favorable_class = {said!r} is none of the classes {shown}: say {ask}")
+
+
+def _alike(label: Any, said: Any) -> bool:
+    """True is not 1, nor False 0: who says so means another model."""
+    return isinstance(label, bool) == isinstance(said, bool)
+
+
+def _counts(classes: list[Any], whole: Any, people: Any) -> list[str]:
+    """Say how many of the people the model gives each class to."""
+    if people is None or not hasattr(whole, "predict"):
+        return ["", ""]
+    try:
+        given = np.asarray(whole.predict(people))
+    except (TypeError, ValueError):  # rows that cannot be judged are somebody else's error
+        return ["", ""]
+    first, second = (int(np.sum(given == label)) for label in classes)
+    return [f" (which it gives to {first} of the {len(given)} people)", f" (to {second} of them)"]
+
+
+def _stretch(last: Any) -> float:
+    """Return the log-odds for a unit of the decision function.
+
+    Two classes fitted as "multinomial" have the probabilities softmax(-s, s): log-odds of 2 s.
+    """
+    return 2.0 if getattr(last, "multi_class", None) == "multinomial" else 1.0
+
+
+def _read(origin: Origin, device: str | None) -> Model:
+    """Return the classifier as a model of the columns that people can set."""
+    last, name = origin.last, origin.name
+    first = origin.rest[0][1] if origin.rest else last
+    # behind encoders that are understood columns go by position
+    names = None if origin.steps else list(getattr(first, "feature_names_in_", [])) or None
+    if not origin.rest and hasattr(last, "coef_") and hasattr(last, "intercept_"):
+        coef, intercept = _coefficients(name, last)
+        factor = origin.factor
+        return LinearModel(factor * coef, factor * intercept, _loss_of(last), names, origin)
+    if not origin.rest and is_a(last, "MLPClassifier"):
         need_torch("an MLPClassifier")
         from holdfast.models.mlp import network_of_mlp
 
-        return network_of_mlp(estimator, sign, encoder, names, device)
-    if can:
-        column = 1 if sign > 0 else 0
-        return BlackBox(lambda points: estimator.predict_proba(points)[:, column], encoder, names)
-    raise TypeError(f"{name} has neither coefficients nor predict_proba: nothing can be asked")
+        return network_of_mlp(origin, names, device)
+    inner = list(getattr(first, "feature_names_in_", [])) or None
+    if hasattr(last, "predict_proba") and not _margin(last):
+
+        def probability(points: Any) -> Any:
+            return origin.ask_last(points).probability
+
+        return BlackBox(probability, "probability", "logistic", names or inner, origin)
+
+    def score(points: Any) -> Any:
+        return origin.ask_last(points).score
+
+    return BlackBox(score, "score", _loss_of(last), names or inner, origin)
+
+
+def _cut(model: Model, origin: Origin, threshold: Threshold) -> Model:
+    """Put the threshold of a decision into the model, as the score from which on it accepts."""
+    positive = origin.classes[1] if threshold.positive is None else _plain(threshold.positive)
+    towards = 1.0 if positive == origin.classes[origin.favorable] else -1.0
+    if threshold.method == "predict_proba":
+        if not 0.0 < threshold.value < 1.0:
+            raise ValueError(
+                f"{type(origin.whole).__name__} has the threshold {threshold.value}: it decides "
+                "alike for everybody, and no change helps"
+            )
+        cutoff = towards * float(special.logit(threshold.value))
+    else:
+        # the decision function is that of the second class, whichever is called positive
+        of_positive = 1.0 if positive == origin.classes[1] else -1.0
+        cutoff = origin.factor * of_positive * threshold.value
+    if towards < 0.0:  # the positive class begins at the threshold: ours ends before it
+        cutoff = float(np.nextafter(cutoff, np.inf))
+    loss = LOSSES.get(model.loss)
+    if loss is None or loss.link is not None:
+        return replace(model, cutoff=cutoff)  # type: ignore[type-var]
+    # a margin is no probability: count it from the threshold, where the decision is
+    origin = replace(origin, cutoff=cutoff)
+    if isinstance(model, LinearModel):
+        return replace(model, intercept=model.intercept - cutoff, origin=origin)
+    return _read(origin, None)
+
+
+def _margin(last: Any) -> bool:
+    """Whether its decision is by a margin, whatever probabilities it makes of that."""
+    return is_a(last, "BaseSVC")
 
 
 def _coefficients(name: str, estimator: Any) -> tuple[Any, float]:
@@ -126,16 +242,6 @@ def _coefficients(name: str, estimator: Any) -> tuple[Any, float]:
     if coef.shape[0] != 1:
         raise ValueError(f"{name} has coefficients of shape {coef.shape}, expected (1, d)")
     return coef[0], float(np.ravel(estimator.intercept_)[0])
-
-
-def _sign(name: str, classes: list[Any], target_class: Any) -> float:
-    if len(classes) != 2:
-        raise ValueError(f"{name} has {len(classes)} classes {classes}; recourse needs exactly 2")
-    if target_class is None:
-        return 1.0
-    if target_class not in classes:
-        raise ValueError(f"target_class = {target_class!r} is none of the classes {classes}")
-    return 1.0 if target_class == classes[1] else -1.0
 
 
 # The loss that each was fitted with, by class, or by class and its own `loss`.
@@ -154,9 +260,13 @@ _LOSSES: dict[Any, str] = {
 
 
 def _loss_of(estimator: Any) -> str:
-    """Loss that a linear classifier was fitted with: it decides what its scores mean.
+    """Loss that a classifier was fitted with: it decides what its scores mean.
 
     Empty where we have no such loss: then it must be said.
     """
-    name = type(estimator).__name__
-    return _LOSSES.get(name) or _LOSSES.get((name, getattr(estimator, "loss", None)), "")
+    loss = getattr(estimator, "loss", None)
+    for kind in type(estimator).__mro__:
+        known = _LOSSES.get(kind.__name__) or _LOSSES.get((kind.__name__, loss))
+        if known:
+            return known
+    return ""

@@ -1,61 +1,66 @@
-"""What every method sees of a model: a score whose positive side is the wanted class."""
+"""What every method sees of a model: a score whose positive side is the favourable class."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from holdfast._numbers import Floats
+from holdfast.losses import LOSSES, Loss, get_loss
+from holdfast.models.origin import Origin, agreement
+from holdfast.problem import check_guarantee
 
 
 class Model:
-    """A classifier of two classes, as a score: the log-odds of the wanted class.
+    """A classifier of two classes, as a score: the log-odds of the favourable class.
 
     Attributes
     ----------
     kind : str
         ``"linear"``, ``"network"`` or ``"black box"``: what methods may ask of it.
     loss : str
-        The loss of the score that the model was fitted with, by its name in `holdfast.losses`.
-    encoder : object or None
-        What stands before the classifier in a pipeline; recourse is found behind it.
+        The loss of the score that the model was fitted with, by its name in `holdfast.losses`;
+        empty where that is none of ours.
     feature_names : list or None
         The columns that the classifier was fitted on, where it knows them.
+    origin : Origin or None
+        The fitted object that it was read out of. Recourse is found behind its encoders.
+    cutoff : float
+        The model accepts from this score on.
     """
 
-    kind: str
+    kind: ClassVar[str]
     loss: str = "logistic"
-    encoder: Any = None
     feature_names: list[Any] | None = None
+    origin: Origin | None = None
+    cutoff: float = 0.0
 
     def score(self, points: Floats) -> Floats:
         """Score of each (encoded) point."""
         raise NotImplementedError
 
+    def size(self, points: Floats) -> Floats:
+        """How large the terms of each score are: its rounding is relative to them."""
+        return np.abs(self.score(points))
+
+    @property
+    def knows_scores(self) -> bool:
+        """Whether its score is the classifier's own, not one made from a probability."""
+        return True
+
     def encode(self, points: Any) -> Any:
-        """Bring raw points to the space in which the classifier works.
+        """Bring raw points to the space in which recourse is found.
 
         Columns of a data frame are put into the order that the classifier knows. What comes out
         of a pipeline is a data frame with the names that its encoders give.
         """
-        if self.encoder is None:
-            return self._in_order(points)
-        import pandas as pd
-
-        encoded = self.encoder.transform(points)
-        if hasattr(encoded, "toarray"):
-            encoded = encoded.toarray()
-        if isinstance(encoded, pd.DataFrame):
-            return encoded
-        index = points.index if isinstance(points, pd.DataFrame) else None
-        return pd.DataFrame(np.asarray(encoded), columns=self._encoded_names(), index=index)
-
-    def _in_order(self, points: Any) -> Any:
+        if self.origin is not None and self.origin.steps:
+            return self.origin.encode(points)
         if self.feature_names is None or not hasattr(points, "columns"):
             return points
         missing = [name for name in self.feature_names if name not in points.columns]
@@ -66,11 +71,108 @@ class Model:
             )
         return points[self.feature_names]
 
-    def _encoded_names(self) -> list[str] | None:
-        try:
-            return [str(name) for name in self.encoder.get_feature_names_out()]
-        except (AttributeError, ValueError):  # a step that names nothing: columns go by number
-            return None
+    def choose_loss(self, said: str | None) -> Loss:
+        """Return the loss by which recourse is judged: the one said, or that of the fit."""
+        name = type(self).__name__ if self.origin is None else self.origin.name
+        if said is None and not self.loss:
+            raise ValueError(
+                f"{name} was fitted with a loss that Holdfast does not know; say by which one "
+                f"recourse is to be judged, loss = one of {', '.join(LOSSES)}, or fit a "
+                "LogisticRegression"
+            )
+        loss = get_loss(self.loss if said is None else said)
+        silent = self.origin is not None and not hasattr(self.origin.whole, "predict_proba")
+        if silent and loss.link is not None:
+            margins = " or ".join(name for name, loss in LOSSES.items() if loss.link is None)
+            raise ValueError(
+                f"loss = {loss.name!r} turns scores into probabilities, but {name} gives none "
+                f"itself: say loss = {margins}, or fit a model that has predict_proba"
+            )
+        return loss
+
+    def check_guarantee(self, guarantee: float | None, loss: Loss) -> None:
+        """Refuse a guarantee that the model's own threshold would still refuse."""
+        if self.cutoff == 0.0 or guarantee is None:
+            return
+        if loss.link is None:
+            raise ValueError(
+                f"the model decides by a threshold of {self.cutoff:g} on a score that is no "
+                "probability and has no loss of its own: a guarantee has no meaning there"
+            )
+        least = float(loss.probability(self.cutoff))
+        if check_guarantee(guarantee) < least * (1.0 - 1e-12):
+            raise ValueError(
+                f"guarantee = {guarantee!r} is below the model's own threshold: it accepts from a "
+                f"probability of {least:.6g} on, so that people would still be refused; ask for "
+                "at least that"
+            )
+
+    def compare_people(self, X: Any, encoded: Any, loss: Loss) -> None:
+        """Compare what was read with what the whole model says of people, given in raw columns.
+
+        Rows that are not finite once encoded are passed over. A difference is an error.
+        """
+        points = np.asarray(encoded, dtype=np.float64)
+        rows = np.flatnonzero(np.isfinite(points).all(axis=1))
+        if self.origin is None or not rows.size:
+            return
+        raw = X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+        labels = X.index[rows] if hasattr(X, "iloc") else rows
+        self._compare(raw, points[rows], labels, loss, whole=True, tolerance=agreement(X, encoded))
+
+    def compare_points(self, encoded: Any, labels: Any, loss: Loss) -> None:
+        """Compare what was read with what the classifier says of encoded points."""
+        if self.origin is not None and len(encoded):
+            self._compare(encoded, encoded, labels, loss, whole=False, tolerance=agreement(encoded))
+
+    def _compare(
+        self, rows: Any, points: Floats, labels: Any, loss: Loss, *, whole: bool, tolerance: float
+    ) -> None:
+        assert self.origin is not None
+        said = self.origin.ask_whole(rows) if whole else self.origin.ask_last(rows)
+        ours = self.score(points)
+        near = tolerance * (1.0 + self.size(points))
+        pairs: list[tuple[str, Any, Any, Any]] = []
+        if said.score is not None and self.knows_scores:
+            pairs.append(("a score of", said.score, ours, near))
+        if said.probability is not None and loss.link is not None:
+            pairs.append(("a probability of", said.probability, loss.probability(ours), near))
+        if said.accepted is not None:
+            # right at the cutoff a hair decides, and any answer will do
+            clear = np.abs(ours - self.cutoff) > near
+            decided = np.where(clear, ours >= self.cutoff, said.accepted)
+            pairs.append(("the decision", said.accepted, decided, 0.5))
+        for what, theirs, read, room in pairs:
+            wrong = ~(np.abs(np.subtract(theirs, read, dtype=np.float64)) <= room)
+            if wrong.any():
+                i = int(np.flatnonzero(wrong)[0])
+                self._misread(what, theirs[i], read[i], labels[i], points[i : i + 1], loss)
+
+    def _misread(
+        self, what: str, theirs: Any, ours: Any, label: Any, point: Floats, loss: Loss
+    ) -> None:
+        assert self.origin is not None
+        origin = self.origin
+        culprit = f"{type(origin.whole).__name__}, which does more than its steps do"
+        own = origin.ask_last(point)
+        near = 1e-4 * (1.0 + self.size(point))
+        pairs = [
+            (own.score if self.knows_scores else None, self.score(point)),
+            (own.probability if loss.link else None, loss.probability(self.score(point))),
+        ]
+        far = any(bool((abs(a - b) > near).any()) for a, b in pairs if a is not None)
+        if far or origin.whole is origin.last:
+            culprit = f"{origin.where}: {origin.name}" if origin.where else origin.name
+        shown = [
+            ("yes" if v else "no") if isinstance(v, (bool, np.bool_)) else f"{float(v):.6g}"
+            for v in (theirs, ours)
+        ]
+        raise ValueError(
+            f"row {label!r}: the model itself gives {what} {shown[0]}, but what was read out of it "
+            f"gives {shown[1]}. Not accounted for: {culprit}. Holdfast gives no advice for a model "
+            "that it misreads; holdfast.find_recourse takes any model as holdfast.models.BlackBox("
+            "lambda X: model.predict_proba(X)[:, k])"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +189,15 @@ class LinearModel(Model):
     coef: Any
     intercept: Any = 0.0
     loss: str = "logistic"
-    encoder: Any = None
     feature_names: list[Any] | None = None
+    origin: Origin | None = None
+    cutoff: float = 0.0
     kind = "linear"
 
     def __post_init__(self) -> None:
         if self.feature_names is None and hasattr(self.coef, "index") and hasattr(self.coef, "loc"):
             object.__setattr__(self, "feature_names", list(self.coef.index))  # a pandas series
-        coef, intercept = (np.asarray(v, dtype=np.float64) for v in (self.coef, self.intercept))
+        coef, intercept = (np.array(v, dtype=np.float64) for v in (self.coef, self.intercept))
         if coef.ndim == 2 and len(coef) == 1:  # as scikit-learn has it
             coef = coef[0]
         if coef.ndim != 1 or intercept.size != 1:
@@ -111,6 +214,11 @@ class LinearModel(Model):
         """Score of each (encoded) point."""
         return np.asarray(np.asarray(points, dtype=np.float64) @ self.coef + self.intercept)
 
+    def size(self, points: ArrayLike) -> Floats:
+        """How large the terms of each score are."""
+        terms = np.abs(np.asarray(points, dtype=np.float64)) @ np.abs(self.coef)
+        return np.asarray(terms + abs(self.intercept))
+
 
 # A probability of exactly 0 or 1 has no log-odds; a forest gives many.
 _LEAST_PROBABILITY = 1e-12
@@ -118,7 +226,7 @@ _LEAST_PROBABILITY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class BlackBox(Model):
-    """Any function from points to the probability of the wanted class.
+    """Any function from points to the probability of the favourable class, or to its score.
 
     Probabilities are kept within 1e-12 of 0 and 1, so that their log-odds are finite.
 
@@ -131,10 +239,22 @@ class BlackBox(Model):
     array([0., 0.])
     """
 
-    probability: Callable[[Any], ArrayLike]
-    encoder: Any = None
+    function: Callable[[Any], ArrayLike]
+    output: str = "probability"
+    loss: str = "logistic"
     feature_names: list[Any] | None = None
+    origin: Origin | None = None
+    cutoff: float = 0.0
     kind = "black box"
+
+    def __post_init__(self) -> None:
+        if self.output not in ("probability", "score"):
+            raise ValueError(f"output = {self.output!r} is not allowed: 'probability' or 'score'")
+
+    @property
+    def knows_scores(self) -> bool:
+        """Whether its score is the classifier's own, not one made from a probability."""
+        return self.output == "score"
 
     def score(self, points: ArrayLike) -> Floats:
         """Score of each (encoded) point."""
@@ -144,9 +264,20 @@ class BlackBox(Model):
             import pandas as pd
 
             given = pd.DataFrame(array, columns=self.feature_names)
-        p = np.asarray(self.probability(given), dtype=np.float64)
-        if p.shape != array.shape[:1]:
-            raise ValueError(f"the model gave probabilities of shape {p.shape} for {array.shape}")
-        if not ((p >= 0.0) & (p <= 1.0)).all():
+        said = np.asarray(self.function(given), dtype=np.float64)
+        if said.shape != array.shape[:1]:
+            raise ValueError(f"the model gave an array of shape {said.shape} for {array.shape}")
+        if self.output == "score":
+            if not np.isfinite(said).all():
+                raise ValueError("the model gave scores that are not finite")
+            return said
+        if not ((said >= 0.0) & (said <= 1.0)).all():
             raise ValueError("the model gave probabilities outside [0, 1]")
-        return np.asarray(special.logit(np.clip(p, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)))
+        return np.asarray(
+            special.logit(np.clip(said, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+        )
+
+
+def accepts(model: Model, scores: Floats) -> NDArray[np.bool_]:
+    """Say which scores the model accepts; NaN is not one of them."""
+    return np.asarray(scores >= model.cutoff)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from holdfast._numbers import Floats
 from holdfast.models.base import Model
+from holdfast.models.origin import Origin
 
 # Rows that go through a network at once: large enough to keep the processor busy, small enough
 # for its caches (measured with the paper's network).
@@ -49,8 +50,9 @@ class Network(Model):
     module: nn.Module
     output: str = "logit"
     device: str | None = None
-    encoder: Any = None
     feature_names: list[Any] | None = None
+    origin: Origin | None = None
+    cutoff: float = 0.0
     kind = "network"
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from holdfast.encoding.reading import as_table
 from holdfast.recommend.features import row_links
 from holdfast.recommend.recommendations import Recommendations
 from holdfast.recommend.ways import Way, other_ways, way_of
+from holdfast.result import sort_proven
 
 
 class RobustRecourse(BaseEstimator):  # type: ignore[misc]
@@ -44,8 +45,8 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
         How many ways to recommend to each person; they differ in the features that they change.
     loss : str, optional
         By default the one that the classifier was fitted with.
-    target_class : label, optional
-        The wanted class; the second of the classes by default.
+    favorable_class : label, optional
+        The class that people want. It must be said, unless the classes are False and True.
     threads : int, optional
         All available processors by default.
 
@@ -57,11 +58,15 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> table = pd.DataFrame({"months": [12, 48, 24, 60, 6, 36], "age": [50, 22, 41, 25, 63, 30]})
-    >>> model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, [1, 0, 1, 0, 1, 0])
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, [0, 1, 0, 1, 0, 1])
     >>> actions = holdfast.ActionSet.from_data(table)
     >>> actions["age"].immutable = True
     >>> recourse = holdfast.RobustRecourse(
-    ...     model, ball=holdfast.NormBall(p=1, radius=0.1), actions=actions, guarantee=0.5
+    ...     model,
+    ...     favorable_class=0,  # 1 means default
+    ...     ball=holdfast.NormBall(p=1, radius=0.1),
+    ...     actions=actions,
+    ...     guarantee=0.5,
     ... )
     >>> result = recourse.recommend(table[1:2])
     >>> result.table()[["status", "changes"]].values.tolist()
@@ -78,7 +83,7 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
         cost_weight: float | None = None,
         n_options: int = 1,
         loss: str | None = None,
-        target_class: Any = None,
+        favorable_class: Any = None,
         threads: int | None = None,
     ) -> None:
         self.model = model
@@ -88,7 +93,7 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
         self.cost_weight = cost_weight
         self.n_options = n_options
         self.loss = loss
-        self.target_class = target_class
+        self.favorable_class = favorable_class
         self.threads = threads
 
     def __sklearn_clone__(self) -> RobustRecourse:
@@ -111,13 +116,21 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
         check_count("n_options", self.n_options)
         if not isinstance(self.actions, ActionSet):
             raise TypeError(f"actions = {self.actions!r} is not an ActionSet")
-        encoding = Encoding.of(self.model, target_class=self.target_class)
+        encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=applicants)
         if encoding.model.kind != "linear":
             raise ValueError(
                 f"the classifier is a {encoding.model.kind}, but RobustRecourse needs a linear "
                 "one; holdfast.find_recourse takes any model"
             )
+        loss = encoding.model.choose_loss(self.loss)
+        encoding.model.check_guarantee(self.guarantee, loss)
         compiled, answer = self._solve(applicants, self.actions, encoding)
+        base = compiled.problem.problem
+        encoding.compare(compiled.people, base.points, loss)
+        if self.guarantee is None:
+            score = base.score(answer.recourse)
+            cutoff = encoding.model.cutoff
+            sort_proven(answer.status, answer.cost, answer.worst_case_score, score, cutoff)
         ways = []
         for i in range(len(compiled.rows)):
             there = bool(np.isfinite(answer.recourse[i]).all())
@@ -139,7 +152,8 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     def _solve(
         self, applicants: Any, actions: ActionSet, encoding: Encoding
     ) -> tuple[Compiled, DiscreteAnswer]:
-        compiled = to_problem(applicants, encoding, actions, ball=self.ball, loss=self.loss)
+        loss = encoding.model.choose_loss(self.loss)
+        compiled = to_problem(applicants, encoding, actions, ball=self.ball, loss=loss)
         goal = (self.guarantee, self.cost_weight)
         return compiled, self._answer(compiled.problem, compiled.links, *goal)
 
@@ -163,6 +177,8 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
         for option in range(max((len(found) for found in ways), default=0)):
             rows = [i for i, found in enumerate(ways) if len(found) > option]
             after = result.after(option)
+            points = np.array([ways[i][option].recourse for i in rows])
+            compiled.encoding.compare(after, points, compiled.problem.problem.loss)
             for position, i in enumerate(rows):
                 wrong = check(self.actions, compiled.people.iloc[i], after.iloc[position])
                 if wrong:

@@ -1,0 +1,121 @@
+"""What was fitted, without its wrappings: encoders one after another, a classifier, a threshold."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Place = tuple[str, Any]  # (where it stands, the fitted object)
+
+
+class Threshold(NamedTuple):
+    """The cutoff of a decision, in what a classifier gives for its positive class."""
+
+    value: float
+    method: str  # "predict_proba" or "decision_function"
+    positive: Any  # None: the second class
+
+
+class Unwrapped(NamedTuple):
+    """A fitted model taken out of searches, frozen and threshold wrappers, and pipelines."""
+
+    steps: list[Place]
+    where: str
+    last: Any
+    threshold: Threshold | None
+
+
+def unwrap(model: Any) -> Unwrapped:
+    """Open whatever scikit-learn and its relatives wrap around a classifier.
+
+    Searches (`best_estimator_`), `FrozenEstimator`, `FixedThresholdClassifier`,
+    `TunedThresholdClassifierCV`, and pipelines, theirs and those of subclasses such as
+    imbalanced-learn's, in any order. The outermost threshold is the one that decides.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> search = GridSearchCV(pipeline, {"logisticregression__C": [1.0]}, cv=2)
+    >>> found = unwrap(search.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]))
+    >>> found.steps, found.last
+    ([("step 'standardscaler'", StandardScaler())], LogisticRegression())
+    """
+    steps: list[Place] = []
+    where, threshold = "", None
+    while True:
+        if is_a(model, "Pipeline"):
+            *before, (name, model) = model.steps
+            steps += [(_inside(where, label), step) for label, step in before if not skipped(step)]
+            where = _inside(where, name)
+            continue
+        inner = _inner(model, where)
+        if inner is None:
+            return Unwrapped(steps, where, model, threshold)
+        threshold = threshold or _threshold(model, inner)
+        model = inner
+
+
+def is_a(model: Any, name: str) -> bool:
+    """Whether it is an object of that class of scikit-learn, or of one derived from it."""
+    return any(
+        kind.__name__ == name and kind.__module__.partition(".")[0] == "sklearn"
+        for kind in type(model).__mro__
+    )
+
+
+def skipped(step: Any) -> bool:
+    """Whether a step does nothing to those who are judged: 'passthrough', or a resampler."""
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return True
+    return hasattr(step, "fit_resample") and not hasattr(step, "transform")
+
+
+def thawed(step: Any) -> Any:
+    """Return what a `FrozenEstimator` holds; anything else as it is."""
+    return step.estimator if is_a(step, "FrozenEstimator") else step
+
+
+def _inside(where: str, name: str) -> str:
+    return f"{where} / step {name!r}" if where else f"step {name!r}"
+
+
+def _inner(model: Any, where: str) -> Any:
+    if is_a(model, "FrozenEstimator"):
+        return model.estimator
+    if _has_threshold(model):
+        return getattr(model, "estimator_", model.estimator)
+    if is_a(model, "BaseSearchCV"):
+        if not hasattr(model, "best_estimator_"):
+            here = f"{where}: " if where else ""
+            raise ValueError(
+                f"{here}{type(model).__name__} has no best_estimator_: fit it, with refit=True"
+            )
+        return model.best_estimator_
+    return None
+
+
+def _has_threshold(model: Any) -> bool:
+    return is_a(model, "FixedThresholdClassifier") or is_a(model, "TunedThresholdClassifierCV")
+
+
+def _threshold(model: Any, inner: Any) -> Threshold | None:
+    if not _has_threshold(model):
+        return None
+    method = model.response_method
+    if method == "auto":
+        method = "predict_proba" if hasattr(inner, "predict_proba") else "decision_function"
+    value = getattr(model, "best_threshold_", None)
+    if value is None:
+        value = getattr(model, "threshold", None)
+    if value is None:
+        raise ValueError(f"{type(model).__name__} is not fitted: it has no threshold yet")
+    if value == "auto":
+        value = 0.5 if method == "predict_proba" else 0.0
+    scorer = getattr(
+        model, "_curve_scorer", None
+    )  # a tuned one knows its positive class only there
+    positive = model.pos_label if scorer is None else scorer._get_pos_label()
+    return Threshold(float(value), method, positive)

@@ -1,0 +1,142 @@
+"""The fitted object that a model was read out of: it encodes, and it is asked itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._numbers import Floats
+from holdfast.encoding.features import Category
+from holdfast.encoding.unwrap import Place
+
+# Rounding apart, what was read and the model must agree; what is misread differs by far more.
+AGREEMENT = 1e-9
+_AGREEMENT_OF_SINGLES = 1e-5  # of numbers in single precision
+
+
+class Said(NamedTuple):
+    """What a fitted object itself says of some rows; None where it has no such method."""
+
+    score: Floats | None
+    probability: Floats | None
+    accepted: NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where a model comes from.
+
+    Attributes
+    ----------
+    whole : object
+        What was given, with all its wrappings.
+    steps : list of (where, step)
+        The encoders that lead to the columns in which recourse is found.
+    rest : list of (where, step)
+        What stands between those columns and the classifier, and is computed anew for each point.
+    where, last : str, object
+        The classifier, and where it stands.
+    classes : list
+        Its two classes.
+    favorable : int
+        Position of the favourable one.
+    factor : float
+        Our score for a unit of its decision function: -1 where the first class is favourable.
+    cutoff : float
+        The decision function's own cutoff, which is 0 in our score (for a margin).
+    categories : list of Category
+        The blocks of columns, among those in which recourse is found, that code one category each.
+    """
+
+    whole: Any
+    where: str
+    last: Any
+    classes: list[Any]
+    favorable: int
+    steps: list[Place] = field(default_factory=list)
+    rest: list[Place] = field(default_factory=list)
+    factor: float = 1.0
+    cutoff: float = 0.0
+    categories: list[Category] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The classifier's class."""
+        return type(self.last).__name__
+
+    def encode(self, X: Any) -> Any:
+        """Bring raw rows to the columns in which recourse is found: a data frame."""
+        import pandas as pd
+
+        encoded = _through(self.steps, X)
+        if isinstance(encoded, pd.DataFrame):
+            return encoded
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return pd.DataFrame(np.asarray(encoded), columns=self._names(), index=index)
+
+    def _names(self) -> list[str] | None:
+        """Names of the encoded columns; None where a step names nothing: they go by number."""
+        names: Any = None
+        try:
+            for _, step in self.steps:
+                names = step.get_feature_names_out(names)
+        except (AttributeError, ValueError):
+            return None
+        return [str(name) for name in names]
+
+    def ask_whole(self, X: Any) -> Said:
+        """Ask the whole of it about raw rows."""
+        return self._ask(self.whole, X)
+
+    def ask_last(self, encoded: Any) -> Said:
+        """Ask the classifier about encoded rows."""
+        names = list(
+            getattr((self.rest[0][1] if self.rest else self.last), "feature_names_in_", [])
+        )
+        if names:
+            import pandas as pd
+
+            encoded = pd.DataFrame(np.asarray(encoded), columns=names)
+        return self._ask(self.last, _through(self.rest, encoded))
+
+    def _ask(self, fitted: Any, X: Any) -> Said:
+        score = probability = accepted = None
+        if hasattr(fitted, "decision_function"):
+            score = self.factor * np.asarray(fitted.decision_function(X), dtype=np.float64)
+            score = score.reshape(-1) - self.cutoff
+        if hasattr(fitted, "predict_proba"):
+            both = np.asarray(fitted.predict_proba(X), dtype=np.float64)
+            probability = both[:, self.favorable]
+        if fitted is self.whole and hasattr(fitted, "predict"):
+            accepted = np.asarray(fitted.predict(X)) == self.classes[self.favorable]
+        return Said(score, probability, accepted)
+
+    def fractional(self, encoded: Floats) -> NDArray[np.bool_]:
+        """Say which rows leave a category between its levels."""
+        wrong = np.zeros(len(encoded), dtype=bool)
+        for part in self.categories:
+            distance = np.abs(encoded[:, None, part.columns] - part.options).max(axis=2)
+            wrong |= distance.min(axis=1) > AGREEMENT
+        return wrong
+
+
+def _through(steps: list[Place], X: Any) -> Any:
+    for _, step in steps:
+        X = step.transform(X)
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
+def agreement(*tables: Any) -> float:
+    """How closely two ways of computing with these numbers must agree."""
+    kinds = [np.dtype(kind) for table in tables for kind in _dtypes(table)]
+    single = any(kind.kind == "f" and kind.itemsize < 8 for kind in kinds)
+    return _AGREEMENT_OF_SINGLES if single else AGREEMENT
+
+
+def _dtypes(table: Any) -> list[Any]:
+    if hasattr(table, "dtypes"):
+        return [kind for kind in table.dtypes if isinstance(kind, np.dtype)]
+    return [np.asarray(table).dtype]
