@@ -248,12 +248,11 @@ def test_other_errors_of_pipelines():
     columns = ColumnTransformer([("n", StandardScaler(), ["num"])])
     with pytest.raises(ValueError, match=r"step 'logisticregression': LogisticRegression is not"):
         Encoding.of(make_pipeline(columns, LogisticRegression()))
-    with pytest.raises(TypeError, match=r"step 'minmaxscaler': MinMaxScaler is no model"):
+    with pytest.raises(TypeError, match=r"step 'minmaxscaler': unsupported model type Min"):
         Encoding.of(make_pipeline(columns, MinMaxScaler()))
     search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2)
     search.fit(TABLE[["num"]], np.arange(N) % 3 > 0)
-    with pytest.raises(ValueError, match="GridSearchCV is not understood; give its best_estimator"):
-        Encoding.of(search)
+    assert Encoding.of(search).names == ["num"]
     forest = make_pipeline(columns, RandomForestClassifier(2)).fit(TABLE, np.arange(N) % 3 > 0)
     assert Encoding.of(forest).model.kind == "black box"  # its encoders are understood all the same
 

@@ -16,6 +16,7 @@ from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
     Perceptron,
+    Ridge,
     SGDClassifier,
 )
 from sklearn.model_selection import GridSearchCV
@@ -33,6 +34,7 @@ from holdfast.models.network import Network
 from holdfast.models.training import train_network
 
 X, Y = make_classification(200, 4, random_state=0)
+APPROVED = Y == 1
 BALL = NormBall(1, 0.05)
 
 
@@ -96,7 +98,7 @@ def test_an_mlp_becomes_the_same_network(activation, target):
 
 
 def test_any_predict_proba_is_a_black_box():
-    forest = RandomForestClassifier(10, random_state=0).fit(X, Y)
+    forest = RandomForestClassifier(10, random_state=0).fit(X, APPROVED)
     model = as_model(forest)
     assert isinstance(model, BlackBox)
     score = model.score(X)
@@ -134,17 +136,14 @@ class Odd(nn.Module):
     [
         (Odd(), ValueError, "does not say what it returns; wrap it"),
         (LogisticRegression(), ValueError, "not fitted"),
-        (
-            LinearRegression().fit(X, Y),
-            TypeError,
-            "LinearRegression is no model that is understood",
-        ),
-        (StandardScaler().fit(X), TypeError, "StandardScaler is no model that is understood"),
+        (LinearRegression().fit(X, Y), TypeError, "unsupported model type LinearRegression"),
+        (Ridge().fit(X, Y), TypeError, "unsupported model type Ridge"),
+        (StandardScaler().fit(X), TypeError, "unsupported model type StandardScaler"),
         (LogisticRegression().fit(X, np.arange(200) % 3), ValueError, "recourse needs exactly 2"),
         (([1.0, 2.0],), ValueError, r"a pair \(coef, intercept\)"),
         (([1.0, np.nan], 0.0), ValueError, "must be finite"),
         (([1.0, 2.0], [1.0, 2.0]), ValueError, "expected .d,. and one number"),
-        ("logistic", TypeError, "str is no model that is understood"),
+        ("logistic", TypeError, "unsupported model type str"),
     ],
 )
 def test_what_is_not_understood_is_named(model, error, said):
@@ -211,7 +210,7 @@ def frame(columns: list[str]) -> pd.DataFrame:
 @pytest.mark.parametrize("kind", [LogisticRegression, RandomForestClassifier])
 def test_columns_go_by_name_whatever_their_order(kind):
     known, other = ["income", "debt", "age"], ["age", "income", "debt"]
-    fitted = kind(random_state=0).fit(frame(known), Y)
+    fitted = kind(random_state=0).fit(frame(known), APPROVED)
     arguments = {"ball": BALL, "cost_weight": 0.1}
     if kind is RandomForestClassifier:
         arguments["linearise"] = "lime"
@@ -232,17 +231,17 @@ def test_coefficients_with_names_go_by_name():
 
 
 def test_a_loss_that_is_not_known_must_be_said():
-    fitted = Perceptron().fit(X, Y)
-    with pytest.raises(ValueError, match="say by which one recourse is to be judged"):
+    fitted = Perceptron().fit(X, APPROVED)
+    with pytest.raises(ValueError, match="Perceptron was fitted with a loss that"):
         find_recourse(X[:2], fitted, ball=BALL, cost_weight=0.1)
     result = find_recourse(X[:2], fitted, ball=BALL, cost_weight=0.1, loss="hinge")
     assert np.isnan(result.current_validity).all()  # a margin is no probability
 
 
 def test_what_scikit_learn_wraps_is_unwrapped():
-    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}).fit(X, Y)
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}).fit(X, APPROVED)
     assert as_model(search).kind == "linear"
-    sparse = make_pipeline(OneHotEncoder(), SVC(kernel="linear")).fit(np.round(X), Y)
+    sparse = make_pipeline(OneHotEncoder(), SVC(kernel="linear")).fit(np.round(X), APPROVED)
     np.testing.assert_allclose(
         as_model(sparse).score(as_model(sparse).encode(np.round(X[:3]))),
         sparse.decision_function(np.round(X[:3])),
@@ -256,7 +255,9 @@ class OnlyProbabilities:
 
 
 def test_predict_proba_alone_is_enough():
-    np.testing.assert_allclose(as_model(OnlyProbabilities()).score(X), X[:, 0], atol=1e-9)
+    np.testing.assert_allclose(
+        as_model(OnlyProbabilities(), favorable_class=1).score(X), X[:, 0], atol=1e-9
+    )
 
 
 def test_the_module_of_the_user_is_left_alone():
@@ -292,7 +293,7 @@ def test_what_is_proven_of_a_surrogate_is_said_of_it():
         linearise="gradient",
         bounds=(points - 0.1, points + 0.1),
     )
-    assert (result.status == Status.INFEASIBLE).all()
+    assert (result.status == Status.NOT_FOUND).all()
     assert result.message(0).endswith("This is said of the gradient surrogate, not of the model.")
     found = find_recourse(points, network, ball=BALL, cost_weight=0.1, linearise="gradient")
     assert "the model itself gives the recourse a probability of" in found.message(0)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast._numbers import Floats, refuse, to_number
+from holdfast._numbers import Floats, check_count, refuse, to_number
 from holdfast.api import solve
 from holdfast.ball import NormBall
 from holdfast.models import LinearModel, as_model
+from holdfast.models.base import accepts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,7 @@ _LEAST_MODELS = 20
 class RadiusEstimate:
     """How far models move, and the balls that cover a share of these moves.
 
-    Half of the changes (every second one) choose the radius and the scale; the other half check.
+    About half of the changes choose the radius and the scale; the others check.
 
     Attributes
     ----------
@@ -35,6 +36,8 @@ class RadiusEstimate:
         How far each coefficient moves: the root of its mean square change.
     changes : (k, d + 1) array
         All changes of coefficients and intercept.
+    chosen : (k,) array of bool
+        The changes that chose; the others were kept back.
     table : list of `Radius`
         For each p, without and with the scale: radius, coverage and survival.
 
@@ -58,6 +61,7 @@ class RadiusEstimate:
     scale: Floats
     intercept_scale: float
     changes: Floats
+    chosen: NDArray[np.bool_]
     table: list[Radius]
 
     def radius(self, p: float, scaled: bool = False) -> Radius:
@@ -68,11 +72,23 @@ class RadiusEstimate:
         raise ValueError(f"p = {p!r} was not asked for; there are {sorted(self._exponents())}")
 
     def ball(self, p: float, scaled: bool = False) -> NormBall:
-        """Return the ball that covers the share `quantile` of the changes."""
-        radius = self.radius(p, scaled).radius
+        """Return the ball that covers the share `quantile` of the changes.
+
+        It is an error where the changes kept back say that it does not: see `Radius.coverage`.
+        """
+        found = self.radius(p, scaled)
+        kept = int(np.sum(~self.chosen))
+        least = self.quantile - 4.0 * math.sqrt(self.quantile * (1.0 - self.quantile) / kept)
+        if found.coverage < least:
+            raise ValueError(
+                f"the radius {found.radius:.4g} was to cover {self.quantile:.0%} of the changes, "
+                f"but covers {found.coverage:.0%} of those kept back: they are not alike. Look at "
+                "plot(), give more models or fewer periods, or set a radius of your own with "
+                "NormBall"
+            )
         if not scaled:
-            return NormBall(p, radius)
-        return NormBall(p, radius, scale=self.scale, intercept=self.intercept_scale)
+            return NormBall(p, found.radius)
+        return NormBall(p, found.radius, scale=self.scale, intercept=self.intercept_scale)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw, for each p, the share of changes within a distance, and the radius chosen."""
@@ -112,8 +128,9 @@ class Radius:
     coverage : float
         Share of the changes kept back that lie in the ball.
     survival : float
-        Of recourses made for the denied rows with this ball, at the guarantee 0.5: share that a
-        model kept back approves, on average over these models; NaN if nobody is denied.
+        Of recourses made for the denied rows with this ball, at the model's own cutoff: share
+        that a model changed as one of those kept back approves, on average; NaN if nobody is
+        denied.
     plain_survival : float
         The same of recourses for today's model alone.
     helped : float
@@ -143,11 +160,12 @@ def estimate_radius(
     favorable_class: Any = None,
     seed: int = 0,
 ) -> RadiusEstimate:
-    """Estimate how large a ball of models must be to hold the models that come.
+    """Estimate how large a ball of models must be to hold a model that is trained again.
 
-    By default the classifier is retrained on bootstrap resamples of the data: that is how much a
-    model moves by chance alone. Where the data drift, models move further; past models, or a
-    time column, show how far.
+    By default the classifier is retrained on bootstrap resamples of the data, and the difference
+    between two such models counts as a change. That is how far a model moves when it is trained
+    on a fresh sample of the same size from the same population, on average over samples. Where
+    the population itself drifts, models move further; past models, or a time column, show how far.
 
     Parameters
     ----------
@@ -161,13 +179,14 @@ def estimate_radius(
     quantile : float
         Share of the changes to be covered.
     n_models : int
-        How many models to retrain.
+        How many models to retrain, at least 20.
     past_models : sequence of fitted models, optional
-        Earlier versions, oldest first: each change from one to the next counts, and the last one
-        to `model`. Nothing is retrained.
+        Earlier versions, oldest first, behind the same encoders: each change from one to the next
+        counts, and the last one to `model`. Nothing is retrained.
     time : (n,) array, optional
-        When each row was seen: the rows are cut into `n_periods` of equal size, a model is
-        trained on bootstrap resamples of each, and changes from one period to the next count.
+        When each row was seen: the rows are cut into `n_periods` of equal size, models are
+        trained on bootstrap resamples of each, and changes from one period to the next count. A
+        period has fewer rows than the table, so that chance alone moves its models further.
     n_periods : int
     favorable_class : label, optional
         The class that people want. It must be said, unless the classes are False and True.
@@ -195,33 +214,35 @@ def estimate_radius(
     ]
     if not 0.0 < to_number(quantile) < 1.0:
         refuse("quantile", quantile, "strictly between 0 and 1")
-    today = _linear(model, favorable_class)
-    points = np.asarray(today.encode(X), dtype=np.float64)
+    check_count("n_models", n_models, least=_LEAST_MODELS)
+    today = _linear(model, favorable_class, X)
+    encoded = today.encode(X)
+    today.compare_people(X, encoded, today.choose_loss(None))
+    points = np.asarray(encoded, dtype=np.float64)
     labels = np.asarray(y)
-    if len(labels) != len(points):
-        raise ValueError(f"X has {len(points)} rows and y has {len(labels)}")
-    rng = np.random.default_rng(seed)
-    retrain = _Retrainer(model, points, labels, favorable_class, rng)
+    if labels.shape != (len(points),):
+        raise ValueError(f"X has {len(points)} rows, but y has shape {labels.shape}")
+    retrain = _Retrainer(today, points, labels, np.random.default_rng(seed))
     if past_models is not None:
-        versions = [*(_linear(past, favorable_class) for past in past_models), today]
-        changes = np.diff([_vector(version) for version in versions], axis=0)
+        changes, chosen = _past(today, past_models, X, points, favorable_class)
     elif time is not None:
-        changes = retrain.over_time(np.asarray(time), n_periods, n_models)
+        changes, chosen = retrain.over_time(time, n_periods, n_models)
     else:
-        changes = np.array([retrain() for _ in range(n_models)]) - _vector(today)
-    if past_models is None and len(changes) < _LEAST_MODELS:
-        refuse("n_models", n_models, f"at least {_LEAST_MODELS}")
-    if len(changes) < 2:
-        raise ValueError("one change is too few to choose a radius and to check it; give more")
-    return _estimate(today, points, changes, exponents, float(quantile))
+        changes, chosen = retrain.on_fresh_samples(n_models)
+    return _estimate(today, points, changes, chosen, exponents, float(quantile))
 
 
 def _estimate(
-    today: LinearModel, points: Floats, changes: Floats, exponents: list[float], quantile: float
+    today: LinearModel,
+    points: Floats,
+    changes: Floats,
+    chosen: NDArray[np.bool_],
+    exponents: list[float],
+    quantile: float,
 ) -> RadiusEstimate:
-    chosen, kept = changes[::2], changes[1::2]
-    spread = np.sqrt(np.mean(chosen**2, axis=0))
-    denied = points[today.score(points) < 0.0]
+    choosing, kept = changes[chosen], changes[~chosen]
+    spread = np.sqrt(np.mean(choosing**2, axis=0))
+    denied = points[~accepts(today, today.score(points))]
     models = _vector(today) + kept
     plain, _ = _survival(today, denied, NormBall(1.0, 0.0), models)
     table = []
@@ -229,13 +250,36 @@ def _estimate(
         for scaled in (False, True):
             scale = {"scale": spread[:-1], "intercept": float(spread[-1])} if scaled else {}
             # 'higher': at least that share of the changes is covered
-            distance = _distances(chosen, NormBall(p, 1.0, **scale))
+            distance = _distances(choosing, NormBall(p, 1.0, **scale))
             radius = float(np.quantile(distance, quantile, method="higher"))
             ball = NormBall(p, radius, **scale)
             coverage = float(np.mean(_distances(kept, ball) <= radius))
             survival, helped = _survival(today, denied, ball, models)
             table.append(Radius(p, scaled, radius, coverage, survival, plain, helped))
-    return RadiusEstimate(quantile, spread[:-1], float(spread[-1]), changes, table)
+    return RadiusEstimate(quantile, spread[:-1], float(spread[-1]), changes, chosen, table)
+
+
+def _past(
+    today: LinearModel, past_models: Any, X: Any, points: Floats, favorable_class: Any
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the changes from version to version; every second one chooses."""
+    versions = []
+    for k, past in enumerate(past_models):
+        version = _linear(past, favorable_class, X)
+        encoded = np.asarray(version.encode(X), dtype=np.float64)
+        if encoded.shape != points.shape or not np.allclose(encoded, points, rtol=1e-9, atol=1e-9):
+            raise ValueError(
+                f"past_models[{k}] encodes people otherwise than `model` does, so that their "
+                "coefficients cannot be compared; fit its classifier behind the same encoders"
+            )
+        versions.append(_vector(version))
+    changes = np.diff([*versions, _vector(today)], axis=0)
+    if len(changes) < 2:
+        raise ValueError(
+            f"past_models: {len(changes)} change is too few to choose a radius and to check it; "
+            "give two or more past models"
+        )
+    return changes, np.arange(len(changes)) % 2 == 0
 
 
 def _survival(
@@ -244,58 +288,81 @@ def _survival(
     """Share of (recourse, model) that are approved, and share of the people who have one."""
     if not len(denied):
         return math.nan, math.nan
-    result = solve(denied, today.coef, today.intercept, ball=ball, guarantee=0.5, loss=today.loss)
+    loss = today.choose_loss(None)
+    guarantee = float(loss.probability(today.cutoff)) if loss.link else 0.5
+    result = solve(
+        denied, today.coef, today.intercept, ball=ball, guarantee=guarantee, loss=loss.name
+    )
     recourse = result.recourse_array[np.isfinite(result.cost)]
     scores = recourse @ models[:, :-1].T + models[:, -1]
-    return float((scores >= 0.0).mean()) if len(recourse) else math.nan, len(recourse) / len(denied)
+    if not len(recourse):
+        return math.nan, 0.0
+    return float(accepts(today, scores).mean()), len(recourse) / len(denied)
 
 
 class _Retrainer:
     """Fits the classifier again, on resampled rows, behind the same encoders."""
 
     def __init__(
-        self,
-        model: Any,
-        points: Floats,
-        labels: NDArray[Any],
-        favorable_class: Any,
-        rng: np.random.Generator,
+        self, today: LinearModel, points: Floats, labels: NDArray[Any], rng: np.random.Generator
     ) -> None:
-        last = model.steps[-1][1] if hasattr(model, "steps") else model
-        self.last, self.points, self.labels = last, points, labels
-        self.favorable_class, self.rng = favorable_class, rng
+        if today.origin is None:
+            raise ValueError("a pair of coefficients cannot be retrained; give a fitted classifier")
+        self.origin, self.points, self.labels, self.rng = today.origin, points, labels, rng
 
-    def __call__(self, among: NDArray[np.int64] | None = None) -> Floats:
+    def __call__(self, among: NDArray[np.int64]) -> Floats:
         """Return coefficients and intercept of a model of resampled rows."""
         from sklearn.base import clone
 
-        among = np.arange(len(self.points)) if among is None else among
         for _ in range(100):
             rows = self.rng.choice(among, size=len(among))
             if len(np.unique(self.labels[rows])) == 2:
-                fitted = clone(self.last).fit(self.points[rows], self.labels[rows])
-                return _vector(_linear(fitted, self.favorable_class))
+                fitted = clone(self.origin.last).fit(self.points[rows], self.labels[rows])
+                favorable = self.origin.classes[self.origin.favorable]
+                model = _linear(fitted, favorable, None)
+                return np.append(model.coef, model.intercept - self.origin.cutoff)
         raise ValueError("no resample has both classes; there are too few rows of one of them")
 
-    def over_time(self, time: NDArray[Any], n_periods: int, n_models: int) -> Floats:
-        """Return changes from a model of each period to one of the next."""
-        if len(time) != len(self.points):
-            raise ValueError(f"time has {len(time)} values, X has {len(self.points)} rows")
-        if not 2 <= n_periods <= len(time) // 2:
-            refuse("n_periods", n_periods, f"from 2 to {len(time) // 2}")
-        periods = np.array_split(np.argsort(time, kind="stable"), n_periods)
-        rounds = math.ceil(n_models / (n_periods - 1))
+    def on_fresh_samples(self, n_models: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return the changes between models that know nothing of each other.
+
+        A model of one half is compared with the next one of its half, so that no model both
+        chooses and checks.
+        """
+        everybody = np.arange(len(self.points))
+        models = np.array([self(everybody) for _ in range(n_models)])
+        halves = np.array_split(models, 2)
+        changes = [np.roll(half, -1, axis=0) - half for half in halves]
+        return np.concatenate(changes), np.arange(n_models) < len(halves[0])
+
+    def over_time(
+        self, time: ArrayLike, n_periods: int, n_models: int
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return changes from a model of each period to one of the next.
+
+        Every second walk through all periods chooses: both halves see every period.
+        """
+        when = np.asarray(time)
+        if when.shape != (len(self.points),):
+            raise ValueError(f"time has {when.size} values, X has {len(self.points)} rows")
+        if when.dtype.kind not in "biufMmSU" or bool((when != when).any()):
+            raise ValueError("time must hold numbers or dates, without missing values")
+        check_count("n_periods", n_periods, least=2)
+        if n_periods > len(when) // 2:
+            refuse("n_periods", n_periods, f"from 2 to {len(when) // 2}")
+        periods = np.array_split(np.argsort(when, kind="stable"), n_periods)
+        rounds = max(2, math.ceil(n_models / (n_periods - 1)))
         walks = [np.diff([self(rows) for rows in periods], axis=0) for _ in range(rounds)]
-        return np.concatenate(walks)[:n_models]
+        return np.concatenate(walks), np.repeat(np.arange(rounds) % 2 == 0, n_periods - 1)
 
 
-def _linear(model: Any, favorable_class: Any) -> LinearModel:
-    adapted = as_model(model, favorable_class=favorable_class)
-    if not isinstance(adapted, LinearModel):
-        raise ValueError(
-            f"{type(model).__name__} is not linear in its score; a radius is one of coefficients"
-        )
-    return adapted
+def _linear(model: Any, favorable_class: Any, people: Any) -> LinearModel:
+    adapted = as_model(model, favorable_class=favorable_class, people=people)
+    if isinstance(adapted, LinearModel):
+        return adapted
+    rest = adapted.origin.rest if adapted.origin is not None else []
+    where = f"{rest[0][0]}: {type(rest[0][1]).__name__}" if rest else type(model).__name__
+    raise ValueError(f"{where} is not linear in its score; a radius is one of coefficients")
 
 
 def _vector(model: LinearModel) -> Floats:

@@ -68,7 +68,7 @@ _SENTENCES = {
     Status.NOT_FOUND: "The method brought back no finite point.",
     Status.ACCEPTED: "The model itself accepts this recourse. It is not linear, so nothing is "
     "proven about cheaper recourses or about other models.",
-    Status.NOT_VALID: "The model itself refuses this recourse.",
+    Status.NOT_VALID: "The model itself refuses this recourse, or gives less than the guarantee.",
     Status.FRACTIONAL: "The recourse leaves a category between its levels, which nobody can do: "
     "it is for study. For advice that people can follow use RobustRecourse.",
     Status.GAP_OPEN: "A recourse was found, but the certificate does not prove it the best.",
@@ -283,9 +283,11 @@ class Recourse:
             return said
         if np.isnan(self.recourse_array[i, 0]):
             return f"{said} This is said of the {self.surrogate.name} surrogate, not of the model."
+        found = f"It was found for the {self.surrogate.name} surrogate, a linear score in the "
+        if np.isnan(self.current_validity[i]):  # a margin is no probability
+            return f"{said} {found}model's place."
         return (
-            f"{said} It was found for the {self.surrogate.name} surrogate, a linear score in the "
-            f"model's place; the model itself gives the recourse a probability of "
+            f"{said} {found}model's place; the model itself gives the recourse a probability of "
             f"{self.current_validity[i]:.4g}."
         )
 

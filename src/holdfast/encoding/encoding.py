@@ -52,7 +52,7 @@ class Encoding:
     >>> columns = make_column_transformer(
     ...     (MinMaxScaler(), ["age"]), (OneHotEncoder(), ["home"]), ("drop", ["id"])
     ... )
-    >>> pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [0, 1, 1])
+    >>> pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [False, True, True])
     >>> encoding = Encoding.of(pipeline)
     >>> encoding["age"]
     Number(name='age', column=0, shift=-0.4, scale=0.02)

@@ -11,6 +11,7 @@ from scipy import special
 
 from holdfast._extras import need_torch
 from holdfast.encoding.features import Category
+from holdfast.encoding.reading import plain
 from holdfast.encoding.steps import understood
 from holdfast.encoding.unwrap import Threshold, Unwrapped, is_a, unwrap
 from holdfast.losses import LOSSES
@@ -108,7 +109,7 @@ def _origin(whole: Any, found: Unwrapped, favorable_class: Any, people: Any) -> 
         )
     if not hasattr(last, "classes_") and hasattr(last, "fit"):
         raise ValueError(f"{here}{name} is not fitted, or is no classifier: it has no classes_")
-    classes = [_plain(label) for label in getattr(last, "classes_", (0, 1))]
+    classes = [plain(label) for label in getattr(last, "classes_", (0, 1))]
     if len(classes) != 2:
         raise ValueError(
             f"{here}{name} has {len(classes)} classes {classes}; recourse needs exactly 2"
@@ -128,13 +129,9 @@ def _origin(whole: Any, found: Unwrapped, favorable_class: Any, people: Any) -> 
     )
 
 
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
-
-
 def _favorable(name: str, classes: list[Any], said: Any, whole: Any, people: Any) -> int:
     """Return the position of the favourable class."""
-    said = _plain(said)
+    said = plain(said)
     if said is None and all(isinstance(label, bool) for label in classes):
         return classes.index(True)
     known = [k for k, label in enumerate(classes) if label == said and _alike(label, said)]
@@ -204,7 +201,7 @@ def _read(origin: Origin, device: str | None) -> Model:
 
 def _cut(model: Model, origin: Origin, threshold: Threshold) -> Model:
     """Put the threshold of a decision into the model, as the score from which on it accepts."""
-    positive = origin.classes[1] if threshold.positive is None else _plain(threshold.positive)
+    positive = origin.classes[1] if threshold.positive is None else plain(threshold.positive)
     towards = 1.0 if positive == origin.classes[origin.favorable] else -1.0
     if threshold.method == "predict_proba":
         if not 0.0 < threshold.value < 1.0:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from holdfast._numbers import Floats
+from holdfast.encoding.reading import plain
 from holdfast.losses import LOSSES, Loss, get_loss
 from holdfast.models.origin import Origin, agreement
 from holdfast.problem import check_guarantee
@@ -59,17 +60,27 @@ class Model:
         Columns of a data frame are put into the order that the classifier knows. What comes out
         of a pipeline is a data frame with the names that its encoders give.
         """
+        raw = self.in_order(points)
         if self.origin is not None and self.origin.steps:
-            return self.origin.encode(points)
-        if self.feature_names is None or not hasattr(points, "columns"):
+            return self.origin.encode(raw)
+        return raw
+
+    def in_order(self, points: Any) -> Any:
+        """Put the columns of a data frame into the order that the model knows."""
+        names = self.feature_names
+        encoders = [] if self.origin is None else self.origin.steps
+        if encoders:
+            names = list(getattr(encoders[0][1], "feature_names_in_", [])) or None
+        if names is None or not hasattr(points, "columns"):
             return points
-        missing = [name for name in self.feature_names if name not in points.columns]
-        extra = [name for name in points.columns if name not in self.feature_names]
+        missing = [name for name in names if name not in points.columns]
+        # encoders take what they know from a larger table
+        extra = [name for name in points.columns if name not in names and not encoders]
         if missing or extra:
             raise ValueError(
                 f"the columns are not those of the model: missing {missing}, unknown {extra}"
             )
-        return points[self.feature_names]
+        return points[names]
 
     def choose_loss(self, said: str | None) -> Loss:
         """Return the loss by which recourse is judged: the one said, or that of the fit."""
@@ -116,6 +127,7 @@ class Model:
         rows = np.flatnonzero(np.isfinite(points).all(axis=1))
         if self.origin is None or not rows.size:
             return
+        X = self.in_order(X)
         raw = X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
         labels = X.index[rows] if hasattr(X, "iloc") else rows
         self._compare(raw, points[rows], labels, loss, whole=True, tolerance=agreement(X, encoded))
@@ -168,10 +180,10 @@ class Model:
             for v in (theirs, ours)
         ]
         raise ValueError(
-            f"row {label!r}: the model itself gives {what} {shown[0]}, but what was read out of it "
-            f"gives {shown[1]}. Not accounted for: {culprit}. Holdfast gives no advice for a model "
-            "that it misreads; holdfast.find_recourse takes any model as holdfast.models.BlackBox("
-            "lambda X: model.predict_proba(X)[:, k])"
+            f"row {plain(label)!r}: the model itself gives {what} {shown[0]}, but what was read "
+            f"out of it gives {shown[1]}. Not accounted for: {culprit}. Holdfast gives no advice "
+            "for a model that it misreads; holdfast.find_recourse takes any model as "
+            "holdfast.models.BlackBox(lambda X: model.predict_proba(X)[:, k])"
         )
 
 

@@ -1,0 +1,414 @@
+"""What is read out of a model is compared with the model itself, in every door; nothing is guessed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron, Ridge
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
+from sklearn.svm import SVC, LinearSVC
+
+from holdfast import (
+    ActionSet,
+    NormBall,
+    RobustRecourse,
+    Status,
+    estimate_radius,
+    find_recourse,
+)
+from holdfast.models import as_model
+
+RNG = np.random.default_rng(11)
+N = 300
+PEOPLE = pd.DataFrame(
+    {
+        "income": RNG.normal(40.0, 12.0, N).round(1),
+        "debt": RNG.normal(10.0, 5.0, N).round(1),
+        "months": RNG.integers(1, 60, N),
+    },
+    index=[f"p{i}" for i in range(N)],
+)
+_RISK = (PEOPLE["debt"] - 10) / 5 + (PEOPLE["months"] - 30) / 30 - (PEOPLE["income"] - 40) / 12
+DEFAULT = (_RISK + RNG.logistic(size=N) > 0).astype(int)  # 1 means default, as in credit
+BALL = NormBall(1, 0.02)
+ACTIONS = ActionSet.from_data(PEOPLE)
+
+
+def plain() -> Pipeline:
+    return make_pipeline(StandardScaler(), LogisticRegression())
+
+
+class Derived(Pipeline):
+    """A pipeline of somebody else's class, as imbalanced-learn's is."""
+
+
+class Louder(Pipeline):
+    """A pipeline that does more than its steps do."""
+
+    def decision_function(self, X):
+        return super().decision_function(X) + 1.0
+
+    def predict_proba(self, X):
+        p = 1.0 / (1.0 + np.exp(-self.decision_function(X)))
+        return np.column_stack([1.0 - p, p])
+
+    def predict(self, X):
+        return (self.decision_function(X) > 0).astype(int)
+
+
+class Shifted(LogisticRegression):
+    """A linear classifier whose coefficients are not the whole of its score (as of gblinear)."""
+
+    def decision_function(self, X):
+        return super().decision_function(X) + 0.5
+
+
+class Sampler(BaseEstimator):
+    """What imbalanced-learn puts between the steps: it works on the training data alone."""
+
+    def fit_resample(self, X, y):
+        return X, y
+
+
+def refused(model) -> pd.DataFrame:
+    return PEOPLE[model.predict(PEOPLE) == 1]
+
+
+def wrapped() -> dict[str, object]:
+    def fit(model):
+        return model.fit(PEOPLE, DEFAULT)
+
+    result = {
+        "pipeline": fit(plain()),
+        "derived": fit(Derived([("scale", StandardScaler()), ("logit", LogisticRegression())])),
+        "nested": fit(make_pipeline(Derived([("scale", StandardScaler())]), LogisticRegression())),
+        "grid": fit(GridSearchCV(plain(), {"logisticregression__C": [0.1, 1.0]}, cv=3)),
+        "random": fit(RandomizedSearchCV(plain(), {"logisticregression__C": [0.5]}, n_iter=1)),
+    }
+    sampled = fit(plain())
+    sampled = Derived([("scale", sampled[0]), ("sample", Sampler()), ("logit", sampled[-1])])
+    sampled.decision_function = sampled.__class__(  # as its relatives do: samplers are passed by
+        [("scale", sampled["scale"]), ("logit", sampled["logit"])]
+    ).decision_function
+    try:
+        from sklearn.frozen import FrozenEstimator
+
+        result["frozen"] = FrozenEstimator(fit(plain()))
+        result["frozen step"] = make_pipeline(
+            FrozenEstimator(StandardScaler().fit(PEOPLE)), LogisticRegression()
+        ).fit(PEOPLE, DEFAULT)
+    except ImportError:  # before scikit-learn 1.6
+        pass
+    return result
+
+
+WRAPPED = wrapped()
+
+
+@pytest.mark.parametrize("name", list(WRAPPED))
+def test_wrappings_are_opened_the_same_way_in_every_door(name):
+    model = WRAPPED[name]
+    people = refused(model)
+    found = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.6)
+    assert (found.status == Status.OPTIMAL).all()
+    np.testing.assert_allclose(found.initial_validity, model.predict_proba(people)[:, 0])
+    advice = RobustRecourse(
+        model, favorable_class=0, ball=BALL, actions=ACTIONS, guarantee=0.6
+    ).recommend(people)
+    after = advice.after()
+    assert len(after) > 0.9 * len(people)
+    assert (model.predict_proba(after)[:, 0] >= 0.6).all()
+    estimated = estimate_radius(model, PEOPLE, DEFAULT, p=2, n_models=20, favorable_class=0)
+    assert estimated.radius(2).radius < 2.0
+
+
+def test_imbalanced_pipelines_keep_their_encoder():
+    samplers = pytest.importorskip("imblearn.over_sampling")
+    pipelines = pytest.importorskip("imblearn.pipeline")
+    steps = [
+        ("scale", StandardScaler()),
+        ("sample", samplers.RandomOverSampler(random_state=0)),
+        ("logit", LogisticRegression()),
+    ]
+    model = pipelines.Pipeline(steps).fit(PEOPLE, DEFAULT)
+    people = refused(model)
+    found = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.6)
+    assert (found.status == Status.OPTIMAL).all()
+    np.testing.assert_allclose(found.initial_validity, model.predict_proba(people)[:, 0])
+
+
+def doors(model, **arguments):
+    """Call every door; each must raise."""
+    goal = {"favorable_class": 0, "ball": BALL, "guarantee": 0.6, **arguments}
+    yield lambda: find_recourse(PEOPLE, model, **goal)
+    yield lambda: RobustRecourse(model, actions=ACTIONS, **goal).recommend(PEOPLE)
+    if not arguments:
+        yield lambda: estimate_radius(model, PEOPLE, DEFAULT, n_models=20, favorable_class=0)
+
+
+@pytest.mark.parametrize(
+    ("model", "culprit"),
+    [
+        (
+            Louder([("scale", StandardScaler()), ("logit", LogisticRegression())]),
+            "Louder, which does more than its steps do",
+        ),
+        (make_pipeline(StandardScaler(), Shifted()), "step 'shifted': Shifted"),
+        (Shifted(), "Shifted"),
+    ],
+)
+def test_a_misread_model_is_an_error_that_names_row_figures_and_step(model, culprit):
+    model.fit(PEOPLE, DEFAULT)
+    for door in doors(model):
+        with pytest.raises(ValueError, match=r"row 'p\d+': the model itself gives a") as caught:
+            door()
+        assert f"Not accounted for: {culprit}" in str(caught.value)
+
+
+def test_a_booster_of_linear_terms_is_compared():
+    xgboost = pytest.importorskip("xgboost")
+    model = xgboost.XGBClassifier(booster="gblinear", base_score=0.2).fit(PEOPLE, DEFAULT)
+    for door in doors(model, loss="logistic"):
+        with pytest.raises(ValueError, match="Not accounted for: XGBClassifier"):
+            door()
+
+
+def test_two_classes_fitted_as_multinomial_have_twice_the_log_odds():
+    """As scikit-learn before 1.7 does for multi_class="multinomial"."""
+
+    class Multinomial(LogisticRegression):
+        multi_class = "multinomial"
+
+        def predict_proba(self, X):
+            p = 1.0 / (1.0 + np.exp(-2.0 * self.decision_function(X)))
+            return np.column_stack([1.0 - p, p])
+
+    model = make_pipeline(StandardScaler(), Multinomial()).fit(PEOPLE, DEFAULT)
+    people = refused(model)
+    found = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.7)
+    points = found.recourse.to_numpy()
+    assert (model[-1].predict_proba(points)[:, 0] >= 0.7).all()
+    np.testing.assert_allclose(found.current_validity, model[-1].predict_proba(points)[:, 0])
+
+
+@pytest.mark.parametrize("kind", [Perceptron, Ridge])
+def test_models_without_a_loss_of_ours_are_refused_by_name(kind):
+    model = make_pipeline(StandardScaler(), kind()).fit(PEOPLE, DEFAULT)
+    for door in doors(model):
+        with pytest.raises((TypeError, ValueError), match=kind.__name__):
+            door()
+
+
+def test_a_search_that_was_not_refitted_says_so():
+    search = GridSearchCV(plain(), {"logisticregression__C": [1.0]}, refit=False)
+    with pytest.raises(ValueError, match="GridSearchCV has no best_estimator_: fit it"):
+        as_model(search.fit(PEOPLE, DEFAULT), favorable_class=0)
+
+
+# --- thresholds ---
+
+
+def with_threshold(**settings):
+    selection = pytest.importorskip("sklearn.model_selection")
+    if not hasattr(selection, "FixedThresholdClassifier"):
+        pytest.skip("scikit-learn before 1.5 has no thresholds")
+    inner = settings.pop("inner", plain())
+    return selection.FixedThresholdClassifier(inner, **settings).fit(PEOPLE, DEFAULT)
+
+
+@pytest.mark.parametrize("favorable", [0, 1])
+@pytest.mark.parametrize("positive", [None, 0, 1])
+@pytest.mark.parametrize(
+    ("method", "threshold"),
+    [("predict_proba", 0.3), ("predict_proba", 0.62), ("decision_function", -0.4)],
+)
+def test_a_threshold_becomes_the_cutoff(favorable, positive, method, threshold):
+    model = with_threshold(threshold=threshold, pos_label=positive, response_method=method)
+    adapted = as_model(model, favorable_class=favorable)
+    score = adapted.score(adapted.encode(PEOPLE))
+    accepted = model.predict(PEOPLE) == favorable
+    np.testing.assert_array_equal(score >= adapted.cutoff, accepted)
+    least = 1.0 / (1.0 + np.exp(-adapted.cutoff))
+    people = PEOPLE[~accepted]
+    if least > 0.2:
+        with pytest.raises(ValueError, match="below the model's own threshold"):
+            find_recourse(
+                people, model, favorable_class=favorable, ball=BALL, guarantee=0.9 * least
+            )
+    advice = RobustRecourse(
+        model, favorable_class=favorable, ball=BALL, actions=ACTIONS, guarantee=least + 0.01
+    ).recommend(people)
+    assert (model.predict(advice.after()) == favorable).all()
+
+
+def test_who_is_still_refused_is_said_by_the_threshold():
+    model = with_threshold(threshold=0.2)
+    people = refused(model)
+    found = find_recourse(people, model, favorable_class=0, ball=BALL, cost_weight=0.4)
+    after = model.estimator_[-1].predict_proba(found.recourse.to_numpy())[:, 0]
+    still = found.status == Status.STILL_REFUSED
+    assert 0 < still.sum() < len(people)
+    np.testing.assert_array_equal(still, after <= 0.8)
+
+
+def test_a_threshold_on_a_margin_moves_the_margin():
+    model = with_threshold(inner=make_pipeline(StandardScaler(), LinearSVC()), threshold=0.3)
+    people = refused(model)
+    advice = RobustRecourse(
+        model, favorable_class=0, ball=BALL, actions=ACTIONS, guarantee=0.5
+    ).recommend(people)
+    assert (model.predict(advice.after()) == 0).all()
+
+
+# --- the favourable class ---
+
+
+def test_the_favourable_class_must_be_said():
+    model = plain().fit(PEOPLE, DEFAULT)
+    denied = int((model.predict(PEOPLE) == 1).sum())
+    for door in (
+        lambda: find_recourse(PEOPLE, model, ball=BALL, guarantee=0.6),
+        lambda: RobustRecourse(model, ball=BALL, actions=ACTIONS, guarantee=0.6).recommend(PEOPLE),
+        lambda: estimate_radius(model, PEOPLE, DEFAULT),
+    ):
+        with pytest.raises(ValueError, match="say which of them people want") as caught:
+            door()
+        assert f"0 (which it gives to {N - denied} of the {N} people)" in str(caught.value)
+        assert f"1 (to {denied} of them)" in str(caught.value)
+        assert "favorable_class=0 or favorable_class=1" in str(caught.value)
+
+
+def test_true_is_the_favourable_one_of_true_and_false():
+    approved = plain().fit(PEOPLE, DEFAULT == 0)
+    a = find_recourse(PEOPLE, approved, ball=BALL, guarantee=0.6)
+    b = find_recourse(
+        PEOPLE, plain().fit(PEOPLE, DEFAULT), favorable_class=0, ball=BALL, guarantee=0.6
+    )
+    np.testing.assert_allclose(a.cost, b.cost, rtol=1e-6)
+    with pytest.raises(ValueError, match="favorable_class = True is none of the classes 0 and 1"):
+        as_model(plain().fit(PEOPLE, DEFAULT), favorable_class=True)
+    with pytest.raises(ValueError, match="favorable_class = '0' is none of the classes"):
+        as_model(plain().fit(PEOPLE, DEFAULT), favorable_class="0")
+
+
+class Columns(ClassifierMixin):
+    """Probabilities without classes."""
+
+    def predict_proba(self, X):
+        p = 1.0 / (1.0 + np.exp(-np.asarray(X)[:, 0]))
+        return np.column_stack([1.0 - p, p])
+
+
+def test_probabilities_without_classes_must_be_named_too():
+    with pytest.raises(ValueError, match="favorable_class=0 or favorable_class=1"):
+        as_model(Columns())
+
+
+# --- models that are not linear ---
+
+CURVED = {
+    "polynomials": make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression()),
+    "bins": make_pipeline(KBinsDiscretizer(5), LogisticRegression()),
+    "ordinal bins": make_pipeline(KBinsDiscretizer(5, encode="ordinal"), LogisticRegression()),
+    "splines": make_pipeline(SplineTransformer(), LogisticRegression()),
+    "logarithms": make_pipeline(
+        FunctionTransformer(np.cbrt), StandardScaler(), LogisticRegression()
+    ),
+    "twice": make_pipeline(
+        ColumnTransformer(
+            [
+                ("scaled", StandardScaler(), ["income", "debt", "months"]),
+                ("squared", PolynomialFeatures(2, include_bias=False), ["income"]),
+            ]
+        ),
+        StandardScaler(),
+        LogisticRegression(),
+    ),
+    "margin": make_pipeline(StandardScaler(), PolynomialFeatures(2), LinearSVC()),
+    "kernel": make_pipeline(StandardScaler(), SVC()),
+    "trees": GradientBoostingClassifier(random_state=0),
+    "forest": make_pipeline(StandardScaler(), RandomForestClassifier(random_state=0)),
+}
+
+
+@pytest.mark.parametrize("name", list(CURVED))
+@pytest.mark.parametrize("goal", [{"guarantee": 0.5}, {"cost_weight": 0.02}])
+def test_points_live_in_columns_that_people_can_set_and_the_model_judges(name, goal):
+    model = CURVED[name].fit(PEOPLE, DEFAULT)
+    people = PEOPLE[model.predict(PEOPLE) == 1][:40]
+    found = find_recourse(
+        people, model, favorable_class=0, ball=BALL, training=PEOPLE, linearise="lime", **goal
+    )
+    assert list(found.recourse.columns) == list(PEOPLE.columns)
+    adapted = as_model(model, favorable_class=0)
+    raw = found.recourse
+    if adapted.origin.steps:  # the scaler before the curve
+        scaler = adapted.origin.steps[0][1]
+        raw = pd.DataFrame(scaler.inverse_transform(raw), columns=raw.columns, index=raw.index)
+    said = model.predict(raw) == 0
+    there = np.isfinite(found.recourse.to_numpy()).all(axis=1)
+    assert there.any()
+    clear = np.abs(found.model_score) > 1e-9
+    accepted = found.status == Status.ACCEPTED
+    np.testing.assert_array_equal(accepted[there & clear], said[there & clear])
+    assert set(found.status[there]) <= {Status.ACCEPTED, Status.NOT_VALID}
+    assert not any(status.is_proven for status in found.status)
+    for label in range(len(people)):
+        words = found.message(label)
+        assert "optimal" not in words
+        assert "already valid" not in words
+
+
+def test_a_row_that_falls_short_of_the_guarantee_is_not_valid():
+    model = CURVED["trees"].fit(PEOPLE, DEFAULT)
+    people = PEOPLE[model.predict(PEOPLE) == 1][:60]
+    found = find_recourse(
+        people, model, favorable_class=0, ball=BALL, training=PEOPLE, guarantee=0.7
+    )
+    given = model.predict_proba(found.recourse)[:, 0]
+    np.testing.assert_array_equal(found.status == Status.ACCEPTED, given >= 0.7)
+    assert (found.method_status[given < 0.5] == "not valid").all()
+
+
+def test_text_before_a_step_that_cannot_be_taken_apart_is_named():
+    table = PEOPLE.assign(home=np.where(np.arange(N) % 2, "own", "rent"))
+    columns = ColumnTransformer(
+        [("bins", KBinsDiscretizer(4), ["income"]), ("home", OneHotEncoder(), ["home"])]
+    )
+    model = make_pipeline(columns, LogisticRegression()).fit(table, DEFAULT)
+    with pytest.raises(ValueError, match=r"step 'columntransformer': .* 'home' among these holds"):
+        find_recourse(table, model, favorable_class=0, ball=BALL, guarantee=0.5, training=table)
+
+
+def test_fractions_of_a_category_are_for_study():
+    table = PEOPLE.assign(home=np.array(["own", "rent", "free"])[np.arange(N) % 3])
+    columns = ColumnTransformer(
+        [("number", StandardScaler(), list(PEOPLE)), ("home", OneHotEncoder(), ["home"])]
+    )
+    risk = _RISK + 2.0 * (table["home"] == "rent") + RNG.logistic(size=N)
+    model = make_pipeline(columns, LogisticRegression()).fit(table, (risk > 0.5).astype(int))
+    people = table[model.predict(table) == 1]
+    costs = np.array([9.0, 9.0, 9.0, 1.0, 1.0, 1.0])  # categories are cheap
+    found = find_recourse(
+        people, model, favorable_class=0, ball=BALL, guarantee=0.6, feature_costs=costs
+    )
+    blocks = found.recourse.to_numpy()[:, 3:]
+    whole = ((blocks == 0.0) | (blocks == 1.0)).all(axis=1) & (blocks.sum(axis=1) == 1.0)
+    assert (~whole).sum() > 0
+    np.testing.assert_array_equal(found.status == Status.FRACTIONAL, ~whole)
+    words = found.message(int(np.flatnonzero(~whole)[0]))
+    assert "RobustRecourse" in words
+    assert "for study" in words
