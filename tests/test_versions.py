@@ -25,7 +25,7 @@ def test_the_oldest_versions_tried_are_the_lower_bounds():
     pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
     bounds = declared()
     assert pinned.keys() == bounds.keys()
-    for name, bound in bounds.items():  # 1.11.1 is the first 1.11 of scipy that there is
+    for name, bound in bounds.items():
         assert f"{pinned[name]}.".startswith(f"{bound}."), name
 
 
