@@ -1,7 +1,7 @@
 """Proof of optimality, from weak duality alone: this room knows nothing of how answers are found.
 
-Let C(t) be the least cost at which a row reaches the worst-case score t. For any multiplier
-``mu >= 0`` and any model ``(v, b')`` in the ball,
+Let C(t) be the least cost at which a row reaches a worst-case score of at least t. For a start x0
+within its bounds, any multiplier ``mu >= 0`` and any model ``(v, b')`` in the ball,
 
     C(t) >= mu * t - offset,
     offset = mu * (b' + v.x0) + sum_i (mu |v_i| - c_i)_+ * room_i
@@ -10,12 +10,14 @@ with ``room_i`` the distance from the start to the bound in the direction of ``v
 bounds everything that is asked:
 
 - guarantee of score T: cost >= mu T - offset;
-- price with a convex loss: price >= min_t phi(t) + cost_weight * (mu t - offset);
-- price with any loss: the same minimum under several lines at once.
+- price with a convex loss: price >= inf_t phi(t) + cost_weight * (mu t - offset);
+- price with any loss: the same infimum under several lines at once.
 
 The line is valid whatever model is put in, provided it lies in the ball and ``mu |v_i| <= c_i``
-where the room is infinite; both are enforced here. It is tight for the right model, which
-`saddle_model` reads off the recourse and the multiplier.
+where the room is infinite; both are enforced here. Below the end of reach (the largest worst-case
+score within the bounds) it is tight for the right multiplier and model, which `saddle_model` reads
+off the recourse and the multiplier. At the end itself there may be no finite multiplier, and the
+line need not be tight.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ class FrontierPoint:
     ----------
     worst_case_score, cost : float
     multiplier : float
-        Cost of one more unit of worst-case score.
+        Slope of the frontier: what the last bit of worst-case score cost, for a whole unit of it;
+        0 at the start. At a breakpoint the next bit costs more.
     recourse : (d,) array
 
     Examples

@@ -1,8 +1,8 @@
 """The loss of a recourse as a function of its score: value, slope, and what a certificate needs.
 
-Every loss here decreases in the score ``t``. With ``s(t) = -phi'(t)``, its steepness, the solvers
-need ``s`` and its inverse (the score at which a given steepness is reached); certificates need
-``min_t phi(t) + s * t``, which is the conjugate with its sign turned.
+No loss here rises with the score ``t``. With ``s(t) = -phi'(t)``, its steepness, the solvers need
+``s`` and its inverse (the score at which a given steepness is reached); certificates need
+``inf_t phi(t) + s * t``, which is the conjugate with its sign turned.
 """
 
 from __future__ import annotations
@@ -145,7 +145,9 @@ def loss_slope(loss, t):
 def score_at_slope(loss, s):
     """The score t with s(t) = s: beyond it, buying score at the rate s no longer pays.
 
-    It is -inf where the loss is never that steep, and +inf at s = 0 where it is always steeper.
+    For a convex loss it is -inf where the loss is never that steep, and inf where it is always
+    steeper; at the kink of the hinge it is the kink. The squared error has two such scores: it is
+    the one beyond the bend, or the bend itself where the loss is never that steep.
     """
     if loss == LOGISTIC:
         if s >= 1.0:
@@ -170,7 +172,7 @@ def score_at_slope(loss, s):
 
 @kernel
 def tilted_minimum(loss, s):
-    """Return min over t of phi(t) + s * t, for the convex losses; -inf where it has none."""
+    """Return inf over t of phi(t) + s * t, for the convex losses; -inf where it falls for ever."""
     if s < 0.0:
         return -math.inf
     if loss == LOGISTIC:
@@ -234,7 +236,7 @@ class Loss:
         return _over(_slopes, self.code, score)
 
     def score_at_slope(self, slope: ArrayLike) -> NDArray[np.float64]:
-        """Score at which the loss has the given steepness."""
+        """Score beyond which the loss is nowhere steeper than that (for the hinge: its kink)."""
         return _over(_scores_at_slope, self.code, slope)
 
     def probability(self, score: ArrayLike) -> NDArray[np.float64]:

@@ -128,7 +128,8 @@ class Certificate:
     gap : float
         ``price - lower_bound``: 0, up to rounding, means proven optimal.
     multiplier : float
-        Cost of one more unit of worst-case score at the recourse.
+        Slope of the frontier at the recourse: what the last bit of worst-case score cost, for a
+        whole unit of it. The next bit costs as much or more.
     worst_model : (coef, intercept)
         A model of the ball under which the bound holds; it is a worst one for the optimum.
 
@@ -177,8 +178,8 @@ class Recourse:
         For infeasible rows: the largest worst-case probability that can be reached, and the
         largest radius at which the guarantee could still be given (NaN: at none).
     multiplier : array
-        Cost of one more unit of worst-case score; NaN where another method than the exact one
-        found the recourse.
+        What the last bit of worst-case score cost, for a whole unit of it (the next bit costs as
+        much or more); NaN where another method than the exact one found the recourse.
     method, seconds : str, float
         Who found the recourses, and how long it took (compilation not counted).
     method_status, steps : arrays

@@ -1,19 +1,19 @@
 """The lower bound of a node, from weak duality alone; any numbers may be put in.
 
-A node allows each feature B some values v, with score gain ``s(v) = w_B.v``, block norm
-``size(v) = ||rho_B v_B||_q`` and cost c(v). The worst-case score is
+A node allows each feature j some values u, with ``score_j(u) = w_j.u`` its part of the score,
+``size_j(u) = ||rho_j u||_q`` its part of the norm, and ``cost_j(u)``. The worst-case score is
 
-    m(x) = b + sum_B s_B - radius * || (size_B)_B, rho_0 ||_q
-         = b + sum_B s_B - max { sum_B beta_B size_B + beta_0 rho_0 : ||beta||_p <= radius }
+    m(x) = b + sum_j score_j - radius * || (size_j), rho_0 ||_q
+         = b + sum_j score_j - max { sum_j beta_j size_j + beta_0 rho_0 : ||beta||_p <= radius }
 
 so for every ``mu >= 0`` and every ``gamma = mu * beta`` with ``||gamma||_p <= mu * radius``, a
 point of the node that reaches the score t costs at least
 
-    mu (t - b) + gamma_0 rho_0 + sum_B min_v [ c(v) - mu s(v) + gamma_B size(v) ]
+    mu (t - b) + gamma_0 rho_0 + sum_j min_u [ cost_j(u) - mu score_j(u) + gamma_j size_j(u) ]
 
 Discrete values enter exactly. Where at most k features may change, all stay put but for the k that
-gain most by changing. It is sharper than the line of `holdfast.certificate`, which fixes a whole
-model: here only the budget of each feature is fixed, and the model within it answers to v.
+save most by changing. It is never weaker than the line of `holdfast.certificate`, which fixes a
+whole model: here only the budget of each feature is fixed, and the model within it answers to u.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pull_into_ball(gammas, gamma_0, most, p):
 
 @kernel
 def separable_minimum(table, mu, gammas, active, changes, best, saved):
-    """Return the sum over features of min_v [c - mu s + gamma size], its rounding, and a level.
+    """Sum min [cost - mu score + gamma size] over features; return it, its rounding, and a level.
 
     `best` gets the candidate of each feature. At most `changes` features that are not `active`
     may change: those that save most by it. A charge of `level` for each change has the same effect.

@@ -1,7 +1,7 @@
 """What a node allows: an interval of each number, some options of each group.
 
 The allowed values of a number are those of its lattice, and its start, within ``[lo, hi]``; both
-ends are allowed values themselves. Along a number, ``c |v - x0| - mu w v + gamma rho |v|`` is
+ends are allowed values themselves. Along a number, ``c |u - x0| - mu w u + gamma rho |u|`` is
 convex and bends at x0 and at 0 only. So a handful of candidates stands for all of its values: the
 two ends, the start, and the allowed neighbours of 0.
 """

@@ -1,11 +1,11 @@
 """Good budgets for a given multiplier: the adversary's answer to a relaxed node.
 
-For a multiplier mu the relaxed node minimises ``sum_B a_B + mu radius ||(size_B), rho_0||_q`` where
-each feature mixes its candidates, ``a = c - mu s``. Along the lower hull of a feature's points
-(size, a) from its least a towards smaller sizes, edges have rising slopes: a budget gamma_B moves
-the feature past every edge that is flatter than gamma_B.
+For a multiplier mu the relaxed node minimises ``sum_j a_j + mu radius ||(size_j), rho_0||_q`` where
+each feature mixes its candidates, ``a = cost - mu score``. Along the lower hull of a feature's
+points (size, a) from its least a towards smaller sizes, edges have rising slopes: a budget gamma_j
+moves the feature past every edge that is flatter than gamma_j.
 
-- 1 < p < inf: ``gamma_B = mu radius (size_B / r)^(q-1)`` with r the norm itself: one root r. While
+- 1 < p < inf: ``gamma_j = mu radius (size_j / r)^(q-1)`` with r the norm itself: one root r. While
   no feature changes its vertex or edge, ``r^q (1 - active) = passive`` gives it at once.
 - p = 1: no size exceeds M, and the budgets that this takes add up to ``mu * radius``: one root M,
   among the sizes of the candidates.
@@ -21,7 +21,7 @@ from holdfast.ball import power
 
 @kernel
 def charged(table, k, mu, charge):
-    """Return a = c - mu s of a candidate, with the charge for changing."""
+    """Return a = cost - mu score of a candidate, with the charge for changing."""
     value = table.cost[k] - mu * table.gain[k]
     return value + charge if table.changed[k] == 1 else value
 

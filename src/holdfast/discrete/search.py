@@ -1,8 +1,9 @@
 """Branch and bound over one row: depth first, the most promising child first.
 
 Every node is closed in one of three ways: its bound (`bound.node_bound`) reaches the best value
-found, its discrete choices are all made and the core kernels finish it, or it is split. The least
-bound of all that was closed is the proof.
+found less half the tolerance, its discrete choices are all made and the core kernels finish it, or
+it is split. The least bound of all that was closed is the proof: nothing is better than the answer
+by more than half the tolerance, or by what the certificate of a finished node left open.
 """
 
 from __future__ import annotations
@@ -116,7 +117,10 @@ def dearest(table, features):
 
 @kernel
 def cutoff_of(tally, tolerance):
-    """Return the bound at which a node is closed: nothing in it is better, or feasible at all."""
+    """Return the bound that closes a node: nothing in it beats the best by half the tolerance.
+
+    Before there is an answer, it is a cost that no point of a node exceeds: none is feasible.
+    """
     if tally[VALUE] == math.inf:
         return tally[DEAREST]
     return tally[VALUE] - 0.5 * tolerance * (1.0 + abs(tally[VALUE]))

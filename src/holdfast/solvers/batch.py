@@ -184,8 +184,8 @@ def radius_rows(work, rows, ball, goal, which, radii, begin, end):
 def largest_radius(intercept, ball, goal, work):
     """Return the largest radius at which the target can still be reached; NaN if not even at 0.
 
-    The best reachable score is convex and falling in the radius: Newton's method, kept inside a
-    bracket whose lower end is always within reach.
+    The end of reach is convex in the radius and does not rise with it: Newton's method, kept
+    inside a bracket whose lower end is always within reach.
     """
     best, norm = best_linear_score(intercept, ball, work)
     if best < goal.level:

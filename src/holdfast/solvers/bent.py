@@ -4,7 +4,7 @@ The price is ``phi(t) + cost_weight * C(t)`` over the score t, with C the fronti
 point of the frontier that is worked out brings a line below C; under all lines so far the least
 price is known exactly (piece by piece, `certificate.least_on` does the same sums from the outside).
 Work out the frontier where that least price is attained, and go on until it meets the best price
-found: a global search in one dimension, for every p.
+found, to rounding, or until there are `MOST_LINES`: a global search in one dimension, for every p.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """p = 1: the adversary strikes the largest coordinate, so everything hangs on its size M.
 
 With ``M = max(scale * |(x, 1)|)`` fixed, features live in the box ``scale_i |x_i| <= M``: clip the
-start into it, then buy features in the order of ``w / cost`` until the goal is met. The optimal
-value H(M) of that is convex in M, and by the envelope theorem its derivative, divided by the
-multiplier, is (`slope_in_size`)
+start into it, then buy features in the order of ``w / cost`` until the goal is met. The least cost
+H(M) of that (for the price: the least price over the cost weight) is convex in M, and by the
+envelope theorem its derivative, divided by the multiplier, is (`slope_in_size`)
 
     radius - sum over features that M holds back of (what a wider box would save)
 
-Its kinks in M are the intercept's scale, the starts and the bounds: search them for the sign
-change, and finish in closed form between two of them, where the derivative is linear in the gain.
+For a fixed gain it changes only at the starts and the bounds beyond the least M: search these kinks
+for the change of sign. Between two of them it is concave and piecewise linear in the gain, and at
+the gain where it is 0 the score is linear in M.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Along one (oriented) feature the worst-case score is ``w x - a |x|`` with ``a = radius * scale``:
 slope ``w + a`` up to 0 and ``w - a`` after it. So a feature offers at most two segments to buy:
 
-- A, segment 2i: from a negative start up to 0, at ``w + a``;
-- B, segment 2i + 1: beyond 0, at ``w - a``, where that is positive; or, where it is negative,
+- segment 2i: from a negative start up to 0, at ``w + a``;
+- segment 2i + 1: beyond 0, at ``w - a``, where that is positive; or, where it is negative,
   from a positive start back down to 0, at ``a - w``.
 
 Segments are bought in the order of slope / cost until the goal is met. No iteration, no tolerance.

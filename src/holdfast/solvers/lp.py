@@ -1,12 +1,13 @@
 """1 < p < inf: two numbers decide the answer, the gain and the norm ``r = ||scale * (x, 1)||_q``.
 
-At the optimum each (oriented) feature with scale rho solves its own little problem,
+At the optimum each (oriented) feature with a scale rho > 0 solves its own little problem,
 
-    rho x = clip(clip(rho x0, r A, r B), bounds),   A = psi((w - gain c) / (radius rho)),
-    psi(a) = sgn(a) |a|^(p-1)                       B = psi((w + gain c) / (radius rho))
+    rho x = clip(clip(rho x0, r push, r pull), bounds),    psi(a) = sgn(a) |a|^(p-1),
+    push = psi((w - gain c) / (radius rho)),               pull = psi((w + gain c) / (radius rho))
 
-- for a given gain, ``||rho x(r)||_q / r`` falls in r: one root of ``= 1`` (`point_at_gain`);
-- the score of that point rises as the gain falls: one root where the goal is met (`solve_lp`).
+- for a given gain, ``||scale * (x(r), 1)||_q / r`` does not rise in r, and falls where the
+  intercept is attacked: at most one root of ``= 1`` (`point_at_gain`);
+- as the gain falls, the score of that point does not: one gain where the goal is met (`solve_lp`).
 
 The score can jump at a gain: where a feature has scale 0 (such gains are known beforehand), and,
 when the intercept is not attacked, where a whole ray of points is equally good. There the bracket
@@ -28,9 +29,9 @@ from holdfast.solvers.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at,
 class Scratch(NamedTuple):
     """Buffers of one thread."""
 
-    push: Floats  # A of each feature
-    push_share: Floats  # |A|^q: its part of (norm / r)^q while it is active
-    pull: Floats  # B of each feature with a positive start
+    push: Floats  # of each feature
+    push_share: Floats  # |push|^q: its part of (norm / r)^q while it is active
+    pull: Floats  # of each feature with a positive start
     pull_share: Floats
     low: Floats  # the point on the side of too little score
     high: Floats  # the point on the side of enough
@@ -236,7 +237,7 @@ def fill_with_nan(y):
 
 @kernel
 def is_unbounded(row, ball, scratch, gain):
-    """Prepare A and B for this gain; say whether the norm has no end."""
+    """Prepare push and pull for this gain; say whether the norm has no end."""
     endless = 0.0
     for i in range(row.coef.size):
         w, price = row.coef[i], gain * row.cost[i]
