@@ -66,7 +66,7 @@ def _people(demo: Demo, people: int) -> Table:
 def _cells(demo: Demo, advice: Advice, i: int) -> tuple[str, str, str, str]:
     if not advice.found[i]:
         return str(advice.status[i]), "-", "-", "-"
-    changes = "\n".join(_short(words) for words in advice.result.changes(i))
+    changes = "\n".join(_short(words) for words in advice.result.changes(demo.denied.index[i]))
     gap = f"{advice.gap[i]:.0e}" if advice.gap[i] > 0 else "0"
     return changes, f"{advice.price[i]:.2f}", gap, f"{advice.held[i]:.0%}"
 
@@ -107,6 +107,7 @@ def _nobody_can_help(demo: Demo) -> Text:
     lost = [i for i in range(len(demo.denied)) if not demo.robust.found[i]]
     if not lost:
         return Text("Everybody can be helped at this radius.")
-    text = Text(f"Applicant {demo.denied.index[lost[0]]}", style="bold")
-    text.append(f" has no robust recourse. {demo.robust.result.explain(lost[0])}", style="not bold")
+    label = demo.denied.index[lost[0]]
+    text = Text(f"Applicant {label}", style="bold")
+    text.append(f" has no robust recourse. {demo.robust.result.explain(label)}", style="not bold")
     return text
