@@ -21,8 +21,10 @@ Solve = Callable[[DiscreteProblem, float], DiscreteAnswer]
 
 # Where there is no end, the curve is drawn up to this probability.
 _HIGHEST = 0.99
-# A step that is smaller than this share of the whole rise cannot be seen.
-_VISIBLE = 1e-3
+# Shares of the whole rise: a step below the first cannot be seen, and is none below the second.
+_VISIBLE, _RISE = 1e-3, 1e-9
+# For each point that is asked for, so many steps are found exactly; so many that cannot be seen.
+_STEPS, _SMALL_STEPS = 8, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +59,8 @@ class Staircase:
         """Walk from what person i has now to the most that can be had.
 
         From each corner the next one is found exactly: ask for the least guarantee above what is
-        reached. Where that brings next to nothing, the walk goes on by a ``points``-th of the
-        whole rise.
+        reached. Where the curve is continuous, or has too many steps, the walk goes on by a
+        ``points``-th of the whole rise.
         """
         check_count("points", points, least=2)
         alone = take_row(compiled.problem, i)
@@ -69,16 +71,19 @@ class Staircase:
         start = base.ball.worst_score(base.points, base.coef, base.intercept)[0]
         top = min(float(largest_reachable_score(alone)[0]), base.loss.score(_HIGHEST))
         first, last = (float(probability(score)) for score in (start, max(top, start)))
+        rise = last - first
+        left, left_small = _STEPS * points, _SMALL_STEPS * points
         corners = [(first, 0.0, first, False)]
-        stride = (last - first) / (points - 1)
         reached = first
-        while reached < last - 1e-9 * (last - first) and len(corners) < 4 * points:
+        while reached < last - _RISE * rise:
             wanted = float(np.nextafter(reached, 1.0))
             answer = solve(alone, wanted)
             had = float(probability(answer.worst_case_score[0]))
-            is_step = had - reached >= _VISIBLE * (last - first)
+            small = had - reached < _VISIBLE * rise
+            is_step = had - reached >= _RISE * rise and left > 0 and not (small and left_small == 0)
+            left, left_small = left - is_step, left_small - (is_step and small)
             if np.isfinite(answer.cost[0]) and not is_step:
-                wanted = min(max(reached + stride, wanted), last)
+                wanted = min(max(reached + rise / (points - 1), wanted), last)
                 answer = solve(alone, wanted)
                 had = float(probability(answer.worst_case_score[0]))
             if not np.isfinite(answer.cost[0]):  # links, or rounding, put the end out of reach
