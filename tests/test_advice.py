@@ -459,6 +459,19 @@ def test_the_staircase_has_its_corners_where_they_are():
     assert curve.asked == 0.42
 
 
+def test_what_it_costs_to_begin_is_a_corner_too():
+    table = pd.DataFrame({"x0": [0.0, 1.25, 2.5]})
+    actions = ActionSet.from_data(table, costs="unit", fixed_cost=0.5)
+    actions.set("x0", step=None)
+    recourse = RobustRecourse(([1.0], -1.0), ball=NormBall(1, 0.0), actions=actions, guarantee=0.5)
+    curve = recourse.recommend(table[:1]).frontier(0, points=5)
+    assert curve.cost[1] == pytest.approx(0.5, abs=1e-6)  # nothing is had yet
+    assert curve.worst_case_validity[1] == pytest.approx(curve.worst_case_validity[0], abs=1e-9)
+    assert curve.is_step.tolist() == [False, True, *[False] * (len(curve.cost) - 2)]
+    had = 1 / (1 + np.exp(1.0 - (curve.cost[1:] - 0.5)))
+    np.testing.assert_allclose(curve.worst_case_validity[1:], had, atol=1e-9)
+
+
 def test_the_dashed_line_is_what_was_asked_for(advised):
     pytest.importorskip("matplotlib").use("Agg")
     recourse, people, result = advised

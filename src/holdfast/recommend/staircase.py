@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,12 @@ Solve = Callable[[DiscreteProblem, float], DiscreteAnswer]
 
 # Where there is no end, the curve is drawn up to this probability.
 _HIGHEST = 0.99
-# Shares of the whole rise: a step below the first cannot be seen, and is none below the second.
-_VISIBLE, _RISE = 1e-3, 1e-9
+# Shares of the whole rise: a step below the first cannot be seen, and is none below the second; the
+# third is what is asked for above a corner (the very next number may have the same score).
+_VISIBLE, _RISE, _ABOVE = 1e-3, 1e-9, 1e-11
 # For each point that is asked for, so many steps are found exactly; so many that cannot be seen.
 _STEPS, _SMALL_STEPS = 8, 2
+_BEGINNING = 1e-6  # a cost that is seen without any gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ class Staircase:
     ) -> Staircase:
         """Walk from what person i has now to the most that can be had.
 
-        From each corner the next one is found exactly: ask for the least guarantee above what is
+        From each corner the next one is found exactly: ask for a hair more than what is
         reached. Where the curve is continuous, or has too many steps, the walk goes on by a
         ``points``-th of the whole rise.
         """
@@ -71,28 +73,16 @@ class Staircase:
         start = base.ball.worst_score(base.points, base.coef, base.intercept)[0]
         top = min(float(largest_reachable_score(alone)[0]), base.loss.score(_HIGHEST))
         first, last = (float(probability(score)) for score in (start, max(top, start)))
-        rise = last - first
-        left, left_small = _STEPS * points, _SMALL_STEPS * points
-        corners = [(first, 0.0, first, False)]
-        reached = first
-        while reached < last - _RISE * rise:
-            wanted = float(np.nextafter(reached, 1.0))
+        cutoff = float(probability(0.0)) if asked is None else asked
+
+        def ask(wanted: float) -> _Corner:
             answer = solve(alone, wanted)
             had = float(probability(answer.worst_case_score[0]))
-            small = had - reached < _VISIBLE * rise
-            is_step = had - reached >= _RISE * rise and left > 0 and not (small and left_small == 0)
-            left, left_small = left - is_step, left_small - (is_step and small)
-            if np.isfinite(answer.cost[0]) and not is_step:
-                wanted = min(max(reached + rise / (points - 1), wanted), last)
-                answer = solve(alone, wanted)
-                had = float(probability(answer.worst_case_score[0]))
-            if not np.isfinite(answer.cost[0]):  # links, or rounding, put the end out of reach
-                break
-            reached = max(had, wanted)
-            corners.append((wanted, float(answer.cost[0]), had, is_step))
-        wanted_all, cost, had_all, steps = (np.array(part) for part in zip(*corners, strict=True))
-        cutoff = float(probability(0.0)) if asked is None else asked
-        return cls(wanted_all, cost, had_all, steps, cutoff)
+            return _Corner(wanted, float(answer.cost[0]), had, True)
+
+        corners = _walk(_Corner(first, 0.0, first, False), last, points, ask)
+        wanted, cost, had, steps = (np.array(part) for part in zip(*corners, strict=True))
+        return cls(wanted, cost, had, steps, cutoff)
 
     def curve(self) -> tuple[Floats, Floats]:
         """Return the curve to be drawn, from cost to probability: straight lines and right angles.
@@ -126,3 +116,36 @@ class Staircase:
         axes.set_xlabel("cost of the change")
         axes.set_ylabel("probability under the worst model")
         return axes
+
+
+class _Corner(NamedTuple):
+    guarantee: float
+    cost: float
+    had: float
+    is_step: bool
+
+
+def _walk(
+    first: _Corner, last: float, points: int, ask: Callable[[float], _Corner]
+) -> list[_Corner]:
+    """Go from corner to corner, up to a probability or as far as can be reached."""
+    rise = last - first.had
+    left, left_small = _STEPS * points, _SMALL_STEPS * points
+    corners, reached = [first], first.had
+    while reached < last - _RISE * rise:
+        found = ask(reached + _ABOVE * rise)
+        gain = found.had - reached
+        if gain >= _RISE * rise:
+            small = gain < _VISIBLE * rise
+            exact = left > 0 and not (small and left_small == 0)
+            left, left_small = left - exact, left_small - (exact and small)
+        else:  # continuous, but for what it costs to begin at all
+            exact = found.cost > corners[-1].cost + _BEGINNING
+        if np.isfinite(found.cost) and not exact:
+            wanted = min(max(reached + rise / (points - 1), found.guarantee), last)
+            found = ask(wanted)._replace(is_step=False)
+        if not np.isfinite(found.cost):  # links, or rounding, put the end out of reach
+            break
+        corners.append(found)
+        reached = max(found.had, found.guarantee)
+    return corners
