@@ -95,8 +95,8 @@ def _summary(demo: Demo) -> RenderableType:
             ]
         table.add_row(name, f"{advice.found.sum()} of {len(both)}", *cells, style=style)
     note = (
-        "price: cost in standard deviations of the data, 1 for a new category. gap: price minus a "
-        "proven lower bound; 0 up to rounding means that nothing is cheaper. holds: share of "
+        "price: cost in standard deviations of the data, plus 0.1 for each number that changes; 1 "
+        "for a new category. gap: price minus a proven lower bound; 0 up to rounding means that nothing is cheaper. holds: share of "
         f"{demo.n_models} models, retrained on resampled data, that approve. Mean price and 'still "
         f"holds' are over the {both.sum()} applicants whom both kinds can help.\n"
     )
@@ -109,5 +109,8 @@ def _nobody_can_help(demo: Demo) -> Text:
         return Text("Everybody can be helped at this radius.")
     label = demo.denied.index[lost[0]]
     text = Text(f"Applicant {label}", style="bold")
-    text.append(f" has no robust recourse. {demo.robust.result.explain(label)}", style="not bold")
+    text.append(
+        f" has no robust recourse, and is told: {demo.robust.result.explain(label)}",
+        style="not bold",
+    )
     return text

@@ -71,8 +71,10 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
     if not changes:
         proven = "provably " if way.status.is_proven else ""
         return f"Staying as you are is {proven}the best balance of cost and chance. {after}"
-    left = _listed(sorted(way.held))
-    verb = "Change" if option == 1 else f"Or leave {left} as it is and change"
+    verb = "Change"
+    if option > 1:
+        stays = "as it is" if len(way.held) == 1 else "as they are"
+        verb = f"Or leave {_listed(sorted(way.held))} {stays} and change"
     cost = f"The cost is {way.cost:.3g}."
     return " ".join([f"{verb} {_listed(changes)}.", _proof(result, way), after, cost])
 
@@ -115,7 +117,7 @@ def _hopeless(result: Recommendations, label: Any) -> str:
     best, *others = releases
     said += f"In the way: {best.words}. Without that, it would cost {best.cost:.3g}."
     if others:
-        said += f" Or, instead: {'; or '.join(other.words for other in others[:2])}."
+        said += f" Or lift this instead: {'; or '.join(other.words for other in others[:2])}."
     return said
 
 
