@@ -21,8 +21,8 @@ def what_people_can_do(table, units) -> holdfast.ActionSet:
     """A draft from the data, and what we know of the world put into it."""
     known = {name: units[name] for name in NUMBERS}
     actions = holdfast.ActionSet.from_data(table, units=known)
-    actions.set("duration", step=1)
-    actions.set("age", direction="up", most_up=2)
+    actions.set("credit_amount", step=100)
+    actions.set("age", direction="up", physical=["direction"], most_up=2)
     actions.set("savings_status", moves=BUILD_UP)
     actions.set("other_parties", moves={"none": ["guarantor"]})
     for name in ("installment_commitment", "checking_status", "credit_history", "employment"):
@@ -53,10 +53,10 @@ def main() -> None:
     )
     result = recourse.recommend(denied)
     print(result, end="\n\n")
-    helped = [i for i in range(len(result)) if result.status[i] == "optimal"][:2]
-    hopeless = [i for i in range(len(result)) if result.status[i] == "infeasible"][:1]
-    for i in helped + hopeless:
-        print(f"Applicant {denied.index[i]}: {result.explain(i)}", end="\n\n")
+    helped = denied.index[result.status == "optimal"][:2]
+    hopeless = denied.index[result.status == "infeasible"][:1]
+    for applicant in [*helped, *hopeless]:
+        print(f"Applicant {applicant}: {result.explain(applicant)}", end="\n\n")
 
 
 if __name__ == "__main__":

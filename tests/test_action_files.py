@@ -139,11 +139,26 @@ def test_what_is_wrong_in_a_file_has_its_place(tmp_path, suffix, changes, messag
     [
         ("a.json", "{", "is no JSON: Expecting"),
         ("a.json", '{"features": {"a": 1, "a": 2}}', "'a' is there twice"),
-        ("a.json", "[]", r"the file: \[\] is not of type 'object'"),
+        ("a.json", "[]", "no action set, but a list; it must hold names"),
         ("a.yaml", "a: [", "is no YAML that is understood"),
         ("a.yaml", "features:\n  a: 1\n  a: 2\n", "'a' is there twice"),
-        ("a.yaml", "x: &x [*x]", "the file: "),
-        ("a.yaml", "", "the file: None is not of type 'object'"),
+        ("a.yaml", "x: &x [*x]", r"line 1: the alias \*x is not allowed; write out"),
+        ("a.yaml", "", "no action set, but nothing"),
+        ("a.yaml", "just a text", "no action set, but a str"),
+        ("a.yaml", "? [a, b]\n: 1", "found unhashable key"),
+        ("a.yaml", "? {a: b}\n: 1", "found unhashable key"),
+        ("a.yaml", "1: 2", "the name 1 is no text"),
+        ("a.yaml", "a: " + "[" * 40 + "]" * 40, "nested more than 16 levels deep"),
+        ("a.yaml", "[" * 100_000, "nested more than 16 levels deep"),
+        ("a.yaml", "".join(" " * k + "a:\n" for k in range(500)), "nested more than 16"),
+        ("a.yaml", "a: " + "1" * 5000, "integer string conversion"),
+        ("a.json", "[" * 100_000, "nested more than 16 levels deep"),
+        ("a.json", '{"a":' * 100_000, "nested more than 16 levels deep"),
+        ("a.json", '{"features": "' + "[" * 50 + '"}', "no action set"),  # no nesting at all
+        ("a.json", '{"a": ' + "1" * 5000 + "}", "integer string conversion"),
+        ("a.yaml", "a: " + "x" * 1_000_000, "larger than 1,000,000 bytes"),
+        ("a.json", '"' + "x" * 1_000_000 + '"', "larger than 1,000,000 bytes"),
+        ("a.yaml", b"a: \xff\xfe", "is no text in UTF-8: see byte 3"),
         ("a.yaml", "features: {1: {type: number}}", "the name 1 is no text; put it into quotes"),
         ("a.yaml", "!!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("a.yaml", "holdfast_actions: 1\nfeatures: {a: {type: number, lower: .inf}}", "a: lower"),
@@ -152,9 +167,38 @@ def test_what_is_wrong_in_a_file_has_its_place(tmp_path, suffix, changes, messag
 )
 def test_files_that_are_none(tmp_path, name, text, message):
     path = tmp_path / name
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=message) as error:
         ActionSet.load(path)
+    assert str(path) in str(error.value)
+
+
+def test_a_few_lines_cannot_stand_for_billions(tmp_path):
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    for k in range(1, 10):
+        lines.append(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]")
+    path = tmp_path / "laughs.yaml"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=r"line 2: the alias \*a0 is not allowed"):
+        ActionSet.load(path)
+
+
+def test_what_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "folder.yaml").mkdir()
+    with pytest.raises(ValueError, match=r"folder\.yaml is no file"):
+        ActionSet.load(tmp_path / "folder.yaml")
+    with pytest.raises(FileNotFoundError, match=r"none\.json cannot be read: No such file"):
+        ActionSet.load(tmp_path / "none.json")
+
+
+def test_what_is_saved_has_no_aliases(tmp_path):
+    levels = ["a", "b"]
+    same = CategoryFeature(
+        "x", levels, order=levels, allowed=levels, moves=dict.fromkeys(levels, levels)
+    )
+    actions = ActionSet([same, CategoryFeature("y", same.levels, order=same.order)])
+    actions.save(tmp_path / "same.yaml")
+    assert ActionSet.load(tmp_path / "same.yaml") == actions
 
 
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -143,12 +143,14 @@ def test_links_are_checked_when_they_come_in():
             actions.links.append(wrong)
         with pytest.raises((TypeError, ValueError), match=message):
             actions.links[0] = wrong
-    with pytest.raises(ValueError, match=r"age: it cannot be immutable, because it is in Follows"):
+    with pytest.raises(ValueError, match=r"age: it must be able to change, because it is in F"):
         actions["age"].immutable = True
     assert not actions["age"].immutable
+    with pytest.raises(ValueError, match=r"age: it must be able to change, because it is in F"):
+        actions["age"].protected = True
     del actions.links[0]
     actions["age"].immutable = True
-    with pytest.raises(ValueError, match="'age' is immutable, and cannot follow"):
+    with pytest.raises(ValueError, match="'age' may not change, and cannot follow"):
         actions.links.append(Follows("age", of="months"))
     with pytest.raises(ValueError, match="links it with itself"):
         AtMost("a", "a")
@@ -196,8 +198,16 @@ def test_the_draft_is_what_was_seen():
         "whole number",
     ]
     assert actions["age"] == NumberFeature(
-        "age", unit="years", lower=20, upper=50, whole=True, cost=1 / np.std([30, 20, 50, 40])
+        "age",
+        unit="years",
+        lower=20,
+        upper=50,
+        possible_lower=0,
+        whole=True,
+        cost=1 / np.std([30, 20, 50, 40]),
+        fixed_cost=0.1,
     )
+    assert actions["amount"].step == 0.1
     assert (actions["amount"].lower, actions["amount"].upper) == (1.5, 3.5)
     assert actions["home"].levels == ("own", "rent")
     assert actions["grade"].order == ("b", "a")
@@ -242,6 +252,45 @@ def test_tables_that_give_no_draft(table, options, message):
         ActionSet.from_data(pd.DataFrame(table), **options)
 
 
+@pytest.mark.parametrize(
+    ("values", "step", "whole"),
+    [
+        ([3.0, np.nan, 5.0, 8.0], None, True),  # whole numbers in spite of a missing one
+        ([0.25, 0.5, 0.31], 0.01, False),
+        ([1200.5, 800.0, 430.5], 0.1, False),
+        (np.random.default_rng(0).normal(size=50), 0.001, False),
+        (np.random.default_rng(0).normal(size=50) * 3e4, 100.0, False),
+        (np.random.default_rng(0).normal(size=50) * 2e-7, 1e-9, False),
+        ([0.1, 0.1, 0.1], 0.1, False),
+        ([0.1 + 0.2, 0.7], 0.1, False),
+    ],
+)
+def test_the_draft_proposes_steps_that_people_can_type(values, step, whole):
+    feature = ActionSet.from_data(pd.DataFrame({"x": values}))["x"]
+    assert (feature.step, feature.whole) == (step, whole)
+    if whole:
+        assert isinstance(feature.lower, int)
+
+
+def test_the_draft_knows_what_cannot_be_and_who_is_protected():
+    table = pd.DataFrame({"age": [30, 40], "debt": [-1.5, 2.5], "sex": ["f", "m"]})
+    actions = ActionSet.from_data(table, protected=["age", "sex"], fixed_cost=0.3)
+    assert (actions["age"].possible_lower, actions["debt"].possible_lower) == (0, None)
+    assert actions["age"].protected
+    assert actions["sex"].protected
+    assert not actions["debt"].protected
+    assert actions["debt"].fixed_cost == 0.3
+    with pytest.raises(ValueError, match="protected: column 'agee' is not known; did you mean"):
+        ActionSet.from_data(table, protected=["agee"])
+    with pytest.raises(ValueError, match="possible_lower = 0 is above lower = -3"):
+        actions.set("age", lower=-3)
+    for wrong in ("direction", ["dirction"], 3):
+        with pytest.raises(ValueError, match=r"debt: physical = .* is not allowed"):
+            actions["debt"].physical = wrong
+    with pytest.raises(ValueError, match="fixed_cost = -1 is not allowed"):
+        actions["debt"].fixed_cost = -1
+
+
 # ---------------------------------------------------------------- the checker
 
 
@@ -260,8 +309,20 @@ def test_tables_that_give_no_draft(table, options, message):
         ({"whole": True}, 30.5, 31.5, "age = 31.5 years is not a whole number"),
         ({"whole": True}, 30.5, 31, None),
         ({"whole": True}, 30.5, 30.5, None),
-        ({"step": 12}, 7, 20, "age rises by 13 years, which is no multiple of 12"),
+        ({"step": 12}, 7, 19, "age = 19 years is no multiple of 12"),  # from 0, not from 7
+        ({"step": 12}, 7, 24, None),
+        ({"step": 12}, 7, 7, None),
+        ({"step": 0.01}, 1e6, 1e6 + 0.005, "age = 1000000.005 years is no multiple of 0.01"),
+        ({"step": 0.01}, 1e6, 1e6 + 0.01, None),
         ({"step": 0.1}, 0.1, 0.7, None),
+        ({"protected": True}, 30, 33, "age rises by 3 years, but may not change"),
+        ({"possible_lower": 0}, 3, -1, "age = -1 years is below 0, the least that is possible"),
+        (
+            {"possible_upper": 120},
+            3,
+            130,
+            "age = 130 years is above 120, the most that is possible",
+        ),
         ({}, 30, "old", "age = 'old' is not a finite number"),
         ({}, 30, math.nan, "age = nan is not a finite number"),
     ],
@@ -322,8 +383,12 @@ def number_settings(draw):
     if whole and None not in bound and math.ceil(bound[0]) > math.floor(bound[1]):
         whole = False
     far = st.sampled_from([None, None, 0, 0.5, 1, 2.5, 4])
+    ends = [0.0 if end is None else end for end in (bound[0], bound[1])]
     return {
         "immutable": draw(st.sampled_from([False] * 5 + [True])),
+        "protected": draw(st.sampled_from([False] * 5 + [True])),
+        "possible_lower": draw(st.sampled_from([None, min(-0.5, *ends)])),
+        "possible_upper": draw(st.sampled_from([None, max(5.5, *ends)])),
         "direction": draw(st.sampled_from(["any", "any", "up", "down"])),
         "lower": bound[0],
         "upper": bound[1],
@@ -332,6 +397,8 @@ def number_settings(draw):
         "step": draw(st.sampled_from([None, None, 1, 2] if whole else [None, 0.5, 1.5, 2])),
         "whole": whole,
         "cost": draw(st.sampled_from([0.25, 1.0, 3.5])),
+        "fixed_cost": draw(st.sampled_from([0, 0.5])),
+        "physical": draw(st.lists(st.sampled_from(["direction", "lower"]), max_size=2)),
     }
 
 
@@ -344,6 +411,9 @@ def category_settings(draw, levels):
     by_step = order is not None and cost != "pairs" and draw(st.booleans())
     return {
         "immutable": draw(st.sampled_from([False] * 5 + [True])),
+        "protected": draw(st.sampled_from([False] * 5 + [True])),
+        "fixed_cost": draw(st.sampled_from([0, 0.5])),
+        "physical": draw(st.lists(st.sampled_from(["moves", "allowed"]), max_size=2)),
         "order": order,
         "direction": "any" if order is None else draw(st.sampled_from(["any", "up", "down"])),
         "moves": draw(st.none() | st.dictionaries(st.sampled_from(levels), some)),
@@ -363,7 +433,7 @@ def action_sets(draw):
         )
     )
     if any(isinstance(link, Follows) for link in links):
-        a["immutable"] = False
+        a["immutable"] = a["protected"] = False
     features = [
         NumberFeature("a", **a),
         NumberFeature("b", **b),
@@ -400,6 +470,7 @@ def encoded_answer(compiled, candidates):
     fine = np.ones(len(points), dtype=bool)
     cost, changes = np.zeros(len(points)), np.zeros(len(points), dtype=int)
     grouped = np.concatenate([group.columns for group in problem.groups])
+    fixed = np.zeros(base.points.shape) if problem.fixed_costs is None else problem.fixed_costs
     for j in np.setdiff1d(np.arange(points.shape[1]), grouped):
         x = points[:, j]
         stays = np.abs(x - start[:, j]) < 1e-9
@@ -408,7 +479,8 @@ def encoded_answer(compiled, candidates):
             k = (x - problem.anchor[0, j]) / problem.step[0, j]
             inside &= np.abs(k - np.round(k)) < 1e-6
         fine &= stays | inside
-        cost += np.where(stays, 0.0, base.feature_costs[0, j] * np.abs(x - start[:, j]))
+        moved = base.feature_costs[0, j] * np.abs(x - start[:, j]) + fixed[0, j]
+        cost += np.where(stays, 0.0, moved)
         changes += ~stays
     for g, group in enumerate(problem.groups):
         near = np.abs(points[:, None, group.columns] - group.options).max(axis=2) < 1e-9
@@ -517,7 +589,8 @@ def test_types_are_kept_where_they_can_be():
         },
         index=["p", "q", "r"],
     )
-    compiled = compiled_numbers(table, text={"whole": True}, small={"upper": 300})
+    free = {"step": None}
+    compiled = compiled_numbers(table, text={"whole": True}, small={"upper": 300}, single=free)
     after = move(compiled, int=7 + 1e-10, small=6, nullable=4, single=0.25, text=2)
     assert after.dtypes.to_dict() == table.dtypes.to_dict()
     assert after.loc["p"].tolist() == [7, 6, 4, 0.25, 2]
@@ -537,7 +610,7 @@ def test_decimal_steps_leave_no_dust():
 
 def test_bounds_hold_to_the_last_bit_in_raw_units():
     table = pd.DataFrame({"x": [0.1, 0.7, 1e6 / 3], "y": [1.0, 2.0, 3.0]})
-    compiled = compiled_numbers(table)
+    compiled = compiled_numbers(table, x={"step": None})
     points = compiled.problem.problem.points.copy()
     points[:, 0] = compiled.problem.problem.upper[:, 0] * (1 + 1e-13)
     after = decode(compiled, points, compiled.problem.current)
@@ -693,23 +766,26 @@ def test_german_credit_from_the_table_to_the_problem_and_back():
     age = encoding["age"].column
     assert (problem.problem.lower[:, age] == problem.problem.upper[:, age]).all()
 
-    # everybody a month shorter, a hundred marks less, and with a guarantor if there is none
+    # everybody a month shorter, down to hundreds of marks, and with a guarantor if there is none
     points, chosen = problem.problem.points.copy(), problem.current.copy()
-    for name, change in (("duration", -1), ("credit_amount", -100)):
-        points[:, encoding[name].column] += change * encoding[name].scale
+    duration, amount = encoding["duration"], encoding["credit_amount"]
+    hundreds = (denied["credit_amount"] // 100 * 100).to_numpy(dtype=float)
+    points[:, duration.column] -= duration.scale
+    points[:, amount.column] = amount.encode(hundreds)
     g = list(compiled.levels).index("other_parties")
     levels = compiled.levels["other_parties"]
     none = chosen[:, g] == levels.index("none")
     chosen[none, g] = levels.index("guarantor")
     after = decode(compiled, points, chosen)
     assert (after["duration"] == denied["duration"] - 1).all()
-    assert (after["credit_amount"] == denied["credit_amount"] - 100).all()
+    assert (after["credit_amount"] == hundreds).all()
     assert after.dtypes.equals(denied.dtypes)
     for i in range(40):
         person = denied.iloc[[i]]
         said = check(actions, person, after.iloc[[i]])
-        poor = person["credit_amount"].iloc[0] < 350 or person["duration"].iloc[0] < 7
+        poor = hundreds[i] < 250 or person["duration"].iloc[0] < 7
         assert bool(said) == poor, said
-        number_cost = actions["duration"].cost + 100 * actions["credit_amount"].cost
+        less = person["credit_amount"].iloc[0] - hundreds[i]
+        number_cost = actions["duration"].cost + 0.1 + less * actions["credit_amount"].cost
         cost = raw_cost(actions, person, after.iloc[[i]])
-        assert cost == pytest.approx(number_cost + none[i])
+        assert cost == pytest.approx(number_cost + 0.1 * (less > 0) + none[i])

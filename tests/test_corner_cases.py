@@ -185,7 +185,7 @@ def test_what_is_no_number_is_refused(points, message):
 def test_rows_out_of_range_are_named():
     result = solve([[0.0]], [1.0], ball=NormBall(1, 0.1), guarantee=0.6)
     for wrong in (7, "ann"):
-        with pytest.raises(IndexError, match="of a result with 1 rows; rows go by position"):
+        with pytest.raises(ValueError, match=r"there is no row .*; there are: 0"):
             result.message(wrong)
 
 

@@ -79,10 +79,10 @@ def test_the_command_shows_it():
     environment = {**os.environ, "COLUMNS": "130"}
     command = [sys.executable, "-m", "holdfast", "demo", "--models", "10", "--people", "8"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    for words in ("months", "DM", "savings <100 →", "guarantor", "robust recourse", "gap"):
+    for words in ("months", "DM", "savings from <100", "guarantor", "robust recourse", "gap"):
         assert words in done.stdout
     # a person whom nothing can help, with the reason
-    assert "Nothing that this person may change" in " ".join(done.stdout.split())
+    assert "Nothing that you may change" in " ".join(done.stdout.split())
     assert "In the way:" in " ".join(done.stdout.split())
 
 

@@ -84,7 +84,7 @@ def credit_model(features: pd.DataFrame, approved: pd.Series[bool]) -> Pipeline:
 def possible_actions(features: pd.DataFrame, units: dict[str, str]) -> ActionSet:
     """Return what an applicant can do; costs are in standard deviations of the data."""
     actions = ActionSet.from_data(features, units={name: units[name] for name in NUMERIC})
-    actions.set("age", direction="up", most_up=MOST_YEARS_OLDER, upper=None)
+    actions.set("age", direction="up", physical=["direction"], most_up=MOST_YEARS_OLDER, upper=None)
     for name in (*NUMERIC, *CATEGORICAL):
         if name in MOVES:
             actions.set(name, moves=MOVES[name])
@@ -139,9 +139,10 @@ def advise(
     recourse = RobustRecourse(model, ball=ball, actions=actions, guarantee=GUARANTEE)
     result = recourse.recommend(people)
     price, gap, held = (np.full(len(people), value) for value in (np.inf, np.nan, np.nan))
-    found = np.array([bool(result.ways(i)) for i in range(len(people))])
+    ways = [result.ways(label) for label in people.index]
+    found = np.array([bool(some) for some in ways])
     for i in np.flatnonzero(found).tolist():
-        price[i], gap[i] = result.ways(i)[0].price, result.ways(i)[0].gap
+        price[i], gap[i] = ways[i][0].price, ways[i][0].gap
     after = result.after()
     if found.any():
         encoded = model[:-1].transform(after)

@@ -66,7 +66,7 @@ def _people(demo: Demo, people: int) -> Table:
 def _cells(demo: Demo, advice: Advice, i: int) -> tuple[str, str, str, str]:
     if not advice.found[i]:
         return str(advice.status[i]), "-", "-", "-"
-    changes = "\n".join(_short(words) for words in advice.result.changes(i))
+    changes = "\n".join(_short(words) for words in advice.result.changes(demo.denied.index[i]))
     gap = f"{advice.gap[i]:.0e}" if advice.gap[i] > 0 else "0"
     return changes, f"{advice.price[i]:.2f}", gap, f"{advice.held[i]:.0%}"
 
@@ -95,8 +95,8 @@ def _summary(demo: Demo) -> RenderableType:
             ]
         table.add_row(name, f"{advice.found.sum()} of {len(both)}", *cells, style=style)
     note = (
-        "price: cost in standard deviations of the data, 1 for a new category. gap: price minus a "
-        "proven lower bound; 0 up to rounding means that nothing is cheaper. holds: share of "
+        "price: cost in standard deviations of the data, plus 0.1 for each number that changes; 1 "
+        "for a new category. gap: price minus a proven lower bound; 0 up to rounding means that nothing is cheaper. holds: share of "
         f"{demo.n_models} models, retrained on resampled data, that approve. Mean price and 'still "
         f"holds' are over the {both.sum()} applicants whom both kinds can help.\n"
     )
@@ -107,6 +107,10 @@ def _nobody_can_help(demo: Demo) -> Text:
     lost = [i for i in range(len(demo.denied)) if not demo.robust.found[i]]
     if not lost:
         return Text("Everybody can be helped at this radius.")
-    text = Text(f"Applicant {demo.denied.index[lost[0]]}", style="bold")
-    text.append(f" has no robust recourse. {demo.robust.result.explain(lost[0])}", style="not bold")
+    label = demo.denied.index[lost[0]]
+    text = Text(f"Applicant {label}", style="bold")
+    text.append(
+        f" has no robust recourse, and is told: {demo.robust.result.explain(label)}",
+        style="not bold",
+    )
     return text

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast._labels import position_of
 from holdfast._numbers import Floats
 from holdfast.answer import worst_models
 from holdfast.problem import RecourseProblem, wrong_bounds
@@ -156,8 +157,9 @@ class Certificate:
 class Recourse:
     """The answer to a batch of recourse problems, one entry for each row.
 
-    Rows without a recourse hold NaN there, infinite cost and price where there is none to be
-    had, and a `status` that says why.
+    Rows go by their labels: the index of the data frame that the points came in, or else their
+    positions 0, 1, ... Rows without a recourse hold NaN there, infinite cost and price where there
+    is none to be had, and a `status` that says why.
 
     Attributes
     ----------
@@ -276,9 +278,11 @@ class Recourse:
             return np.zeros(len(self))
         return self.model_score - self.surrogate_score
 
-    def message(self, i: int) -> str:
-        """Say in a sentence what became of row i."""
-        i = self._position(i)
+    def message(self, label: Any) -> str:
+        """Say in a sentence what became of the row of that label."""
+        return self._full_message(self._position(label))
+
+    def _full_message(self, i: int) -> str:
         said = self._message(i)
         if self.surrogate is None or self.status[i] in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
             return said
@@ -309,9 +313,9 @@ class Recourse:
             )
         return status.sentence
 
-    def certificate(self, i: int) -> Certificate:
-        """Return the proof of row i, with its worst model."""
-        i = self._position(i)
+    def certificate(self, label: Any) -> Certificate:
+        """Return the proof of the row of that label, with its worst model."""
+        i = self._position(label)
         proof = self.exact or self  # the bound is proven at the optimum
         coef, intercept = worst_models(
             self.problem.row(i), proof.recourse_array[i : i + 1], proof.multiplier[i : i + 1]
@@ -331,11 +335,11 @@ class Recourse:
         """
         return worst_models(self.problem, self.recourse_array, self.multiplier)
 
-    def frontier(self, i: int) -> Frontier:
-        """Return the whole curve from cost to worst-case score of row i (a `Frontier`)."""
+    def frontier(self, label: Any) -> Frontier:
+        """Return the curve from cost to worst-case score of the row of that label."""
         from holdfast.curve import Frontier  # late: curves are drawn with the door itself
 
-        return Frontier(self.problem.row(i))
+        return Frontier(self.problem.row(self._position(label)))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one tidy row for each person, with the features of recourse and action by name."""
@@ -345,7 +349,7 @@ class Recourse:
         action = self.recourse_array - self.problem.points
         columns: dict[str, Any] = {
             "status": self.status.astype(str),
-            "message": [self.message(i) for i in range(len(self))],
+            "message": [self._full_message(i) for i in range(len(self))],
         }
         if self.method_status is not None:
             columns["method"] = self.method
@@ -363,12 +367,8 @@ class Recourse:
             columns[f"action.{name}"] = action[:, j]
         return pd.DataFrame(columns, index=self.problem.index)
 
-    def _position(self, i: int) -> int:
-        if not isinstance(i, (int, np.integer)) or not -len(self) <= i < len(self):
-            raise IndexError(
-                f"row {i!r} of a result with {len(self)} rows; rows go by position, from 0"
-            )
-        return int(i) % len(self)
+    def _position(self, label: Any) -> int:
+        return position_of(label, self.problem.index, len(self))
 
     def _labelled(self, values: Floats) -> Floats | pd.DataFrame:
         if self.problem.feature_names is None:

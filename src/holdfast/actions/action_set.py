@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,16 +75,25 @@ class ActionSet:
         *,
         costs: str = "std",
         switch_cost: float = 1.0,
+        fixed_cost: float = 0.1,
+        protected: Iterable[str] = (),
         categories: Iterable[str] = (),
         units: dict[str, str] | None = None,
         encoding: Encoding | None = None,
     ) -> ActionSet:
         """Draft an action set from a table of people, such as the training data.
 
-        It is a draft: everything may change, within the range and the levels seen in the table.
-        That nobody gets younger is for you to say. Whole numbers are columns of an integer type;
-        texts and pandas categories are categories, and an ordered one keeps its order. Missing
-        values are passed over.
+        It is a draft: everything may change, within the range and the levels seen in the table,
+        in steps that people can type. That nobody gets younger is for you to say, and who or what
+        is `protected`: no name of a column tells. Columns of numbers without fractions are whole
+        numbers, and one without a negative number never gets negative (`possible_lower`); texts
+        and pandas categories are categories, and an ordered one keeps its order. Missing values
+        are passed over.
+
+        The `step` of other numbers is the resolution of the table: 0.01 where all values have two
+        decimals. Where they have so many that it would be less than a hundred-thousandth of the
+        standard deviation, it is the largest of ..., 10, 1, 0.1, ... that is at most a hundredth
+        of it.
 
         Parameters
         ----------
@@ -97,6 +107,12 @@ class ActionSet:
         switch_cost : float
             Cost of changing a category: 1 is as much as moving a number by one standard
             deviation, under "std".
+        fixed_cost : float
+            Cost of changing a number at all, so that advice does not consist of trifles. 0.1 is
+            as much as moving it by a tenth of a standard deviation, under "std". Changing a
+            category has its switch cost.
+        protected : iterable of str
+            Columns that may not change, and that explanations never name as being in the way.
         categories : iterable of str
             Columns of numbers that are categories all the same.
         units : dict, optional
@@ -110,15 +126,17 @@ class ActionSet:
         >>> german = load_german()
         >>> actions = ActionSet.from_data(german.features, units=german.units)
         >>> actions["age"]
-        NumberFeature(name='age', unit='years', immutable=False, direction='any', lower=19, \
-upper=75, most_up=None, most_down=None, step=None, whole=True, cost=0.08795...)
+        NumberFeature(name='age', unit='years', immutable=False, protected=False, \
+direction='any', lower=19, upper=75, possible_lower=0, possible_upper=None, most_up=None, \
+most_down=None, physical=(), step=None, whole=True, cost=0.08795..., fixed_cost=0.1)
         """
-        from holdfast.actions.draft import draft
+        from holdfast.actions.draft import Fees, draft
 
         named = set(categories)
         if encoding is not None:
             named |= {name for name, part in encoding.features.items() if hasattr(part, "levels")}
-        return cls(draft(table, costs, switch_cost, named, units or {}))
+        fees = Fees(costs, switch_cost, fixed_cost)
+        return cls(draft(table, fees, named, set(protected), units or {}))
 
     @classmethod
     def load(cls, path: str | Path) -> ActionSet:
@@ -142,6 +160,11 @@ upper=75, most_up=None, most_down=None, step=None, whole=True, cost=0.08795...)
         from holdfast.actions.files import save
 
         save(self, path)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ActionSet:
+        """Return an action set of its own with the same settings."""
+        features = [copy.deepcopy(feature, memo) for feature in self._features.values()]
+        return ActionSet(features, list(self.links), self.most_changes)
 
     def set(self, name: str, /, **settings: Any) -> None:
         """Set settings of the feature of that name; if any is wrong, none is set."""
@@ -189,7 +212,7 @@ upper=75, most_up=None, most_down=None, step=None, whole=True, cost=0.08795...)
 
     def __repr__(self) -> str:
         """Count what there is."""
-        free = sum(not self[name].immutable for name in self)
+        free = sum(not self[name].stays for name in self)
         return f"<ActionSet of {len(self)} features, {free} of which can change>"
 
     def to_frame(self) -> pd.DataFrame:
@@ -219,12 +242,13 @@ upper=75, most_up=None, most_down=None, step=None, whole=True, cost=0.08795...)
         for name in link.names:
             if not isinstance(self[name], NumberFeature):
                 raise ValueError(f"{link}: {name!r} is no number, and cannot be linked")
-        if isinstance(link, Follows) and self[link.feature].immutable:
-            raise ValueError(f"{link}: {link.feature!r} is immutable, and cannot follow")
+        if isinstance(link, Follows) and self[link.feature].stays:
+            raise ValueError(f"{link}: {link.feature!r} may not change, and cannot follow")
 
     def _check_setting(self, name: str, settings: dict[str, Any]) -> None:
-        if not settings["immutable"] or not hasattr(self, "links"):
+        stays = settings["immutable"] or settings["protected"]
+        if not stays or not hasattr(self, "links"):
             return
         for link in self.links:
             if isinstance(link, Follows) and link.feature == name:
-                raise ValueError(f"{name}: it cannot be immutable, because it is in {link}")
+                raise ValueError(f"{name}: it must be able to change, because it is in {link}")

@@ -25,6 +25,8 @@ class CategoryFeature(Feature):
         All levels: texts, numbers or booleans.
     immutable : bool
         It may not change at all.
+    protected : bool
+        It may not change, and no explanation names it as being in the way: a person's sex.
     moves : dict or None
         For each level, those that it may become; a level that is no key may only stay.
     order : sequence or None
@@ -34,17 +36,21 @@ class CategoryFeature(Feature):
         "any", or along the order "up" or "down".
     allowed : sequence or None
         The only levels that may be taken.
+    physical : sequence of str
+        Settings that are facts, which nobody can lift: ``["direction"]``, if it only ever rises.
     cost : number or dict
         Of a switch; or for each pair ``(from, to)`` of levels its own.
     cost_by : str
         "switch", or "step": the cost is for each step in the order.
+    fixed_cost : number
+        Of a switch at all, on top of `cost`.
 
     Examples
     --------
     >>> degree = CategoryFeature("degree", ["none", "Bachelor", "Master"])
     >>> degree.set(order=["none", "Bachelor", "Master"], direction="up", cost_by="step", cost=2)
     >>> degree.switch_cost("none", "Master")
-    4
+    4.0
     >>> degree.refusal("Master", "Bachelor")
     'may only move up in the order'
     >>> degree.moves = {"Master": ["Doctor"]}
@@ -57,12 +63,15 @@ class CategoryFeature(Feature):
     name: str
     levels: Any
     immutable: bool = False
+    protected: bool = False
     moves: Any = None
     order: Any = None
     direction: str = "any"
     allowed: Any = None
+    physical: Any = ()
     cost: Any = 1.0
     cost_by: str = "switch"
+    fixed_cost: float = 0.0
 
     @property
     def kind(self) -> str:
@@ -72,7 +81,7 @@ class CategoryFeature(Feature):
 
     def refusal(self, before: Any, after: Any) -> str | None:
         """Say why a switch between two levels is not allowed; None if it is."""
-        if self.immutable:
+        if self.stays:
             return "may not change"
         for level in (before, after):
             if level not in self.levels:
@@ -98,14 +107,15 @@ class CategoryFeature(Feature):
         if isinstance(self.cost, dict):
             if (before, after) not in self.cost:
                 raise ValueError(f"{self.name}: no cost is given for {before!r} to {after!r}")
-            return float(self.cost[before, after])
+            return float(self.cost[before, after]) + self.fixed_cost
         steps = 1
         if self.cost_by == "step":
             steps = abs(self.order.index(after) - self.order.index(before))
-        return steps * self.cost  # type: ignore[no-any-return]
+        return float(steps * self.cost + self.fixed_cost)
 
     def _clean(self, settings: dict[str, Any]) -> dict[str, Any]:
-        self._flag(settings, "immutable")
+        for key in ("immutable", "protected"):
+            self._flag(settings, key)
         self._choice(settings, "direction", DIRECTIONS)
         self._choice(settings, "cost_by", ("switch", "step"))
         levels = settings["levels"] = self._sequence("levels", settings["levels"])
@@ -119,6 +129,10 @@ class CategoryFeature(Feature):
         if settings["moves"] is not None:
             settings["moves"] = self._clean_moves(settings["moves"], levels)
         settings["cost"] = self._clean_cost(settings["cost"], levels)
+        if settings["fixed_cost"] is None:
+            self._refuse("fixed_cost", None, "positive or 0")
+        self._number(settings, "fixed_cost", "positive or 0", 0.0)
+        self._facts(settings, PHYSICAL)
         if settings["order"] is None:
             for key, free in (("direction", "any"), ("cost_by", "switch")):
                 if settings[key] != free:
@@ -170,3 +184,6 @@ class CategoryFeature(Feature):
         if not 0.0 < to_number(value) < math.inf:
             self._refuse(key, value, "a positive number")
         return plain_number(value)
+
+
+PHYSICAL = ("immutable", "moves", "direction", "allowed")

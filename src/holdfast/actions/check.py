@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast._numbers import EPS
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.links import AtMost, Link
 from holdfast.actions.number import NumberFeature
@@ -77,7 +78,7 @@ def raw_cost(actions: ActionSet, before: Any, after: Any) -> float:
             continue
         feature = actions[name]
         if isinstance(feature, NumberFeature):
-            total += feature.cost * abs(float(new[name]) - float(old[name]))
+            total += feature.cost * abs(float(new[name]) - float(old[name])) + feature.fixed_cost
         else:
             total += feature.switch_cost(old[name], new[name])
     return total
@@ -108,7 +109,7 @@ def _check_number(feature: NumberFeature, old: Any, new: Any) -> list[str]:
     room = ROUNDING * max(abs(old), abs(new))
     what = f"{name} {'rises' if change > 0 else 'falls'} by {_show(abs(change))}{unit}"
     wrong = []
-    if feature.immutable:
+    if feature.stays:
         return [f"{what}, but may not change"]
     if feature.direction == "up" and change < -room:
         wrong.append(f"{what}, but may only rise")
@@ -123,12 +124,18 @@ def _check_number(feature: NumberFeature, old: Any, new: Any) -> list[str]:
         wrong.append(f"{name} = {_show(new)}{unit} is above {_show(feature.upper)}, its upper end")
     if feature.lower is not None and new < min(feature.lower, old) - room:
         wrong.append(f"{name} = {_show(new)}{unit} is below {_show(feature.lower)}, its lower end")
+    if feature.possible_upper is not None and new > max(feature.possible_upper, old) + room:
+        most = _show(feature.possible_upper)
+        wrong.append(f"{name} = {_show(new)}{unit} is above {most}, the most that is possible")
+    if feature.possible_lower is not None and new < min(feature.possible_lower, old) - room:
+        least = _show(feature.possible_lower)
+        wrong.append(f"{name} = {_show(new)}{unit} is below {least}, the least that is possible")
     if feature.whole and new != math.floor(new):
         wrong.append(f"{name} = {_show(new)}{unit} is not a whole number")
     if feature.step is not None:
-        nearest = old + round(change / feature.step) * feature.step
-        if abs(new - nearest) > max(room, ROUNDING * feature.step):
-            wrong.append(f"{what}, which is no multiple of {_show(feature.step)}")
+        nearest = round(new / feature.step) * feature.step
+        if abs(new - nearest) > ROUNDING * feature.step + 4.0 * EPS * abs(new):
+            wrong.append(f"{name} = {_show(new)}{unit} is no multiple of {_show(feature.step)}")
     return wrong
 
 

@@ -93,6 +93,7 @@ def to_problem(
         current=np.stack(table.current, axis=1) if table.current else table.no_groups(),
         option_costs=table.option_costs,
         most_changes=actions.most_changes,
+        fixed_costs=table.fixed_costs if table.fixed_costs.any() else None,
     )
     fixed = {name: why for name, why in encoding.unused.items() if name in actions}
     unseen = "the pipeline was not fitted on it"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast._numbers import Floats
 from holdfast.actions.compiled import Compiled
-from holdfast.actions.ranges import Range
+from holdfast.actions.ranges import Range, lattice_anchor
 from holdfast.encoding import Number
 
 if TYPE_CHECKING:
@@ -87,20 +87,17 @@ def decode(
 def _raw_values(
     raw: Range, number: Number, rows: NDArray[np.int64], old: Floats, new: Floats
 ) -> Floats:
-    lower, upper = raw.lower[rows], raw.upper[rows]
+    here = raw.take(rows)
     if raw.step == 0.0:
         # from the person's own value, which is exact, rather than from the shift
-        values = raw.value[rows] + (new - old) / number.scale
-        return np.clip(values, lower, upper)
-    base = raw.base[rows]
-    counts = np.round((number.decode(new) - base) / raw.step)
-    if raw.step == np.floor(raw.step) and (base == np.floor(base)).all():
-        return np.asarray(base + counts * raw.step)
-    # in decimal numbers, so that 0.1 and two steps of 0.1 are 0.3
+        return np.clip(here.value + (new - old) / number.scale, here.lower, here.upper)
+    moved = (new - lattice_anchor(here, number, old)) / (raw.step * number.scale)
+    counts = here.count + np.round(moved)
+    if raw.step == np.floor(raw.step):
+        return np.asarray(counts * raw.step)
+    # in decimal numbers, so that three steps of 0.1 are 0.3
     step = Decimal(repr(raw.step))
-    return np.array(
-        [float(Decimal(repr(float(b))) + int(k) * step) for b, k in zip(base, counts, strict=True)]
-    )
+    return np.array([float(int(k) * step) for k in counts])
 
 
 def _replaced(column: pd.Series[Any], moved: NDArray[np.int64], values: Floats) -> pd.Series[Any]:

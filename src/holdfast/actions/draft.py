@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from holdfast._numbers import Floats
+from holdfast._numbers import EPS, Floats
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.feature import suggest
 from holdfast.actions.number import NumberFeature
@@ -16,17 +17,29 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COSTS = ("std", "mad", "percentile", "unit")
+# A step is at least a standard deviation divided by the first, and where the values have too many
+# digits to tell their resolution, at most divided by the second.
+_FINEST, _COARSEST = 1e5, 1e2
+
+
+class Fees(NamedTuple):
+    """How changes are charged for; see `ActionSet.from_data`."""
+
+    costs: str
+    switch_cost: float
+    fixed_cost: float
 
 
 def draft(
-    table: Any, costs: str, switch_cost: float, categories: set[str], units: dict[str, str]
+    table: Any, fees: Fees, categories: set[str], protected: set[str], units: dict[str, str]
 ) -> list[NumberFeature | CategoryFeature]:
     """Propose a feature for each column; see `ActionSet.from_data`."""
-    if costs not in COSTS:
-        raise ValueError(f"costs = {costs!r} is not known; there are: {', '.join(COSTS)}")
+    if fees.costs not in COSTS:
+        raise ValueError(f"costs = {fees.costs!r} is not known; there are: {', '.join(COSTS)}")
     frame = as_table(table)
     names = [str(name) for name in frame.columns]
-    for what, given in (("categories", categories), ("units", units)):
+    named = (("categories", categories), ("protected", protected), ("units", units))
+    for what, given in named:
         for name in given:
             if name not in names:
                 raise ValueError(f"{what}: column {name!r} is not known; {suggest(name, names)}")
@@ -38,9 +51,10 @@ def draft(
         if seen.empty:
             raise ValueError(f"column {name!r} has no value at all; leave it out")
         if name in categories or not _is_number(name, seen):
-            result.append(_category(name, seen, switch_cost))
+            result.append(_category(name, seen, fees))
         else:
-            result.append(_number(name, seen, costs, units.get(name, "")))
+            result.append(_number(name, seen, fees, units.get(name, "")))
+        result[-1].protected = name in protected
     return result
 
 
@@ -68,21 +82,44 @@ def _is_number(name: str, seen: pd.Series[Any]) -> bool:
     return False
 
 
-def _number(name: str, seen: pd.Series[Any], costs: str, unit: str) -> NumberFeature:
+def grid_step(values: Floats) -> float | None:
+    """Return a step that people can type, from the values of all people; None: whole numbers.
+
+    The resolution of the values, unless that is absurdly fine for their spread.
+    """
+    spread = float(values.std()) or 1.0
+    finest = math.floor(math.log10(spread / _FINEST))
+    for exponent in range(0, finest - 1, -1):
+        steps = values / 10.0**exponent
+        if (np.abs(steps - np.round(steps)) <= 1e-9 + 4.0 * EPS * np.abs(steps)).all():
+            return None if exponent == 0 else _power_of_ten(exponent)
+    return _power_of_ten(math.floor(math.log10(spread / _COARSEST)))
+
+
+def _power_of_ten(exponent: int) -> float:
+    return float(f"1e{exponent}")  # 10.0**-5 is not the number that is written 0.00001
+
+
+def _number(name: str, seen: pd.Series[Any], fees: Fees, unit: str) -> NumberFeature:
     values = seen.to_numpy(dtype=np.float64)
     if not np.isfinite(values).all():
         raise ValueError(f"column {name!r} holds infinite values")
+    whole = bool((values == np.floor(values)).all())
+    lower, upper = plain(seen.min()), plain(seen.max())
     return NumberFeature(
         name,
         unit=unit,
-        lower=plain(seen.min()),
-        upper=plain(seen.max()),
-        whole=getattr(seen.dtype, "kind", "O") in "iu",
-        cost=unit_cost(values, costs),
+        lower=int(lower) if whole else lower,
+        upper=int(upper) if whole else upper,
+        possible_lower=0 if (values >= 0.0).all() else None,
+        step=None if whole else grid_step(values),
+        whole=whole,
+        cost=unit_cost(values, fees.costs),
+        fixed_cost=fees.fixed_cost,
     )
 
 
-def _category(name: str, seen: pd.Series[Any], switch_cost: float) -> CategoryFeature:
+def _category(name: str, seen: pd.Series[Any], fees: Fees) -> CategoryFeature:
     levels = [plain(level) for level in seen.unique().tolist()]
     kinds = {type(level).__name__ for level in levels}
     if len(kinds) > 1:
@@ -95,4 +132,4 @@ def _category(name: str, seen: pd.Series[Any], switch_cost: float) -> CategoryFe
     else:
         levels = sorted(levels)
     order = levels if getattr(seen.dtype, "ordered", False) else None
-    return CategoryFeature(name, levels, order=order, cost=switch_cost)
+    return CategoryFeature(name, levels, order=order, cost=fees.switch_cost)

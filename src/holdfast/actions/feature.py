@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import math
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, NoReturn
 
@@ -25,6 +26,7 @@ class Feature:
 
     name: str
     immutable: bool
+    protected: bool
     _ready = False
     _watch: Callable[[str, dict[str, Any]], None] | None = None
 
@@ -42,6 +44,11 @@ class Feature:
         else:
             object.__setattr__(self, key, value)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Copy the settings, and not the action set that watches over them."""
+        settings = {name: copy.deepcopy(value, memo) for name, value in self.settings().items()}
+        return type(self)(self.name, **settings)  # type: ignore[call-arg]
+
     def set(self, **settings: Any) -> None:
         """Set several settings at once; if any is wrong, none is set."""
         known = list(self.settings())
@@ -58,6 +65,11 @@ class Feature:
         """Return all settings by name."""
         names = [field.name for field in fields(self)]  # type: ignore[arg-type]
         return {name: getattr(self, name) for name in names if name != "name"}
+
+    @property
+    def stays(self) -> bool:
+        """Whether it may not change at all."""
+        return self.immutable or self.protected
 
     def _store(self, settings: dict[str, Any]) -> None:
         for key, value in settings.items():
@@ -78,6 +90,16 @@ class Feature:
     def _choice(self, settings: dict[str, Any], key: str, choices: tuple[str, ...]) -> None:
         if not isinstance(settings[key], str) or settings[key] not in choices:
             self._refuse(key, settings[key], f"one of {', '.join(choices)}")
+
+    def _facts(self, settings: dict[str, Any], choices: tuple[str, ...]) -> None:
+        """Check `physical`, the names of settings that nobody can lift."""
+        given = settings["physical"]
+        if isinstance(given, (str, Mapping)) or not hasattr(given, "__iter__"):
+            self._refuse("physical", given, f"a list of settings, from {', '.join(choices)}")
+        for name in given:
+            if name not in choices:
+                self._refuse("physical", name, f"one of {', '.join(choices)}")
+        settings["physical"] = tuple(dict.fromkeys(given))
 
     def _number(self, settings: dict[str, Any], key: str, allowed: str, least: float) -> None:
         """Check a setting that may be None; `least` itself is allowed where `allowed` says so."""

@@ -41,7 +41,7 @@ def read_action_levels(
     """Refuse people with a level that the action set does not know; they could not move."""
     for name, part in encoding.features.items():
         feature = actions[name]
-        if not isinstance(feature, CategoryFeature) or feature.immutable:
+        if not isinstance(feature, CategoryFeature) or feature.stays:
             continue
         if isinstance(part, Number):
             reading.read_levels(name, frame[name], feature.levels, "the action set")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -23,18 +24,27 @@ class NumberFeature(Feature):
         For sentences: "years".
     immutable : bool
         It may not change at all.
+    protected : bool
+        It may not change, and no explanation names it as being in the way: a person's sex or age.
     direction : str
         "any", "up" (it may only rise) or "down".
     lower, upper : number or None
         Where it may go.
+    possible_lower, possible_upper : number or None
+        What can exist at all: an amount is never negative. Should `lower` or `upper` be lifted,
+        these still hold.
     most_up, most_down : number or None
         By how much it may change, from where the person is.
+    physical : sequence of str
+        Settings that are facts, which nobody can lift: ``["direction"]``, if it only ever rises.
     step : number or None
-        It changes by whole multiples of this.
+        It may become multiples of this, counted from 0, or stay where it is.
     whole : bool
         It may become whole numbers only. With a `step` as well, both hold.
     cost : number
         Of a change by one unit.
+    fixed_cost : number
+        Of a change at all, whatever its size.
 
     Examples
     --------
@@ -49,52 +59,73 @@ class NumberFeature(Feature):
     Traceback (most recent call last):
         ...
     ValueError: feature 'age' has no setting 'imutable'; did you mean 'immutable'? there are: \
-unit, immutable, direction, lower, upper, most_up, most_down, step, whole, cost
+unit, immutable, protected, direction, lower, upper, possible_lower, possible_upper, most_up, \
+most_down, physical, step, whole, cost, fixed_cost
     """
 
     name: str
     unit: str = ""
     immutable: bool = False
+    protected: bool = False
     direction: str = "any"
     lower: float | None = None
     upper: float | None = None
+    possible_lower: float | None = None
+    possible_upper: float | None = None
     most_up: float | None = None
     most_down: float | None = None
+    physical: Any = ()
     step: float | None = None
     whole: bool = False
     cost: float = 1.0
+    fixed_cost: float = 0.0
 
     @property
     def kind(self) -> str:
         """What is shown as its type."""
         return "whole number" if self.whole else "number"
 
+    @property
+    def grid(self) -> float:
+        """It may become multiples of this; 0: any number."""
+        return float(self.step or (1 if self.whole else 0))
+
     def _clean(self, settings: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(settings["unit"], str):
             self._refuse("unit", settings["unit"], "a text")
-        self._flag(settings, "immutable")
-        self._flag(settings, "whole")
+        for key in ("immutable", "protected", "whole"):
+            self._flag(settings, key)
         self._choice(settings, "direction", DIRECTIONS)
-        for key in ("lower", "upper"):
+        for key in ("lower", "upper", "possible_lower", "possible_upper"):
             self._number(settings, key, "a finite number, or None for no bound", -math.inf)
         for key in ("most_up", "most_down"):
             self._number(settings, key, "a positive number or 0, or None for no limit", 0.0)
         self._number(settings, "step", "a positive number, or None for any change", 0.0)
-        if settings["cost"] is None:
-            self._refuse("cost", None, "a positive number")
-        self._number(settings, "cost", "a positive number", 0.0)
+        for key, allowed in (("cost", "a positive number"), ("fixed_cost", "positive or 0")):
+            if settings[key] is None:
+                self._refuse(key, None, allowed)
+            self._number(settings, key, allowed, 0.0)
+        self._facts(settings, PHYSICAL)
         self._agree(settings)
         return settings
 
     def _agree(self, settings: dict[str, Any]) -> None:
-        lower, upper, step = settings["lower"], settings["upper"], settings["step"]
-        if lower is not None and upper is not None:
-            if lower > upper:
-                raise ValueError(f"{self.name}: lower = {lower} is above upper = {upper}")
-            if settings["whole"] and math.ceil(lower) > math.floor(upper):
+        ends = [key for key in _ENDS if settings[key] is not None]
+        for low, high in itertools.pairwise(ends):
+            if settings[low] > settings[high]:
                 raise ValueError(
-                    f"{self.name}: there is no whole number between lower = {lower} and "
-                    f"upper = {upper}"
+                    f"{self.name}: {low} = {settings[low]} is above {high} = {settings[high]}"
                 )
-        if settings["whole"] and step is not None and step != int(step):
+        lower, upper, step = settings["lower"], settings["upper"], settings["step"]
+        if not settings["whole"]:
+            return
+        if step is not None and step != int(step):
             self._refuse("step", step, "a whole number, because whole = True")
+        if None not in (lower, upper) and math.ceil(lower) > math.floor(upper):
+            raise ValueError(
+                f"{self.name}: there is no whole number between lower = {lower} and upper = {upper}"
+            )
+
+
+_ENDS = ("possible_lower", "lower", "upper", "possible_upper")
+PHYSICAL = ("immutable", "direction", "lower", "upper", "most_up", "most_down")

@@ -36,7 +36,9 @@ def _plain_feature(feature: Any) -> dict[str, Any]:
     default = {field.name: field.default for field in fields(feature)}
     result: dict[str, Any] = {"type": kind}
     for key, value in feature.settings().items():
-        if default[key] is MISSING or value != default[key] or key == "cost":
+        # 0 and 0.0 are equal, but a file must not mix them up
+        usual = type(value) is type(default[key]) and value == default[key]
+        if default[key] is MISSING or not usual or key == "cost":
             result[key] = _plain_setting(key, value)
     return result
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from holdfast._numbers import Floats
+from holdfast._numbers import EPS, Floats
 from holdfast.actions.number import NumberFeature
 from holdfast.encoding import Number
 
@@ -18,14 +19,21 @@ PAD = 1e-6
 class Range:
     """Where a number may go, in raw units; arrays have one entry for each person.
 
-    With ``step > 0`` it may become ``base + step * k`` for whole k, within the bounds, or stay.
+    With ``step > 0`` it may become ``step * k`` for whole k, within the bounds, or stay. The
+    person's own value is ``step * count`` where it is `on_grid`, and above that elsewhere.
     """
 
     value: Floats
     lower: Floats
     upper: Floats
     step: float
-    base: Floats
+    count: Floats
+    on_grid: NDArray[np.bool_]
+
+    def take(self, rows: NDArray[np.int64]) -> Range:
+        """Return the range of some people."""
+        parts = {name: getattr(self, name)[rows] for name in vars(self) if name != "step"}
+        return Range(step=self.step, **parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,24 +48,31 @@ class EncodedRange:
 
 def range_of(feature: NumberFeature, value: Floats) -> Range:
     """Where each person's number may go; the person's own value is always within."""
-    lower = np.full_like(value, -np.inf if feature.lower is None else feature.lower)
-    upper = np.full_like(value, np.inf if feature.upper is None else feature.upper)
+    lowest = [end for end in (feature.lower, feature.possible_lower) if end is not None]
+    highest = [end for end in (feature.upper, feature.possible_upper) if end is not None]
+    lower = np.full_like(value, max(lowest, default=-np.inf))
+    upper = np.full_like(value, min(highest, default=np.inf))
     if feature.most_down is not None:
         lower = np.maximum(lower, value - feature.most_down)
     if feature.most_up is not None:
         upper = np.minimum(upper, value + feature.most_up)
     lower, upper = np.minimum(lower, value), np.maximum(upper, value)
-    stays = np.full(value.shape, feature.immutable)
-    step, base = 0.0, value
-    if feature.step is not None:
-        step = float(feature.step)
-        if feature.whole:  # steps from a fraction never meet a whole number
-            stays = stays | (value != np.floor(value))
-    elif feature.whole:
-        step, base = 1.0, np.floor(value)
-    lower = np.where(stays | (feature.direction == "up"), value, lower)
-    upper = np.where(stays | (feature.direction == "down"), value, upper)
-    return Range(value, lower, upper, step, base)
+    if feature.stays or feature.direction == "up":
+        lower = value
+    if feature.stays or feature.direction == "down":
+        upper = value
+    if feature.grid == 0.0:
+        return Range(value, lower, upper, 0.0, value, np.zeros(value.shape, dtype=bool))
+    steps = value / feature.grid
+    on_grid = np.abs(steps - np.round(steps)) <= _blur(steps)
+    count = np.where(on_grid, np.round(steps), np.floor(steps))
+    return Range(value, lower, upper, feature.grid, count, on_grid)
+
+
+def _blur(steps: Floats) -> Floats:
+    """How far a number of steps may be off by rounding."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(1e-9 + 4.0 * EPS * np.abs(steps))
 
 
 def encode_range(raw: Range, number: Number, point: Floats) -> EncodedRange:
@@ -76,14 +91,19 @@ def encode_range(raw: Range, number: Number, point: Floats) -> EncodedRange:
 def _encode_lattice(raw: Range, number: Number, point: Floats) -> EncodedRange:
     """Count the lattice's steps in raw units, where they are exact, and then encode."""
     step = raw.step * abs(number.scale)
-    # the person's own encoded value is on the lattice to the last bit
-    anchor = np.where(raw.base == raw.value, point, number.encode(raw.base))
-    least = np.ceil((raw.lower - raw.base) / raw.step - 1e-9)
-    most = np.floor((raw.upper - raw.base) / raw.step + 1e-9)
-    falls = np.where(raw.base < raw.value, least <= 0, least <= -1)
+    anchor = lattice_anchor(raw, number, point)
+    lower, upper = raw.lower / raw.step, raw.upper / raw.step
+    least = np.ceil(lower - _blur(lower)) - raw.count
+    most = np.floor(upper + _blur(upper)) - raw.count
+    falls = np.where(raw.on_grid, least <= -1, least <= 0)
     rises = most >= 1
     if number.scale < 0.0:
         least, most, falls, rises = -most, -least, rises, falls
     lower = np.where(falls, anchor + (least - PAD) * step, point)
     upper = np.where(rises, anchor + (most + PAD) * step, point)
     return EncodedRange(lower, upper, step, anchor)
+
+
+def lattice_anchor(raw: Range, number: Number, point: Floats) -> Floats:
+    """Return the encoded ``step * count``; the person's own point, to the last bit, on the grid."""
+    return np.where(raw.on_grid, point, number.encode(raw.step * raw.count))

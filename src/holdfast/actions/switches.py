@@ -15,7 +15,7 @@ def switch_costs(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:
     m = len(levels)
     known = np.array([level in feature.levels for level in levels])
     allowed = known[:, None] & known[None, :]
-    if feature.immutable:
+    if feature.stays:
         allowed[:] = False
     if feature.moves is not None:
         table = {(a, b) for a, targets in feature.moves.items() for b in targets}
@@ -33,6 +33,7 @@ def switch_costs(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:
     costs = np.full((m, m), np.inf)
     for a, b in np.argwhere(allowed):
         costs[a, b] = _cost(feature, levels[a], levels[b], abs(float(rise[a, b])))
+        costs[a, b] += feature.fixed_cost
     np.fill_diagonal(costs, 0.0)
     return costs
 

@@ -40,6 +40,7 @@ class Table:
     def fill(self) -> None:
         self.lower, self.upper = self.points.copy(), self.points.copy()
         self.costs = np.ones((1, self.encoding.n_columns))
+        self.fixed_costs = np.zeros((1, self.encoding.n_columns))
         self.step = np.zeros((1, self.encoding.n_columns))
         self.anchor = self.points.copy()
         for name, part in self.encoding.features.items():
@@ -58,6 +59,7 @@ class Table:
         self.lower[:, j], self.upper[:, j] = encoded.lower, encoded.upper
         self.step[0, j], self.anchor[:, j] = encoded.step, encoded.anchor
         self.costs[0, j] = feature.cost / abs(number.scale)
+        self.fixed_costs[0, j] = feature.fixed_cost
 
     def _fill_group(self, feature: CategoryFeature, part: Number | Category) -> None:
         if isinstance(part, Category):

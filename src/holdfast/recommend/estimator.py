@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,10 +17,17 @@ from holdfast.discrete import DiscreteAnswer, DiscreteProblem, solve_discrete
 from holdfast.discrete.linked import Links, solve_linked
 from holdfast.encoding import Encoding
 from holdfast.encoding.reading import as_table
-from holdfast.recommend.features import row_links
+from holdfast.recommend.features import hold_still, row_links, take_row
+from holdfast.recommend.printed import Aim, settle
 from holdfast.recommend.recommendations import Recommendations
 from holdfast.recommend.ways import Way, other_ways, way_of
-from holdfast.result import sort_proven
+from holdfast.result import GAP_TOLERANCE, sort_proven
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Where links couple features a general solver is asked, which is less exact.
+_LINKED_TOLERANCE = 1e-7
 
 
 class RobustRecourse(BaseEstimator):  # type: ignore[misc]
@@ -70,7 +78,10 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     ... )
     >>> result = recourse.recommend(table[1:2])
     >>> result.table()[["status", "changes"]].values.tolist()
-    [['optimal', 'months 48 → 7']]
+    [['optimal', 'months from 48 to 7']]
+    >>> result.explain(1)
+    "Today's model gives you a chance of 16%. Change months from 48 to 7. This is provably the \
+cheapest way. Every model within 0.1 of today's then gives you at least 50%. The cost is 2.25."
     """
 
     def __init__(
@@ -122,11 +133,19 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
                 f"the classifier is a {encoding.model.kind}, but RobustRecourse needs a linear "
                 "one; holdfast.find_recourse takes any model"
             )
-        loss = encoding.model.choose_loss(self.loss)
-        encoding.model.check_guarantee(self.guarantee, loss)
+        encoding.model.check_guarantee(self.guarantee, encoding.model.choose_loss(self.loss))
+        return self._frozen()._recommend(as_table(applicants), encoding)
+
+    def _frozen(self) -> RobustRecourse:
+        """Return an estimator of the same model that no later change of a setting reaches."""
+        settings = self.get_params(deep=False)
+        kept = {name: copy.deepcopy(value) for name, value in settings.items() if name != "model"}
+        return type(self)(self.model, **kept)
+
+    def _recommend(self, applicants: pd.DataFrame, encoding: Encoding) -> Recommendations:
         compiled, answer = self._solve(applicants, self.actions, encoding)
         base = compiled.problem.problem
-        encoding.compare(compiled.people, base.points, loss)
+        encoding.compare(compiled.people, base.points, base.loss)
         if self.guarantee is None:
             score = base.score(answer.recourse)
             cutoff = encoding.model.cutoff
@@ -144,10 +163,45 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
                 )
                 found = other_ways(compiled, i, found[0], self.n_options, solve)
             ways.append(found)
-        labels = as_table(applicants).index
-        result = Recommendations(self, encoding, compiled, answer, ways, labels)
-        self._check(compiled, ways, result)
+        printed, tables = self._printed(compiled, ways)
+        result = Recommendations(self, compiled, answer, printed, tables, applicants.index)
+        self._check(compiled, printed, tables)
         return result
+
+    def _printed(
+        self, compiled: Compiled, ways: list[list[Way]]
+    ) -> tuple[list[list[Way]], list[pd.DataFrame]]:
+        """Settle the ways, option by option, as they are printed."""
+        base = compiled.problem.problem
+        target = None if self.guarantee is None else base.loss.score(self.guarantee)
+        aim = Aim(target, self.cost_weight, self._tolerance(compiled.links))
+        printed: list[list[Way]] = [[] for _ in ways]
+        tables = []
+        for option in range(max((len(found) for found in ways), default=0)):
+            some = {
+                i: found[option]
+                for i, found in enumerate(ways)
+                if len(found) > option == len(printed[i])
+            }
+            settled, after = settle(compiled, some, aim, partial(self._resolve, compiled))
+            tables.append(after)
+            for i, way in settled.items():
+                printed[i].append(way)
+        return printed, tables
+
+    def _resolve(
+        self, compiled: Compiled, i: int, held: frozenset[str], margin: float
+    ) -> Way | None:
+        """Find the way of person i that has a margin of score to spare."""
+        alone = hold_still(take_row(compiled.problem, i), compiled, held)
+        intercept = alone.problem.intercept - margin * (1.0 + np.abs(alone.problem.intercept))
+        intercept.flags.writeable = False
+        alone = replace(alone, problem=replace(alone.problem, intercept=intercept))
+        links = row_links(compiled.links, i)
+        answer = self._answer(alone, links, self.guarantee, self.cost_weight)
+        if not np.isfinite(answer.recourse[0]).all():
+            return None
+        return way_of(answer, 0, compiled, i, held)
 
     def _solve(
         self, applicants: Any, actions: ActionSet, encoding: Encoding
@@ -170,13 +224,18 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
                 problem, cost_weight=weight, guarantee=guarantee, threads=self.threads
             )
         rows = Links(links.matrix, links.lower, links.upper)
-        return solve_linked(problem, rows, cost_weight=weight, guarantee=guarantee)
+        tolerance = self._tolerance(links)
+        return solve_linked(
+            problem, rows, cost_weight=weight, guarantee=guarantee, tolerance=tolerance
+        )
 
-    def _check(self, compiled: Compiled, ways: list[list[Way]], result: Recommendations) -> None:
+    def _tolerance(self, links: LinkRows) -> float:
+        return _LINKED_TOLERANCE if len(links.matrix) else GAP_TOLERANCE
+
+    def _check(self, compiled: Compiled, ways: list[list[Way]], tables: list[pd.DataFrame]) -> None:
         """Check every recommendation once more, in raw units: a violation is a bug, and raises."""
-        for option in range(max((len(found) for found in ways), default=0)):
+        for option, after in enumerate(tables):
             rows = [i for i, found in enumerate(ways) if len(found) > option]
-            after = result.after(option)
             points = np.array([ways[i][option].recourse for i in rows])
             compiled.encoding.compare(after, points, compiled.problem.problem.loss)
             for position, i in enumerate(rows):

@@ -26,6 +26,7 @@ def take_row(problem: DiscreteProblem, i: int) -> DiscreteProblem:
         anchor=pick(problem.anchor),
         current=problem.current[i : i + 1],
         option_costs=[pick(costs) for costs in problem.option_costs],
+        fixed_costs=None if problem.fixed_costs is None else pick(problem.fixed_costs),
     )
 
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.actions import ActionSet, CategoryFeature, Compiled
+from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
 from holdfast.discrete import DiscreteAnswer
+from holdfast.recommend.numerals import shown
 
 # Sets of constraints that are tried, the small ones first.
 _MOST_TRIALS = 400
@@ -81,29 +82,49 @@ def find_releases(person: Any, actions: ActionSet, solve: Solve) -> list[Release
 
 
 def constraints_of(actions: ActionSet) -> Iterator[Constraint]:
-    """Name every setting that holds people back."""
+    """Name every setting that holds people back and that somebody could lift.
+
+    What is protected is left out, as are facts: settings that are `physical`, and links.
+    """
     for name in actions:
         feature = actions[name]
-        unit = f" {feature.unit}" if getattr(feature, "unit", "") else ""
-        if feature.immutable:
-            yield Constraint(name, "immutable", f"{name} may not change")
-        if feature.direction != "any":
-            yield Constraint(name, "direction", f"{name} may only go {feature.direction}")
-        if isinstance(feature, CategoryFeature):
-            if feature.moves is not None:
-                yield Constraint(name, "moves", f"{name} may only move as listed")
-            if feature.allowed is not None:
-                yield Constraint(name, "allowed", f"{name} may only become one of some levels")
-            continue
-        for setting, words in _NUMBER_WORDS.items():
-            value = getattr(feature, setting)
-            if value is not None:
-                yield Constraint(name, setting, f"{name} {words} {value:g}{unit}")
+        if not feature.protected:
+            for setting, words in _settings(feature):
+                if setting not in feature.physical:
+                    yield Constraint(name, setting, words)
     if actions.most_changes is not None:
         many = f"at most {actions.most_changes} features may change"
         yield Constraint(None, "most_changes", many)
-    for k, link in enumerate(actions.links):
-        yield Constraint(None, f"link {k}", f"{link}")
+
+
+def settings_of(actions: ActionSet) -> int:
+    """Count every setting that holds people back, whether or not anybody could lift it."""
+    limits = ("possible_lower", "possible_upper")
+    total = int(actions.most_changes is not None)
+    for name in actions:
+        feature = actions[name]
+        total += len(list(_settings(feature))) + feature.protected
+        total += sum(getattr(feature, limit, None) is not None for limit in limits)
+    return total
+
+
+def _settings(feature: NumberFeature | CategoryFeature) -> Iterator[tuple[str, str]]:
+    name = feature.name
+    if feature.immutable:
+        yield "immutable", f"{name} may not change"
+    if feature.direction != "any":
+        yield "direction", f"{name} may only go {feature.direction}"
+    if isinstance(feature, CategoryFeature):
+        if feature.moves is not None:
+            yield "moves", f"{name} may only move as listed"
+        if feature.allowed is not None:
+            yield "allowed", f"{name} may only become one of some levels"
+        return
+    unit = f" {feature.unit}" if feature.unit else ""
+    for setting, words in _NUMBER_WORDS.items():
+        value = getattr(feature, setting)
+        if value is not None:
+            yield setting, f"{name} {words} {shown(value)}{unit}"
 
 
 _NUMBER_WORDS = {
@@ -117,13 +138,10 @@ _NUMBER_WORDS = {
 def released(actions: ActionSet, constraints: tuple[Constraint, ...]) -> ActionSet:
     """Return a copy of an action set without some of its constraints."""
     free = copy.deepcopy(actions)
-    links = {constraint.setting for constraint in constraints}
-    kept = [link for k, link in enumerate(actions.links) if f"link {k}" not in links]
-    free = ActionSet([free[name] for name in free], kept, free.most_changes)
     for constraint in constraints:
         if constraint.feature is not None:
             setattr(free[constraint.feature], constraint.setting, _NEUTRAL[constraint.setting])
-        elif constraint.setting == "most_changes":
+        else:
             free.most_changes = None
     return free
 

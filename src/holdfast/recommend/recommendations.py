@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.actions import Compiled, decode
+from holdfast._labels import position_of
+from holdfast._numbers import check_count
+from holdfast.actions import Compiled
 from holdfast.discrete import DiscreteAnswer
-from holdfast.encoding import Encoding
 from holdfast.recommend.features import row_links
-from holdfast.recommend.reasons import Release, find_releases
+from holdfast.recommend.reasons import Release, constraints_of, find_releases, settings_of
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import change_words, explanation
@@ -21,18 +22,37 @@ if TYPE_CHECKING:
 
     from holdfast.recommend.estimator import RobustRecourse
 
+_COLUMNS = (
+    "option",
+    "status",
+    "changes",
+    "cost",
+    "price",
+    "lower_bound",
+    "gap",
+    "worst_case_validity",
+    "current_validity",
+    "initial_validity",
+)
+
 
 class Recommendations:
     """What each applicant should change, in raw units; made by `RobustRecourse.recommend`.
 
-    People go by position, from 0, among the applicants.
+    People go by the label of their row: the index of the table of applicants, or 0, 1, ... for an
+    array. Options are counted from 1. Nothing here changes when the table, the action set or the
+    estimator do later.
 
     Attributes
     ----------
+    labels : Index
+        The labels of all applicants.
     status : array of Status
-        What became of each applicant.
-    people : DataFrame
-        The applicants whose rows could be used, as they are.
+        What became of each applicant, in the order of `labels`; read-only.
+    guarantee, cost_weight : float or None
+        What was asked for.
+    radius : float
+        Of the ball.
 
     Examples
     --------
@@ -42,22 +62,30 @@ class Recommendations:
     def __init__(
         self,
         estimator: RobustRecourse,
-        encoding: Encoding,
         compiled: Compiled,
         answer: DiscreteAnswer,
         ways: list[list[Way]],
-        labels: Any,
+        after: list[pd.DataFrame],
+        labels: pd.Index[Any],
     ) -> None:
-        self._estimator, self._encoding = estimator, encoding
-        self._compiled, self._answer, self._ways = compiled, answer, ways
-        self._labels = labels
-        self._after: dict[int, pd.DataFrame] = {}
+        self._estimator, self._compiled, self._answer = estimator, compiled, answer
+        self._ways, self._after, self.labels = ways, after, labels
         self._place = {int(row): k for k, row in enumerate(compiled.rows)}
         self._refused = dict(compiled.refused)
-        self.people = compiled.people
+        self.guarantee, self.cost_weight = estimator.guarantee, estimator.cost_weight
+        self.radius = float(estimator.ball.radius)
         self.status = np.empty(len(self), dtype=object)
         self.status[:] = Status.INVALID_INPUT
-        self.status[compiled.rows] = answer.status
+        for k, row in enumerate(compiled.rows):
+            self.status[row] = self._status(k)
+        self.status.flags.writeable = False
+
+    def _status(self, k: int) -> Status:
+        if self._ways[k]:
+            return self._ways[k][0].status
+        status: Status = self._answer.status[k]
+        # a way that was found, but whose guarantee no row of the table can give
+        return Status.NOT_FOUND if np.isfinite(self._answer.recourse[k]).all() else status
 
     def __len__(self) -> int:
         return len(self._compiled.rows) + len(self._compiled.refused)
@@ -67,130 +95,166 @@ class Recommendations:
         found = ", ".join(f"{n} {name}" for name, n in zip(names, counts, strict=True))
         return f"<Recommendations for {len(self)} people: {found or 'nobody'}>"
 
-    def after(self, option: int = 0) -> pd.DataFrame:
+    @property
+    def people(self) -> pd.DataFrame:
+        """The applicants whose rows could be used, as they are."""
+        return self._compiled.people.copy()
+
+    def after(self, option: int = 1) -> pd.DataFrame:
         """Return the people who have that option, as they are after following it."""
-        if option not in self._after:
-            rows = self._having(option)
-            base = self._compiled.problem
-            recourse, options = base.problem.points.copy(), base.current.copy()
-            for k in rows:
-                way = self._ways[k][option]
-                recourse[k], options[k] = way.recourse, way.options
-            which = np.array(rows, dtype=np.int64)
-            self._after[option] = decode(self._compiled, recourse, options, which)
-        return self._after[option].copy()
+        check_count("option", option)
+        if option > len(self._after):
+            return self._compiled.people.iloc[:0].copy()
+        return self._after[option - 1].copy()
 
     def _having(self, option: int) -> list[int]:
-        return [k for k, ways in enumerate(self._ways) if len(ways) > option]
+        return [k for k, ways in enumerate(self._ways) if len(ways) >= option]
 
     def table(self) -> pd.DataFrame:
         """Return one row for each person and option: what to change, its price and its proof.
 
-        The last columns hold the person's features after the change, in raw units.
+        Columns ``recourse.<name>`` hold the person's features after the change, in raw units. Who
+        has no option has one row, with the option 0.
         """
         import pandas as pd
 
-        names = list(self.people.columns)
-        rows = []
-        for option in range(max((len(ways) for ways in self._ways), default=0)):
-            after = self.after(option)
+        rows, parts = [], [self._compiled.people.iloc[:0]]
+        for option in range(1, len(self._after) + 1):
+            after = self._after[option - 1]
+            parts.append(after)
             for position, k in enumerate(self._having(option)):
-                person = after.iloc[position]
-                values = self._numbers(k, option, person) | {name: person[name] for name in names}
+                values = self._numbers(k, option, after.iloc[position])
                 rows.append((int(self._compiled.rows[k]), option, values))
         for i in range(len(self)):
             if i not in self._place or not self._ways[self._place[i]]:
-                rows.append((i, 0, {"status": str(self.status[i]), "changes": ""}))
-        rows.sort(key=lambda row: row[:2])
-        index = pd.Index([self._labels[i] for i, _, _ in rows], name="person")
-        table = pd.DataFrame([values for _, _, values in rows], index=index)
-        table.insert(0, "option", [option + 1 for _, option, _ in rows])
-        for name in names:
-            if name in table and not table[name].isna().any():
-                table[name] = table[name].astype(self.after().dtypes[name])
+                rows.append((i, 0, self._no_numbers(i)))
+        order = sorted(range(len(rows)), key=lambda k: rows[k][:2])
+        index = pd.Index([self.labels[rows[k][0]] for k in order], name="person")
+        table = pd.DataFrame([rows[k][2] for k in order], columns=list(_COLUMNS), index=index)
+        features = pd.concat(parts[1:] or parts, ignore_index=True).reindex(order)
+        for name in features.columns:
+            table[f"recourse.{name}"] = features[name].to_numpy()
+            if not features[name].isna().any():
+                table[f"recourse.{name}"] = features[name].set_axis(index)
         return table
 
-    def explain(self, i: int) -> str:
-        """Say in words what person i can do, or why nothing helps."""
-        return explanation(self, self._position(i))
+    def explain(self, label: Any) -> str:
+        """Say in words what a person can do, or why nothing helps."""
+        return explanation(self, label)
 
-    def frontier(self, i: int, points: int = 25) -> Staircase:
-        """Return the cost of every guarantee that person i can reach, as steps to be drawn."""
-        k = self._usable(i)
+    def frontier(self, label: Any, points: int = 25) -> Staircase:
+        """Return the cost of every guarantee that a person can reach, as steps to be drawn."""
+        k = self._usable(label)
         links = row_links(self._compiled.links, k)
         return Staircase.of(
             self._compiled,
             k,
             points,
             lambda problem, guarantee: self._estimator._answer(problem, links, guarantee, None),
+            self.guarantee,
         )
 
-    def releases(self, i: int) -> list[Release]:
-        """Return the smallest sets of constraints whose release would help person i, if any."""
-        k = self._usable(i)
-        if self.status[i] is not Status.INFEASIBLE:
+    def releases(self, label: Any) -> list[Release]:
+        """Return the smallest sets of constraints whose release would help a person, if any."""
+        k = self._usable(label)
+        if self.status_of(label) is not Status.INFEASIBLE:
             return []
-        person = self.people.iloc[k : k + 1]
+        person = self._compiled.people.iloc[k : k + 1]
         estimator = self._estimator
         return find_releases(
             person,
             estimator.actions,
-            lambda table, actions: estimator._solve(table, actions, self._encoding),
+            lambda table, actions: estimator._solve(table, actions, self._compiled.encoding),
         )
 
-    def changes(self, i: int, option: int = 0) -> list[str]:
-        """Say what person i changes, feature by feature."""
-        k = self._usable(i)
-        return self._changes(k, option, self.after(option).iloc[self._having(option).index(k)])
+    @property
+    def has_facts(self) -> bool:
+        """Whether some constraints are facts, or protect people: nobody can lift these."""
+        actions = self._estimator.actions
+        return len(actions.links) > 0 or len(list(constraints_of(actions))) < settings_of(actions)
+
+    def changes(self, label: Any, option: int = 1) -> list[str]:
+        """Say what a person changes, feature by feature: 'duration from 48 to 36 months'."""
+        k = self._usable(label)
+        check_count("option", option)
+        if option > len(self._ways[k]):
+            count = len(self._ways[k])
+            raise ValueError(f"option {option} of person {label!r}, who has {count}, from 1 on")
+        after = self._after[option - 1].iloc[self._having(option).index(k)]
+        return self._changes(k, option, after)
 
     def _changes(self, k: int, option: int, after: Any) -> list[str]:
-        features = self._ways[k][option].features
-        return change_words(self.people.iloc[k], after, features, self._estimator.actions)
+        features = self._ways[k][option - 1].features
+        return change_words(self._compiled.people.iloc[k], after, features, self._estimator.actions)
 
-    def ways(self, i: int) -> list[Way]:
-        """Return the ways of person i in encoded columns, each with its certificate."""
-        i = self._position(i)
-        return self._ways[self._place[i]] if i in self._place else []
+    def ways(self, label: Any) -> list[Way]:
+        """Return the ways of a person in encoded columns, each with its certificate."""
+        i = self._position(label)
+        return list(self._ways[self._place[i]]) if i in self._place else []
 
-    def why_refused(self, i: int) -> str | None:
-        """Say why the row of person i cannot be used; None if it can."""
-        return self._refused.get(i)
+    def status_of(self, label: Any) -> Status:
+        """Return what became of a person."""
+        status: Status = self.status[self._position(label)]
+        return status
 
-    def initial_validity(self, i: int) -> float:
-        """Probability of approval of person i as they are, under today's model."""
-        base = self._compiled.problem.problem
-        return float(base.loss.probability(base.score(base.points))[self._usable(i)])
+    def why_refused(self, label: Any) -> str | None:
+        """Say why the row of a person cannot be used; None if it can."""
+        return self._refused.get(self._position(label))
 
-    def reachable(self, i: int) -> tuple[float, float]:
-        """Best worst-case probability within reach of person i, and the largest radius."""
-        k = self._usable(i)
+    def initial_validity(self, label: Any) -> float:
+        """Probability of approval of a person as they are, under today's model."""
+        return self._initial(self._usable(label))
+
+    def _initial(self, k: int) -> float:
+        row = self._compiled.problem.problem.row(k)
+        return float(row.loss.probability(row.score(row.points))[0])
+
+    def reachable(self, label: Any) -> tuple[float, float]:
+        """Best worst-case probability within reach of a person, and the largest radius."""
+        k = self._usable(label)
         answer = self._answer
         return float(answer.reachable_validity[k]), float(answer.reachable_radius[k])
 
+    def today_after(self, label: Any, way: Way) -> tuple[float, float]:
+        """Score and probability that today's model gives a person who went a way."""
+        row = self._compiled.problem.problem.row(self._usable(label))
+        score = row.score(way.recourse[None])
+        return float(score[0]), float(row.loss.probability(score)[0])
+
+    def validity_of(self, way: Way) -> float:
+        """Probability of approval of a way under the worst model of the ball."""
+        return float(self._compiled.problem.problem.loss.probability(way.worst_case_score))
+
     def _numbers(self, k: int, option: int, after: Any) -> dict[str, Any]:
-        way, base = self._ways[k][option], self._compiled.problem.problem
+        way, base = self._ways[k][option - 1], self._compiled.problem.problem
         row = base.row(k)
-        probability = base.loss.probability
-        i = int(self._compiled.rows[k])
         return {
-            "status": str(self.status[i]),
+            "option": option,
+            "status": str(way.status),
             "changes": ", ".join(self._changes(k, option, after)),
             "cost": way.cost,
             "price": way.price,
             "lower_bound": way.lower_bound,
             "gap": way.gap,
-            "worst_case_validity": float(probability(way.worst_case_score)),
-            "current_validity": float(probability(row.score(way.recourse[None]))[0]),
-            "initial_validity": float(probability(row.score(row.points))[0]),
+            "worst_case_validity": self.validity_of(way),
+            "current_validity": float(base.loss.probability(row.score(way.recourse[None]))[0]),
+            "initial_validity": self._initial(k),
         }
 
-    def _position(self, i: int) -> int:
-        if not isinstance(i, (int, np.integer)) or not 0 <= i < len(self):
-            raise IndexError(f"person {i!r} of {len(self)}; people go by position, from 0")
-        return int(i)
+    def _no_numbers(self, i: int) -> dict[str, Any]:
+        known: dict[str, Any] = {"option": 0, "status": str(self.status[i]), "changes": ""}
+        if i in self._place:
+            k = self._place[i]
+            for name in ("cost", "price", "lower_bound", "gap"):
+                known[name] = float(getattr(self._answer, name)[k])
+            known["initial_validity"] = self._initial(k)
+        return known
 
-    def _usable(self, i: int) -> int:
-        i = self._position(i)
+    def _position(self, label: Any) -> int:
+        return position_of(label, self.labels, len(self))
+
+    def _usable(self, label: Any) -> int:
+        i = self._position(label)
         if i not in self._place:
-            raise ValueError(f"the row of person {i} cannot be used: {self._refused[i]}")
+            raise ValueError(f"the row of person {label!r} cannot be used: {self._refused[i]}")
         return self._place[i]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast._numbers import Floats, check_count
 from holdfast.actions import Compiled
@@ -20,44 +21,87 @@ Solve = Callable[[DiscreteProblem, float], DiscreteAnswer]
 
 # Where there is no end, the curve is drawn up to this probability.
 _HIGHEST = 0.99
+# Shares of the whole rise: a step below the first cannot be seen, and is none below the second; the
+# third is what is asked for above a corner (the very next number may have the same score).
+_VISIBLE, _RISE, _ABOVE = 1e-3, 1e-9, 1e-11
+# For each point that is asked for, so many steps are found exactly; so many that cannot be seen.
+_STEPS, _SMALL_STEPS = 8, 2
+_BEGINNING = 1e-6  # a cost that is seen without any gain
 
 
 @dataclass(frozen=True, eq=False)
 class Staircase:
-    """Least cost at which a person has each worst-case probability.
+    """Least cost at which a person has each worst-case probability: the corners of the curve.
 
     Attributes
     ----------
     guarantee : array
-        Probabilities that every model of the ball must give.
+        Probabilities that every model of the ball must give; from the least that costs as much.
     cost : array
         Least cost of each.
     worst_case_validity : array
         What the recourse of that cost really has: with steps, often more than was asked for.
+    is_step : array of bool
+        Whether the curve jumps up to this corner from the one before, with nothing in between.
+        Elsewhere it is continuous, or its steps are too small to be seen, and corners are samples.
+    asked : float
+        The guarantee that was asked for; with a cost weight, what it takes to be approved.
     """
 
     guarantee: Floats
     cost: Floats
     worst_case_validity: Floats
+    is_step: NDArray[np.bool_]
+    asked: float
 
     @classmethod
-    def of(cls, compiled: Compiled, i: int, points: int, solve: Solve) -> Staircase:
-        """Solve for guarantees from what person i has now to the most that can be had."""
+    def of(
+        cls, compiled: Compiled, i: int, points: int, solve: Solve, asked: float | None = None
+    ) -> Staircase:
+        """Walk from what person i has now to the most that can be had.
+
+        From each corner the next one is found exactly: ask for a hair more than what is
+        reached. Where the curve is continuous, or has too many steps, the walk goes on by a
+        ``points``-th of the whole rise.
+        """
         check_count("points", points, least=2)
         alone = take_row(compiled.problem, i)
         base = alone.problem
         if base.loss.link is None:
             raise ValueError(f"the {base.loss.name} loss has no probabilities to draw")
+        probability = base.loss.probability
         start = base.ball.worst_score(base.points, base.coef, base.intercept)[0]
         top = min(float(largest_reachable_score(alone)[0]), base.loss.score(_HIGHEST))
-        probability = base.loss.probability
         first, last = (float(probability(score)) for score in (start, max(top, start)))
-        wanted = np.linspace(max(first, 1e-6), max(last * (1.0 - 1e-9), 2e-6), points)
-        answers = [solve(alone, float(guarantee)) for guarantee in wanted]
-        cost = np.array([answer.cost[0] for answer in answers])
-        had = np.asarray(probability([answer.worst_case_score[0] for answer in answers]))
-        there = np.isfinite(cost)  # links may put some of them out of reach
-        return cls(wanted[there], cost[there], had[there])
+        cutoff = float(probability(0.0)) if asked is None else asked
+
+        def ask(wanted: float) -> _Corner:
+            answer = solve(alone, wanted)
+            had = float(probability(answer.worst_case_score[0]))
+            return _Corner(wanted, float(answer.cost[0]), had, True)
+
+        corners = _walk(_Corner(first, 0.0, first, False), last, points, ask)
+        wanted, cost, had, steps = (np.array(part) for part in zip(*corners, strict=True))
+        return cls(wanted, cost, had, steps, cutoff)
+
+    def curve(self) -> tuple[Floats, Floats]:
+        """Return the curve to be drawn, from cost to probability: straight lines and right angles.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> cost, had = np.array([0.0, 1.0, 2.0]), np.array([0.2, 0.4, 0.5])
+        >>> Staircase(had, cost, had, np.array([False, True, False]), asked=0.5).curve()
+        (array([0., 1., 1., 2.]), array([0.2, 0.2, 0.4, 0.5]))
+        """
+        cost, had = [self.cost[0]], [self.worst_case_validity[0]]
+        for k in range(1, len(self.cost)):
+            if self.is_step[k]:
+                cost.append(self.cost[k])
+                had.append(had[-1])
+            cost.append(self.cost[k])
+            had.append(self.worst_case_validity[k])
+        return np.array(cost), np.array(had)
 
     def plot(self, axes: Axes | None = None) -> Any:
         """Draw cost against the probability that every model of the ball gives."""
@@ -65,10 +109,43 @@ class Staircase:
 
         if axes is None:
             _, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-        axes.step(self.cost, self.worst_case_validity, where="post", color="#0072B2", linewidth=1.8)
-        axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
+        axes.plot(*self.curve(), color="#0072B2", linewidth=1.8)
+        axes.axhline(self.asked, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
         axes.set_xlim(left=0.0)
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel("cost of the change")
         axes.set_ylabel("probability under the worst model")
         return axes
+
+
+class _Corner(NamedTuple):
+    guarantee: float
+    cost: float
+    had: float
+    is_step: bool
+
+
+def _walk(
+    first: _Corner, last: float, points: int, ask: Callable[[float], _Corner]
+) -> list[_Corner]:
+    """Go from corner to corner, up to a probability or as far as can be reached."""
+    rise = last - first.had
+    left, left_small = _STEPS * points, _SMALL_STEPS * points
+    corners, reached = [first], first.had
+    while reached < last - _RISE * rise:
+        found = ask(reached + _ABOVE * rise)
+        gain = found.had - reached
+        if gain >= _RISE * rise:
+            small = gain < _VISIBLE * rise
+            exact = left > 0 and not (small and left_small == 0)
+            left, left_small = left - exact, left_small - (exact and small)
+        else:  # continuous, but for what it costs to begin at all
+            exact = found.cost > corners[-1].cost + _BEGINNING
+        if np.isfinite(found.cost) and not exact:
+            wanted = min(max(reached + rise / (points - 1), found.guarantee), last)
+            found = ask(wanted)._replace(is_step=False)
+        if not np.isfinite(found.cost):  # links, or rounding, put the end out of reach
+            break
+        corners.append(found)
+        reached = max(found.had, found.guarantee)
+    return corners

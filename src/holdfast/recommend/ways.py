@@ -20,16 +20,33 @@ from holdfast._numbers import Floats
 from holdfast.actions import Compiled
 from holdfast.discrete import DiscreteAnswer, DiscreteProblem
 from holdfast.recommend.features import changed, hold_still, take_row
+from holdfast.result import Status
 
 Solve = Callable[[DiscreteProblem], DiscreteAnswer]
 
 
 class Way(NamedTuple):
-    """One recourse of one person, with its certificate."""
+    """One recourse of one person, with its certificate.
+
+    Attributes
+    ----------
+    features : frozenset of str
+        What changes.
+    held : frozenset of str
+        What had to stay as it is, so that this differs from the ways before it. Nothing else is
+        cheaper among all ways that leave these alone.
+    recourse, options : arrays
+        The encoded point, as the pipeline makes it of the recommended row; levels of categories.
+    status : Status
+    cost, price, lower_bound, gap, worst_case_score : float
+        As in `holdfast.Recourse`, all of that point.
+    """
 
     features: frozenset[str]
+    held: frozenset[str]
     recourse: Floats
     options: NDArray[np.int64]
+    status: Status
     cost: float
     price: float
     lower_bound: float
@@ -37,12 +54,16 @@ class Way(NamedTuple):
     worst_case_score: float
 
 
-def way_of(answer: DiscreteAnswer, k: int, compiled: Compiled, i: int) -> Way:
-    """Read row k of an answer, which is that of person i."""
+def way_of(
+    answer: DiscreteAnswer, k: int, compiled: Compiled, i: int, held: frozenset[str] = frozenset()
+) -> Way:
+    """Read row k of an answer, which is that of person i with some features held still."""
     return Way(
         changed(compiled, i, answer.recourse[k], answer.options[k]),
+        held,
         answer.recourse[k],
         answer.options[k],
+        answer.status[k],
         float(answer.cost[k]),
         float(answer.price[k]),
         float(answer.lower_bound[k]),
@@ -71,6 +92,6 @@ def other_ways(compiled: Compiled, i: int, first: Way, count: int, solve: Solve)
             seen.add(following)
             answer = solve(hold_still(alone, compiled, following))
             if np.isfinite(answer.recourse[0]).all():
-                found = way_of(answer, 0, compiled, i)
+                found = way_of(answer, 0, compiled, i, following)
                 heapq.heappush(open_sets, (found.price, next(tie), following, found))
     return ways

@@ -8,95 +8,118 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.actions import ActionSet, NumberFeature
+from holdfast.recommend.numerals import at_least, at_most, below, shown
 from holdfast.result import Status
 
 if TYPE_CHECKING:
     from holdfast.recommend.recommendations import Recommendations
+    from holdfast.recommend.ways import Way
 
 
 def change_words(before: Any, after: Any, features: Iterable[str], actions: ActionSet) -> list[str]:
-    """Say what changes, in the order of the table: 'duration 48 → 36 months'."""
+    """Say what changes, in the order of the table: 'duration from 48 to 36 months'."""
     words = []
     for name in before.index:
-        if name not in features or before[name] == after[name]:
+        if name not in features:
             continue
         feature = actions[name]
         unit = f" {feature.unit}" if isinstance(feature, NumberFeature) and feature.unit else ""
-        words.append(f"{name} {_shown(before[name])} → {_shown(after[name])}{unit}")
+        words.append(f"{name} from {shown(before[name])} to {shown(after[name])}{unit}")
     return words
 
 
-def explanation(result: Recommendations, i: int) -> str:
-    """Say what person i can do, or why nothing helps."""
-    why = result.why_refused(i)
+def explanation(result: Recommendations, label: Any) -> str:
+    """Say what a person can do, or why nothing helps."""
+    why = result.why_refused(label)
     if why is not None:
         return f"This row cannot be used: {why}."
-    status = result.status[i]
-    today = _today(result.initial_validity(i))
+    status, ways = result.status_of(label), result.ways(label)
+    today = _today(result.initial_validity(label))
     if status is Status.ALREADY_VALID:
-        return f"{today} Every model that may come approves this person already; nothing to do."
+        chance = _chance(result.validity_of(ways[0]), "approves you")
+        return f"{today} {_every(result)} already {chance}. You need not change anything."
     if status is Status.INFEASIBLE:
-        return f"{today} {_hopeless(result, i)}"
-    if status is Status.INVALID_INPUT or not result.ways(i):
-        return f"{today} {status.sentence}"
-    parts = [today]
-    for option, way in enumerate(result.ways(i)):
-        parts.append(_way_words(result, i, option, way))
+        return f"{today} {_hopeless(result, label)}".strip()
+    if not ways:
+        return f"{today} {status.sentence}".strip()
+    parts = [today] if today else []
+    for option in range(1, len(ways) + 1):
+        parts.append(_way_words(result, label, option))
     return " ".join(parts)
 
 
 def _today(probability: float) -> str:
     if np.isnan(probability):  # a margin is no probability
-        return "As today's model sees it:"
-    return f"Today's model gives a probability of {probability:.0%}."
+        return ""
+    return f"Today's model gives you a chance of {at_least(probability)}."
 
 
-def _way_words(result: Recommendations, i: int, option: int, way: Any) -> str:
-    estimator = result._estimator
-    base = result._compiled.problem.problem
-    changes = result.changes(i, option)
+def _every(result: Recommendations) -> str:
+    radius = result.radius
+    return f"Every model within {radius:g} of today's" if radius > 0.0 else "Today's model"
+
+
+def _chance(probability: float, approval: str) -> str:
+    if np.isnan(probability):
+        return approval
+    return f"gives you at least {at_least(probability)}"
+
+
+def _way_words(result: Recommendations, label: Any, option: int) -> str:
+    way, changes = result.ways(label)[option - 1], result.changes(label, option)
+    after = _afterwards(result, label, way)
     if not changes:
-        return "No change is worth its cost: staying put has the lowest price, proven."
-    least = float(base.loss.probability(way.worst_case_score))
-    opening = "To change" if option == 0 else "Another way"
-    ball = f"within {estimator.ball.radius:g} of today's"
-    best = "cheaper" if estimator.cost_weight is None else "better"
-    proof = f"no {best} one exists" if option == 0 else "the best of its kind"
-    proven = proof if way.gap <= 1e-9 * (1.0 + way.price) else f"within {way.gap:.2g} of the best"
-    chance = f"at least {least:.0%}" if np.isfinite(least) else "approval"
-    return (
-        f"{opening}: {'; '.join(changes)}. Then every model {ball} gives {chance}. "
-        f"Cost {way.cost:.3g}; {proven} (proven)."
-    )
+        proven = "provably " if way.status.is_proven else ""
+        return f"Staying as you are is {proven}the best balance of cost and chance. {after}"
+    verb = "Change"
+    if option > 1:
+        stays = "as it is" if len(way.held) == 1 else "as they are"
+        verb = f"Or leave {_listed(sorted(way.held))} {stays} and change"
+    cost = f"The cost is {way.cost:.3g}."
+    return " ".join([f"{verb} {_listed(changes)}.", _proof(result, way), after, cost])
 
 
-def _hopeless(result: Recommendations, i: int) -> str:
-    estimator = result._estimator
-    reach, radius = result.reachable(i)
-    said = (
-        f"Nothing that this person may change gives {estimator.guarantee:.0%} for every model "
-        f"within {estimator.ball.radius:g} of today's"
-    )
-    said += f": at most {reach:.1%} can be had. " if np.isfinite(reach) else ". "
-    if np.isfinite(radius):
-        said += f"Against models within {radius:.3g} it could be done. "
-    elif np.isfinite(reach):  # with links neither of the two is worked out
-        said += "Not even today's model alone can be satisfied. "
-    releases = result.releases(i)
-    if not releases:
-        return said + "Not even without all of the constraints could it be done."
-    best, *others = releases
-    said += f"In the way: {best.words}; without that, it would cost {best.cost:.3g}."
-    if others:
-        said += f" Or else: {'; or '.join(other.words for other in others[:2])}."
+def _afterwards(result: Recommendations, label: Any, way: Way) -> str:
+    """Say what the models make of it; where today's still refuses, nothing else matters."""
+    score, probability = result.today_after(label, way)
+    if score < 0.0:
+        gives = "" if np.isnan(probability) else f": it gives you {at_least(probability)}"
+        return f"Today's model would still refuse you{gives}."
+    said = f"{_every(result)} then {_chance(result.validity_of(way), 'approves you')}."
+    if result.guarantee is None and result.radius > 0.0 and not np.isnan(probability):
+        return f"Today's model then gives you {at_least(probability)}. {said}"
     return said
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, (bool, np.bool_)):
-        return str(value)
-    if isinstance(value, (int, np.integer)):
-        return f"{value:d}"
-    if isinstance(value, (float, np.floating)):
-        return f"{value:,.6g}"
-    return str(value)
+def _proof(result: Recommendations, way: Way) -> str:
+    best = "cheapest way" if result.guarantee is not None else "best balance of cost and chance"
+    if way.status.is_proven:
+        without = f" without changing {_listed(sorted(way.held))}" if way.held else ""
+        return f"This is provably the {best}{without}."
+    better = "cheaper way" if result.guarantee is not None else "better balance"
+    return f"There may be a {better}, but it is better by at most {way.gap:.2g}."
+
+
+def _hopeless(result: Recommendations, label: Any) -> str:
+    reach, radius = result.reachable(label)
+    wanted = f"{100.0 * (result.guarantee or 0.0):.10g}%"
+    who = _every(result).replace("Every", "every", 1).replace("Today's", "today's", 1)
+    said = f"Nothing that you may change gives you {wanted} with {who}"
+    said += f": at most {at_most(reach)} is within reach. " if np.isfinite(reach) else ". "
+    if np.isfinite(radius):
+        said += f"It becomes possible at a radius of {below(radius)}. "
+    elif np.isfinite(reach) and result.radius > 0.0:  # with links neither of the two is known
+        said += "It is impossible even with today's model alone. "
+    releases = result.releases(label)
+    if not releases:
+        which = " that can be lifted" if result.has_facts else ""
+        return said + f"Even with every constraint{which} removed, no change is enough."
+    best, *others = releases
+    said += f"In the way: {best.words}. Without that, it would cost {best.cost:.3g}."
+    if others:
+        said += f" Or lift this instead: {'; or '.join(other.words for other in others[:2])}."
+    return said
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

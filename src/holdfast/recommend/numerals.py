@@ -1,0 +1,77 @@
+"""Numbers in sentences: those of the table to the last digit, probabilities on the safe side."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+_GROUPED = 10_000  # from here on thousands are set apart; years are not
+
+
+def shown(value: Any) -> str:
+    """Write a value of the table so that it reads back as exactly the same.
+
+    ``float(text.replace(",", ""))`` is the number.
+
+    Examples
+    --------
+    >>> shown(48), shown(36.0), shown(0.1), shown(1234567.25), shown("own")
+    ('48', '36', '0.1', '1,234,567.25', 'own')
+    """
+    if isinstance(value, np.generic) and not isinstance(value, np.floating):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)):
+        return str(value)
+    if isinstance(value, np.floating):  # the shortest text that is read back as this type
+        value = float(str(value))
+    if isinstance(value, float) and value == math.floor(value) and abs(value) < 2.0**53:
+        value = int(value)
+    return f"{value:,}" if abs(value) >= _GROUPED else f"{value}"
+
+
+def at_least(probability: float) -> str:
+    """Write a probability in per cent, rounded down.
+
+    Examples
+    --------
+    >>> at_least(0.5999), at_least(0.6), at_least(0.9999), at_least(0.0049)
+    ('59%', '60%', '99.9%', '0.4%')
+    """
+    return _per_cent(probability, math.floor)
+
+
+def at_most(probability: float) -> str:
+    """Write a probability in per cent, rounded up.
+
+    Examples
+    --------
+    >>> at_most(0.5999), at_most(0.41234), at_most(0.9999)
+    ('60%', '42%', '100%')
+    """
+    return _per_cent(probability, math.ceil)
+
+
+def _per_cent(probability: float, rounded: Any) -> str:
+    """Whole per cents, and tenths at either end; 1e-9 of them is rounding."""
+    tenths = probability < 0.01 or probability > 0.99
+    parts = 1000.0 if tenths else 100.0
+    number = probability * parts
+    near = round(number)
+    number = near if abs(number - near) <= 1e-9 else rounded(number)
+    return f"{number / (10.0 if tenths else 1.0):g}%"
+
+
+def below(value: float, digits: int = 3) -> str:
+    """Write a number rounded down to some digits, so that what holds at it holds as written.
+
+    Examples
+    --------
+    >>> below(0.31499), below(12345.0), below(0.0)
+    ('0.314', '12300', '0')
+    """
+    if value <= 0.0:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return f"{math.floor(value / unit * (1.0 + 1e-12)) * unit:.12g}"

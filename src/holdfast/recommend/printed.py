@@ -1,0 +1,261 @@
+"""What is printed is what is recommended: raw values that people can type, judged as they are.
+
+The solver's answer is a point in encoded columns. Here it becomes rows of the table: numbers with a
+step lie on it, all others are rounded to the fewest decimals that cost nothing to speak of. The
+pipeline itself encodes these rows, and cost, proof and guarantee are worked out anew from what it
+gives. So whoever types what was printed gets what was promised.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._numbers import EPS, Floats
+from holdfast.actions import Compiled, NumberFeature, check, decode
+from holdfast.discrete.answer import costs_of
+from holdfast.encoding import Number
+from holdfast.recommend.features import changed
+from holdfast.recommend.ways import Way
+from holdfast.result import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Decimals that are tried, counted from about a standard deviation down to the last bit.
+_DIGITS = 18
+# How much more than the guarantee is asked for where rounding takes away what was solved for.
+_MARGINS = (1e-12, 1e-10, 1e-8)
+_EXACT = Context(prec=800)  # more than any float has
+
+Resolve = Callable[[int, frozenset[str], float], "Way | None"]
+
+
+class Aim(NamedTuple):
+    """What must hold: a worst-case score, or with a cost weight the least price."""
+
+    target: float | None
+    weight: float | None
+    tolerance: float
+
+
+class _Verdict(NamedTuple):
+    recourse: Floats
+    cost: Floats
+    price: Floats
+    score: Floats
+    today: Floats
+    short: Floats  # by how much the target is missed, rounding of any kind counted against it
+
+
+def settle(
+    compiled: Compiled, ways: dict[int, Way], aim: Aim, resolve: Resolve
+) -> tuple[dict[int, Way], pd.DataFrame]:
+    """Return the ways of some people as they are printed, and the rows of the table they become.
+
+    Parameters
+    ----------
+    compiled : Compiled
+    ways : dict
+        The way of each person, by position among ``compiled.people``.
+    aim : Aim
+    resolve : function
+        Finds the way of a person anew, with some features held still and a margin of score.
+
+    Returns
+    -------
+    ways : dict
+        Without people whose guarantee no printed row can give, should there be any.
+    after : DataFrame
+        The rows of the people in `ways`, in the order of their positions.
+    """
+    judge = _Judge(compiled, aim)
+    done = _Done({}, [])
+    done.take(_Rounding(judge, {i: way for i, way in ways.items() if way.features}).best())
+    for i in [i for i, way in ways.items() if way.features and i not in done.ways]:
+        for margin in _MARGINS:
+            again = resolve(i, ways[i].held, margin)
+            if again is None or i in done.ways:
+                break
+            # what was proven before still is: nothing is cheaper than its bound
+            again = again._replace(lower_bound=ways[i].lower_bound)
+            done.take(_Rounding(judge, {i: again}).best())
+    rest = {i: way for i, way in ways.items() if i not in done.ways}
+    done.take(_Rounding(judge, rest).exact(spare=False))
+    return done.ways, done.table(compiled)
+
+
+class _Done(NamedTuple):
+    """The ways that are settled, and their rows of the table, in batches."""
+
+    ways: dict[int, Way]
+    batches: list[pd.DataFrame]  # with positions for labels
+
+    def take(self, more: _Done) -> None:
+        self.ways.update(more.ways)
+        self.batches.extend(more.batches)
+
+    def table(self, compiled: Compiled) -> pd.DataFrame:
+        import pandas as pd
+
+        if not self.batches:
+            return compiled.people.iloc[:0].copy()
+        table = pd.concat(self.batches).sort_index()
+        table.index = compiled.people.index[table.index]
+        return table
+
+
+class _Judge:
+    """Works out what a printed row is worth."""
+
+    def __init__(self, compiled: Compiled, aim: Aim) -> None:
+        self.compiled, self.aim = compiled, aim
+
+    def __call__(self, rows: NDArray[np.int64], after: pd.DataFrame, options: Any) -> _Verdict:
+        """Judge one row of the table for each of some people; `options` are those of all."""
+        problem = self.compiled.problem
+        base = problem.problem
+        encoded = self.compiled.encoding.encode(after)
+        recourse = base.points.copy()
+        for name in self.compiled.ranges:
+            number = self.compiled.encoding[name]
+            assert isinstance(number, Number)
+            moved = _floats(after[name]) != self.compiled.ranges[name].value[rows]
+            recourse[rows[moved], number.column] = encoded[moved, number.column]
+        for g, group in enumerate(problem.groups):
+            recourse[np.ix_(rows, group.columns)] = group.options[options[rows, g]]
+        cost = costs_of(problem, recourse, options)
+        score = base.ball.worst_score(recourse, base.coef, base.intercept)
+        today = base.score(recourse)
+        price, short = cost, np.zeros(len(cost))
+        if self.aim.weight is not None:
+            price = base.loss.value(score) + self.aim.weight * cost
+        if self.aim.target is not None:
+            # sums may be formed in any order: in the model that was fitted, say
+            sizes = np.abs(recourse * base.coef).sum(axis=1) + np.abs(base.intercept)
+            sizes = sizes + np.abs(today - score) + abs(self.aim.target)
+            short = self.aim.target + 4.0 * EPS * (recourse.shape[1] + 4) * sizes - score
+        return _Verdict(*(part[rows] for part in (recourse, cost, price, score, today, short)))
+
+
+class _Rounding:
+    """The rows of the table as the solver has them, and with fewer decimals."""
+
+    def __init__(self, judge: _Judge, ways: dict[int, Way]) -> None:
+        compiled = judge.compiled
+        base = compiled.problem
+        points, self.options = base.problem.points.copy(), base.current.copy()
+        for i, way in ways.items():
+            points[i], self.options[i] = way.recourse, way.options
+        self.judge, self.ways = judge, ways
+        self.rows = np.array(sorted(ways), dtype=np.int64)
+        self.after = decode(compiled, points, self.options, self.rows)
+        self.columns = {}
+        for name, raw in compiled.ranges.items():
+            moved = _floats(self.after[name]) != raw.value[self.rows]
+            if raw.step == 0.0 and moved.any():
+                self.columns[name] = moved
+
+    def best(self) -> _Done:
+        """Round to the fewest digits that leave the proof and the guarantee with room to spare."""
+        done = _Done({}, [])
+        for digits in range(_DIGITS if self.columns else 0):
+            done.take(self._attempt(self._left(done), digits))
+        done.take(self.exact(self._left(done)))
+        return done
+
+    def exact(self, who: NDArray[np.int64] | None = None, *, spare: bool = True) -> _Done:
+        """Round nothing."""
+        return self._attempt(self.rows if who is None else who, None, spare)
+
+    def _left(self, done: _Done) -> NDArray[np.int64]:
+        return np.array([i for i in self.rows if i not in done.ways], dtype=np.int64)
+
+    def _attempt(self, who: NDArray[np.int64], digits: int | None, spare: bool = True) -> _Done:
+        """Take those who are well served with so many digits."""
+        if not who.size:
+            return _Done({}, [])
+        compiled, aim = self.judge.compiled, self.judge.aim
+        after = self._rounded(np.searchsorted(self.rows, who), digits)
+        verdict = self.judge(who, after, self.options)
+        bound = np.array([self.ways[i].lower_bound for i in who])
+        bound = np.minimum(bound, verdict.price)  # a hair above the price is rounding
+        gap = verdict.price - bound
+        good = verdict.short <= 0.0
+        if not spare and aim.target is not None:
+            good = verdict.score >= aim.target
+        if digits is not None:
+            ways = [self.ways[i] for i in who]
+            known = np.array([0.0 if way.status.is_proven else way.gap for way in ways])
+            good &= gap <= aim.tolerance * (1.0 + verdict.price) + known
+        if compiled.actions.links:
+            for k in np.flatnonzero(good).tolist():
+                good[k] = not check(compiled.actions, compiled.people.iloc[who[k]], after.iloc[[k]])
+        found = {}
+        for k in np.flatnonzero(good).tolist():
+            i, recourse = int(who[k]), verdict.recourse[k].copy()
+            options = self.options[i].copy()
+            recourse.flags.writeable = options.flags.writeable = False
+            found[i] = self.ways[i]._replace(
+                features=changed(compiled, i, recourse, options),
+                recourse=recourse,
+                options=options,
+                status=_status(self.ways[i].status, float(gap[k]), verdict, k, aim),
+                cost=float(verdict.cost[k]),
+                price=float(verdict.price[k]),
+                lower_bound=float(bound[k]),
+                gap=float(gap[k]),
+                worst_case_score=float(verdict.score[k]),
+            )
+        after.index = who
+        return _Done(found, [after[good]] if good.any() else [])
+
+    def _rounded(self, places: NDArray[np.int64], digits: int | None) -> pd.DataFrame:
+        compiled, outwards = self.judge.compiled, self.judge.aim.target is not None
+        after = self.after.iloc[places].copy()
+        for name, moved in self.columns.items() if digits is not None else ():
+            feature, raw = compiled.actions[name], compiled.ranges[name]
+            values = _floats(after[name]).copy()
+            for k in np.flatnonzero(moved[places]).tolist():
+                i = self.rows[places[k]]
+                rises = outwards and values[k] > raw.value[i]
+                way = ROUND_CEILING if rises else ROUND_FLOOR if outwards else ROUND_HALF_EVEN
+                value = round_to(values[k], _exponent(feature, digits or 0), way)
+                values[k] = min(max(value, raw.lower[i]), raw.upper[i])
+            after[name] = values
+        return after
+
+
+def _exponent(feature: NumberFeature, digits: int) -> int:
+    """Return the power of ten to round to; digits are counted from about what costs 1."""
+    return math.floor(math.log10(1.0 / feature.cost)) - digits
+
+
+def round_to(value: float, exponent: int, way: str = ROUND_HALF_EVEN) -> float:
+    """Return the multiple of a power of ten, in decimal numbers.
+
+    Examples
+    --------
+    >>> round_to(0.123456, -2), round_to(1234.5, 2)
+    (0.12, 1200.0)
+    """
+    exact = Decimal(repr(float(value)))
+    return float(exact.quantize(Decimal(1).scaleb(exponent), rounding=way, context=_EXACT))
+
+
+def _status(before: Status, gap: float, verdict: _Verdict, k: int, aim: Aim) -> Status:
+    """What the printed row is: rounding may leave the optimum, and a price promises no yes."""
+    if not before.is_proven:
+        return before
+    if gap > aim.tolerance * (1.0 + float(verdict.price[k])):
+        return Status.GAP_OPEN
+    return Status.STILL_REFUSED if aim.weight and verdict.today[k] < 0.0 else before
+
+
+def _floats(column: pd.Series[Any]) -> Floats:
+    return np.asarray(column.to_numpy(dtype=np.float64))

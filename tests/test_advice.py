@@ -1,0 +1,487 @@
+"""Advice holds as printed: whoever types the numbers that were printed gets what was promised."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, StandardScaler
+
+from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse, Status, solve
+from holdfast.actions import check, raw_cost
+from holdfast.datasets import load_german
+from holdfast.recommend.numerals import shown
+
+SCALERS = {"standard": StandardScaler(), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
+
+
+def world(scaler="standard", seed=0, n=500):
+    """A table of numbers with many digits, and with few, of all sizes; and a model of it."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "income": rng.lognormal(10.3, 0.5, size=n),
+            "ratio": rng.uniform(0, 1, size=n).round(2),
+            "rate": rng.normal(0.03, 0.01, size=n),
+            "tiny": rng.normal(size=n) * 3e-7,
+            "years": rng.integers(0, 40, size=n).astype(float),
+            "offset": 1e6 + rng.normal(size=n),
+            "home": rng.choice(["own", "rent", "free"], size=n),
+        },
+        index=[f"p{k}" for k in range(n)],
+    )
+    numbers = [name for name in table if name != "home"]
+    z = (table[numbers] - table[numbers].mean()) / table[numbers].std()
+    score = z @ [1.0, -1.2, -0.7, 0.5, 0.8, 0.6] + (table["home"] == "own") - 1.0
+    good = score + rng.logistic(size=n) > 0
+    columns = make_column_transformer((SCALERS[scaler], numbers), (OneHotEncoder(), ["home"]))
+    return table, make_pipeline(columns, LogisticRegression(C=100.0, max_iter=5000)).fit(
+        table, good
+    )
+
+
+def german_world():
+    german = load_german()
+    table = german.features
+    numbers = [name for name in table if table[name].dtype.kind in "if"]
+    categories = [name for name in table if name not in numbers]
+    columns = make_column_transformer((StandardScaler(), numbers), (OneHotEncoder(), categories))
+    return table, make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(
+        table, german.approved
+    )
+
+
+def read_back(words, people, actions):
+    """Put what was said into the row of a person, exactly as it was said."""
+    row = people.copy()
+    for text in words:
+        name, before, after = re.fullmatch(r"(\w+) from (.+) to (.+)", text).groups()
+        unit = getattr(actions[name], "unit", "")
+        after = after.removesuffix(f" {unit}") if unit else after
+        if isinstance(people[name], str):
+            assert before == people[name]
+            row[name] = after
+        else:
+            assert float(before.replace(",", "")) == people[name]
+            row[name] = float(after.replace(",", ""))
+    return row
+
+
+def assert_holds(result, model, actions, people, ball, *, guarantee=None, weight=None):
+    """Follow all advice to the letter; return how many did."""
+    rows, labels = [], []
+    for label in people.index:
+        for option, way in enumerate(result.ways(label), start=1):
+            words = result.changes(label, option)
+            row = read_back(words, people.loc[label], actions)
+            assert dict(row) == dict(result.after(option).loc[label])
+            assert check(actions, people.loc[label], row) == []
+            assert way.cost == pytest.approx(raw_cost(actions, people.loc[label], row), rel=1e-9)
+            assert all(word in result.explain(label) for word in words)
+            rows.append(row)
+            labels.append((label, way))
+    table = pd.DataFrame(rows)[people.columns].astype(people.dtypes.replace("int64", "float64"))
+    encoded = model[:-1].transform(table)
+    encoded = np.asarray(encoded.todense() if hasattr(encoded, "todense") else encoded)
+    coef, intercept = model[-1].coef_[0], model[-1].intercept_[0]
+    worst = ball.worst_score(encoded, coef, intercept)
+    np.testing.assert_allclose([way.worst_case_score for _, way in labels], worst, atol=1e-9)
+    if guarantee is not None:
+        assert (worst >= np.log(guarantee / (1 - guarantee))).all()
+        assert (model.predict_proba(table)[:, 1] >= guarantee).all()
+    else:
+        loss = np.logaddexp(0.0, -worst)
+        price = loss + weight * np.array([way.cost for _, way in labels])
+        np.testing.assert_allclose([way.price for _, way in labels], price, rtol=1e-9)
+    return len(rows)
+
+
+def continuous(actions):
+    """Take the drafted steps away: what is left must be rounded."""
+    for name in actions:
+        if hasattr(actions[name], "step"):
+            actions.set(name, step=None, whole=False)
+    return actions
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("steps", [True, False])
+def test_advice_holds_as_printed(scaler, steps):
+    table, model = world(scaler)
+    actions = ActionSet.from_data(table)
+    actions = actions if steps else continuous(actions)
+    people = table[~model.predict(table)]
+    assert len(people) > 150
+    spread = np.abs(model[:-1].transform(table)[:, :6]).max()
+    for radius in (0.0, 0.05 / max(spread, 1.0)):
+        ball = NormBall(1, radius)
+        for goal in ({"guarantee": 0.6}, {"weight": 0.2}):
+            given = {"cost_weight": 0.2} if "weight" in goal else goal
+            recourse = RobustRecourse(model, ball=ball, actions=actions, **given)
+            result = recourse.recommend(people)
+            told = assert_holds(result, model, actions, people, ball, **goal)
+            assert told == sum(bool(result.ways(label)) for label in people.index)
+            proven = np.mean([status.is_proven for status in result.status])
+            assert proven > 0.99, result  # rounding leaves the proof alone
+
+
+def test_german_credit_holds_as_printed():
+    table, model = german_world()
+    actions = ActionSet.from_data(table, units=load_german().units)
+    people = table[~model.predict(table)]
+    for radius, goal in ((0.0, 0.5), (0.05, 0.5), (0.3, 0.7)):
+        ball = NormBall(1, radius)
+        recourse = RobustRecourse(model, ball=ball, actions=actions, guarantee=goal)
+        result = recourse.recommend(people)
+        assert assert_holds(result, model, actions, people, ball, guarantee=goal) > 200
+    assert set(result.status) <= {Status.OPTIMAL, Status.INFEASIBLE}
+
+
+def test_links_and_several_ways_hold_as_printed():
+    table, model = world()
+    actions = continuous(ActionSet.from_data(table))
+    actions.links = [Follows("ratio", of="rate", by=3.0), AtMost("years", "income")]
+    people = table[~model.predict(table)][:6]
+    ball = NormBall(2, 0.02)
+    result = RobustRecourse(
+        model, ball=ball, actions=actions, guarantee=0.6, n_options=2
+    ).recommend(people)
+    assert assert_holds(result, model, actions, people, ball, guarantee=0.6) > 6
+
+
+@pytest.mark.parametrize(
+    "value", [0.1, 1 / 3, 1e22, 123456.789, -0.0, 5e-324, 2.0**60, np.float32(0.1), 10**20, True]
+)
+def test_what_is_shown_reads_back_as_the_same(value):
+    text = shown(value)
+    assert value == (text == "True" if value is True else float(text.replace(",", "")))
+    assert len(text) < 30
+
+
+def test_trifles_vanish():
+    """Nobody is told to change one thing more by a hundredth of a standard deviation."""
+    table, model = world()
+    numbers = [name for name in table if name != "home"]
+    people = table[~model.predict(table)]
+    trifles, changes = {}, {}
+    for fixed_cost in (0.0, 0.1):
+        actions = ActionSet.from_data(table, fixed_cost=fixed_cost)
+        recourse = RobustRecourse(model, ball=NormBall(1, 0.05), actions=actions, guarantee=0.6)
+        after = recourse.recommend(people).after()
+        moved = (after[numbers] - people[numbers]).abs() / table[numbers].std()
+        several = (after != people).sum(axis=1) > 1
+        trifles[fixed_cost] = int((((moved > 0) & (moved < 0.01)).any(axis=1) & several).sum())
+        changes[fixed_cost] = int((after != people).sum().sum())
+    assert trifles[0.0] > len(people) / 3
+    assert trifles[0.1] == 0
+    assert changes[0.1] < 0.8 * changes[0.0]
+    usual = ActionSet.from_data(table)
+    assert {usual[name].fixed_cost for name in numbers} == {0.1}
+
+
+# ---------------------------------------------------------------- who is who
+
+
+@pytest.fixture(scope="module")
+def advised():
+    table, model = world()
+    people = table[~model.predict(table)][:8]
+    actions = ActionSet.from_data(table)
+    recourse = RobustRecourse(
+        model, ball=NormBall(1, 0.05), actions=actions, guarantee=0.6, n_options=2
+    )
+    return recourse, people, recourse.recommend(people)
+
+
+def test_people_go_by_label_and_options_from_one(advised):
+    recourse, people, result = advised
+    shuffled = people[::-1]
+    other = recourse.recommend(shuffled)
+    last = people.index[-1]
+    table = result.table()
+    for label in people.index:
+        assert result.explain(label) == other.explain(label)
+        assert result.initial_validity(label) == other.initial_validity(label)
+        assert result.reachable(label) == pytest.approx(other.reachable(label), nan_ok=True)
+        assert result.why_refused(label) is None
+        assert result.releases(label) == []
+        for option in (1, 2):
+            row = table[(table.index == label) & (table["option"] == option)].iloc[0]
+            assert ", ".join(result.changes(label, option)) == row["changes"]
+            assert result.after(option).loc[label, "income"] == row["recourse.income"]
+    assert result.frontier(last, points=2).cost[0] == 0.0
+    assert result.changes(last) == result.changes(last, 1)
+    for wrong in (0, 3):
+        with pytest.raises(ValueError, match=f"option (= )?{wrong}"):
+            result.changes(last, wrong)
+    with pytest.raises(ValueError, match="there is no row 0; there are: 'p"):
+        result.explain(0)
+
+
+def test_a_label_that_stands_for_several_is_refused(advised):
+    recourse, people, _ = advised
+    twins = recourse.recommend(people.set_axis(["a", "b", *"ccdefg"]))
+    assert twins.explain("a")
+    for ask in (twins.explain, twins.ways, twins.frontier, twins.releases, twins.changes):
+        with pytest.raises(ValueError, match=r"several rows have the label 'c'; .*reset_index"):
+            ask("c")
+    assert len(twins.table()) >= 8  # a table can still be had
+    plain = people.drop(columns="home").to_numpy()
+    names = [f"x{j}" for j in range(plain.shape[1])]
+    model = LogisticRegression().fit(plain, np.arange(8) % 2)
+    free = ActionSet.from_data(pd.DataFrame(plain, columns=names))
+    ball = NormBall(1, 0.0)
+    numbered = RobustRecourse(model, ball=ball, actions=free, guarantee=0.5).recommend(plain)
+    assert list(numbered.labels) == list(range(8))
+    with pytest.raises(ValueError, match="there is no row -1; there are: 0, 1, 2, 3, 4 and 3 more"):
+        numbered.explain(-1)
+
+
+def test_results_of_the_core_go_by_label_too():
+    points = pd.DataFrame({"a": [0.0, 1.0, 9.0]}, index=["x", 0, "z"])
+    result = solve(points, [1.0], -3.0, ball=NormBall(1, 0.1), guarantee=0.5)
+    assert result.message("z").startswith("Every model")
+    assert result.certificate(0).price == result.cost[1]
+    assert result.frontier("x").at_score(0.0).cost == pytest.approx(
+        solve(points, [1.0], -3.0, ball=NormBall(1, 0.1), guarantee=0.5).cost[0]
+    )
+    for ask in (result.message, result.certificate, result.frontier):
+        with pytest.raises(ValueError, match="there is no row 'y'; there are: 'x', 0, 'z'"):
+            ask("y")
+    twice = solve(
+        points.set_axis(["x", "x", "z"]), [1.0], -3.0, ball=NormBall(1, 0.1), guarantee=0.5
+    )
+    with pytest.raises(ValueError, match="several rows have the label 'x'"):
+        twice.message("x")
+
+
+# ---------------------------------------------------------------- the table
+
+
+def test_features_of_any_name_have_their_column():
+    rng = np.random.default_rng(0)
+    names = ["status", "price", "cost", "gap", "option", "changes", "recourse.gap"]
+    table = pd.DataFrame(rng.normal(size=(80, len(names))), columns=names)
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    model.fit(table, table.sum(axis=1) + rng.normal(size=80) > 0)
+    people = table[~model.predict(table)]
+    actions = ActionSet.from_data(table)
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.6)
+    shown_ = recourse.recommend(people).table()
+    assert shown_.columns.is_unique
+    assert set(shown_["status"]) == {"optimal"}
+    after = recourse.recommend(people).after()
+    for name in names:
+        assert (shown_[f"recourse.{name}"] == after[name]).all()
+
+
+def test_all_columns_are_there_when_nobody_can_be_helped(advised):
+    recourse, people, result = advised
+    columns = list(result.table().columns)
+    fixed = ActionSet.from_data(people)
+    for name in fixed:
+        fixed[name].immutable = True
+    hopeless = RobustRecourse(
+        recourse.model, ball=NormBall(1, 0.05), actions=fixed, guarantee=0.999
+    ).recommend(people)
+    assert set(hopeless.status) == {Status.INFEASIBLE}
+    table = hopeless.table()
+    assert list(table.columns) == columns
+    assert list(table["option"]) == [0] * 8
+    assert np.isinf(table["cost"]).all()
+    nobody = recourse.recommend(people[:0]).table()
+    assert list(nobody.columns) == columns
+    assert len(nobody) == 0
+
+
+# ---------------------------------------------------------------- what nobody can lift
+
+
+def test_what_nobody_can_lift_is_never_in_the_way():
+    table, model = world()
+    actions = ActionSet.from_data(table, protected=["years", "home"])
+    for name in table:
+        if name != "home":
+            actions.set(name, most_up=0, most_down=0)
+    actions.set("offset", most_up=None, direction="down", physical=["direction", "most_down"])
+    people = table[~model.predict(table)][:30]
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.6)
+    result = recourse.recommend(people)
+    hopeless = [i for i in people.index if result.status_of(i) is Status.INFEASIBLE]
+    assert len(hopeless) == 30
+    proposed = set()
+    for label in hopeless:
+        for release in result.releases(label):
+            for constraint in release.constraints:
+                proposed.add((constraint.feature, constraint.setting))
+        words = result.explain(label)
+        assert not re.search(r"\b(years|home|offset)\b", words.partition("In the way")[2])
+    assert proposed
+    assert {name for name, _ in proposed} <= {"income", "ratio", "rate", "tiny"}
+
+
+def test_what_is_lifted_falls_back_to_what_is_possible():
+    table = pd.DataFrame({"x0": [5.0, 6.0, 9.0]})
+    actions = ActionSet.from_data(table)
+    model = ([-1.0], -1.0)  # approved only below -1, which cannot be
+    result = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.5).recommend(
+        table
+    )
+    assert result.releases(0) == []
+    assert "no change is enough" in result.explain(0)
+    assert "that can be lifted" in result.explain(0)
+    actions.set("x0", possible_lower=None)
+    freed = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.5).recommend(
+        table
+    )
+    assert [release.words for release in freed.releases(0)] == ["x0 may not fall below 5"]
+
+
+# ---------------------------------------------------------------- what people read
+
+
+def test_who_is_still_refused_is_told_so():
+    table, model = world()
+    people = table[~model.predict(table)]
+    actions = ActionSet.from_data(table)
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.05), actions=actions, cost_weight=0.5)
+    result = recourse.recommend(people)
+    after = result.after()
+    refused = ~model.predict(after)
+    assert refused.any()
+    assert not refused.all()
+    for label, no in zip(after.index, refused, strict=True):
+        assert ("would still refuse you" in result.explain(label)) == no
+        assert (result.status_of(label) is Status.STILL_REFUSED) == no
+    assert set(result.table()["status"]) == {"optimal", "still refused"}
+
+
+def test_sentences_are_for_applicants(advised):
+    recourse, people, result = advised
+    label = people.index[0]
+    words = result.explain(label)
+    assert re.search(r"chance of \d+%\. Change \w+ from \S+ to \S+", words)
+    assert "This is provably the cheapest way." in words
+    assert "Every model within 0.05 of today's then gives you at least 60%." in words
+    assert " as it is and change " in words
+    for strict in (0.6, 0.99):
+        ball = NormBall(1, 0.2 if strict > 0.9 else 0.0)
+        other = RobustRecourse(
+            recourse.model, ball=ball, actions=recourse.actions, guarantee=strict
+        )
+        for who in people.index:
+            said = other.recommend(people.loc[[who]]).explain(who)
+            assert not re.search(r"\b(gap|price|ball)\b|→", said)
+    approved = people.assign(income=5e5)
+    said = recourse.recommend(approved).explain(label)
+    assert said.endswith("You need not change anything.")
+
+
+def test_proven_is_said_only_of_what_is(advised, monkeypatch):
+    from holdfast.recommend import words
+
+    _, people, result = advised
+    label = people.index[0]
+    way = result.ways(label)[0]._replace(status=Status.GAP_OPEN, gap=0.25)
+    said = words._proof(result, way)
+    assert said == "There may be a cheaper way, but it is better by at most 0.25."
+
+
+# ---------------------------------------------------------------- nothing changes afterwards
+
+
+def test_later_changes_do_not_reach_a_result():
+    table, model = world()
+    people = table[~model.predict(table)][:4].copy()
+    actions = ActionSet.from_data(table, units={"income": "euros"})
+    for name in table:
+        if name != "income":
+            actions[name].immutable = True
+    actions.set("income", most_up=1000)
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.05), actions=actions, guarantee=0.6)
+    result = recourse.recommend(people)
+
+    def everything():
+        return (
+            [result.explain(label) for label in people.index],
+            [result.releases(label) for label in people.index],
+            result.table(),
+            result.people,
+        )
+
+    before = everything()
+    actions.set("income", most_up=None, unit="dollars")
+    actions["ratio"].immutable = False
+    recourse.set_params(guarantee=0.9, ball=NormBall(1, 5.0), cost_weight=None)
+    people.iloc[:, 0] = -1.0
+    for copied in (result.people, result.table(), result.after()):
+        copied.iloc[:, 0] = -1
+    with pytest.raises(ValueError, match="read-only"):
+        result.status[0] = Status.OPTIMAL
+    for way in result.ways(people.index[0]):
+        with pytest.raises(ValueError, match="read-only"):
+            way.recourse[0] = 0.0
+    after = everything()
+    assert before[:2] == after[:2]
+    pd.testing.assert_frame_equal(before[2], after[2])
+    pd.testing.assert_frame_equal(before[3], after[3])
+
+
+# ---------------------------------------------------------------- the curve
+
+
+def test_the_staircase_has_its_corners_where_they_are():
+    """Two categories and a whole number: every corner by force."""
+    table = pd.DataFrame({"x0": [0, 1, 2, 3], "x1": [0, 1, 0, 1], "x2": [0, 1, 0, 1]})
+    actions = ActionSet.from_data(table, categories=["x1", "x2"], fixed_cost=0.0)
+    actions.set("x0", cost=0.75)
+    actions.set("x2", cost=1.6)
+    model, ball = ([0.4, 0.7, 0.9], -2.0), NormBall(1, 0.1)
+    recourse = RobustRecourse(model, ball=ball, actions=actions, guarantee=0.42)
+    curve = recourse.recommend(table[:1]).frontier(0)
+    candidates = [(a, b, c) for a in range(4) for b in range(2) for c in range(2)]
+    worst = ball.worst_score(np.array(candidates, dtype=float), *model)
+    cost = np.array([0.75 * a + b + 1.6 * c for a, b, c in candidates])
+    corners, best = [], -np.inf
+    for k in np.lexsort((-worst, cost)):
+        if worst[k] > best + 1e-12:
+            best = worst[k]
+            corners.append((cost[k], 1 / (1 + np.exp(-best))))
+    np.testing.assert_allclose(
+        np.column_stack([curve.cost, curve.worst_case_validity]), corners, atol=1e-12
+    )
+    assert curve.is_step[1:].all()
+    assert curve.asked == 0.42
+
+
+def test_what_it_costs_to_begin_is_a_corner_too():
+    table = pd.DataFrame({"x0": [0.0, 1.25, 2.5]})
+    actions = ActionSet.from_data(table, costs="unit", fixed_cost=0.5)
+    actions.set("x0", step=None)
+    recourse = RobustRecourse(([1.0], -1.0), ball=NormBall(1, 0.0), actions=actions, guarantee=0.5)
+    curve = recourse.recommend(table[:1]).frontier(0, points=5)
+    assert curve.cost[1] == pytest.approx(0.5, abs=1e-6)  # nothing is had yet
+    assert curve.worst_case_validity[1] == pytest.approx(curve.worst_case_validity[0], abs=1e-9)
+    assert curve.is_step.tolist() == [False, True, *[False] * (len(curve.cost) - 2)]
+    had = 1 / (1 + np.exp(1.0 - (curve.cost[1:] - 0.5)))
+    np.testing.assert_allclose(curve.worst_case_validity[1:], had, atol=1e-9)
+
+
+def test_the_dashed_line_is_what_was_asked_for(advised):
+    pytest.importorskip("matplotlib").use("Agg")
+    recourse, people, result = advised
+    label = people.index[0]
+    axes = result.frontier(label, points=3).plot()
+    assert axes.lines[1].get_ydata() == [0.6, 0.6]
+    x, y = axes.lines[0].get_data()
+    assert (np.diff(x) >= -1e-12).all()
+    assert (np.diff(y) >= 0).all()
+    weighed = RobustRecourse(
+        recourse.model, ball=NormBall(1, 0.05), actions=recourse.actions, cost_weight=0.3
+    ).recommend(people)
+    assert weighed.frontier(label, points=3).asked == 0.5
