@@ -357,7 +357,7 @@ def test_points_live_in_columns_that_people_can_set_and_the_model_judges(name, g
     np.testing.assert_array_equal(accepted[there & clear], said[there & clear])
     assert set(found.status[there]) <= {Status.ACCEPTED, Status.NOT_VALID}
     assert not any(status.is_proven for status in found.status)
-    for label in range(len(people)):
+    for label in people.index:
         words = found.message(label)
         assert "optimal" not in words
         assert "already valid" not in words
@@ -400,6 +400,6 @@ def test_fractions_of_a_category_are_for_study():
     whole = ((blocks == 0.0) | (blocks == 1.0)).all(axis=1) & (blocks.sum(axis=1) == 1.0)
     assert (~whole).sum() > 0
     np.testing.assert_array_equal(found.status == Status.FRACTIONAL, ~whole)
-    words = found.message(int(np.flatnonzero(~whole)[0]))
+    words = found.message(people.index[~whole][0])
     assert "RobustRecourse" in words
     assert "for study" in words

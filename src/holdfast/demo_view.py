@@ -96,7 +96,8 @@ def _summary(demo: Demo) -> RenderableType:
         table.add_row(name, f"{advice.found.sum()} of {len(both)}", *cells, style=style)
     note = (
         "price: cost in standard deviations of the data, plus 0.1 for each number that changes; 1 "
-        "for a new category. gap: price minus a proven lower bound; 0 up to rounding means that nothing is cheaper. holds: share of "
+        "for a new category. gap: price minus a proven lower bound; 0 up to rounding means that "
+        "nothing is cheaper. holds: share of "
         f"{demo.n_models} models, retrained on resampled data, that approve. Mean price and 'still "
         f"holds' are over the {both.sum()} applicants whom both kinds can help.\n"
     )
