@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from holdfast.demo import run_demo
 
 ROOT = Path(__file__).parent.parent
@@ -54,9 +56,12 @@ def test_the_numbers_of_the_demonstration_are_those_it_prints():
     for name, advice in (("plain", demo.plain), ("robust", demo.robust)):
         row = (
             f"{name} {advice.found.sum()} of {len(both)} {advice.price[both].mean():.2f} "
-            f"[0-9]e-1[0-9] {advice.held[both].mean():.1%}"
+            f"[0-9]e-1[0-9] ([0-9.]+)%"
         )
-        assert re.search(row.replace(" ", " +"), README), row
+        said = re.search(row.replace(" ", " +"), README)
+        assert said, row
+        # which model a resample gives depends a little on the release of scikit-learn
+        assert float(said[1]) == pytest.approx(100 * advice.held[both].mean(), abs=1.0)
 
 
 def test_ci_runs_the_test_command_of_the_readme():
