@@ -15,7 +15,10 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, Sta
 from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse, Status, solve
 from holdfast.actions import check, raw_cost
 from holdfast.datasets import load_german
+from holdfast.encoding import Encoding
 from holdfast.recommend.numerals import shown
+from holdfast.recommend.printed import Aim, settle
+from holdfast.recommend.ways import way_of
 
 SCALERS = {"standard": StandardScaler(), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
 
@@ -152,6 +155,44 @@ def test_links_and_several_ways_hold_as_printed():
         model, ball=ball, actions=actions, guarantee=0.6, n_options=2
     ).recommend(people)
     assert assert_holds(result, model, actions, people, ball, guarantee=0.6) > 6
+
+
+def test_advice_that_hits_the_boundary_exactly_stays():
+    table = pd.DataFrame({"x0": [0, 1, 9]})
+    recourse = RobustRecourse(
+        ([1.0], -3.0), ball=NormBall(1, 0.0), actions=ActionSet.from_data(table), guarantee=0.5
+    )
+    result = recourse.recommend(table[:1])
+    assert result.changes(0) == ["x0 from 0 to 3"]
+    assert result.status_of(0) is Status.OPTIMAL
+
+
+def test_a_way_that_misses_as_it_is_printed_is_found_anew(advised):
+    """As if rounding in the pipeline had taken the guarantee away."""
+    recourse, people, _ = advised
+    frozen = recourse._frozen()
+    compiled, answer = frozen._solve(people, frozen.actions, Encoding.of(frozen.model))
+    target = np.log(0.6 / 0.4)
+    missing = {i: way_of(answer, i, compiled, i) for i in range(len(people))}
+    start = compiled.problem.problem.points
+    for i, way in missing.items():  # back to where they came from: refused
+        missing[i] = way._replace(recourse=start[i], options=compiled.problem.current[i])
+    aim, asked = Aim(target, None, 1e-9), []
+
+    def resolve(i, held, margin):
+        asked.append((i, margin))
+        return frozen._resolve(compiled, i, held, margin)
+
+    settled, after = settle(compiled, missing, aim, resolve)
+    assert asked == [(i, 1e-12) for i in range(len(people))]
+    assert list(settled) == list(range(len(people)))
+    assert list(after.index) == list(people.index)
+    assert all(settled[i].worst_case_score >= target for i in settled)
+    assert all(settled[i].cost == pytest.approx(answer.cost[i], rel=1e-9) for i in settled)
+    hopeless, none = settle(compiled, missing, aim, lambda *_: None)
+    assert hopeless == {}
+    assert list(none.columns) == list(people.columns)
+    assert len(none) == 0
 
 
 @pytest.mark.parametrize(

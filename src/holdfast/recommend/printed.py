@@ -50,7 +50,8 @@ class _Verdict(NamedTuple):
     price: Floats
     score: Floats
     today: Floats
-    short: Floats  # by how much the target is missed, rounding of any kind counted against it
+    holds: NDArray[np.bool_]
+    holds_clearly: NDArray[np.bool_]  # in whatever order a model forms its sums
 
 
 def settle(
@@ -75,18 +76,16 @@ def settle(
         The rows of the people in `ways`, in the order of their positions.
     """
     judge = _Judge(compiled, aim)
-    done = _Done({}, [])
-    done.take(_Rounding(judge, {i: way for i, way in ways.items() if way.features}).best())
-    for i in [i for i, way in ways.items() if way.features and i not in done.ways]:
+    done = _Rounding(judge, ways).best()
+    for i in [i for i in ways if i not in done.ways]:
         for margin in _MARGINS:
             again = resolve(i, ways[i].held, margin)
-            if again is None or i in done.ways:
+            if again is None:
                 break
             # what was proven before still is: nothing is cheaper than its bound
-            again = again._replace(lower_bound=ways[i].lower_bound)
-            done.take(_Rounding(judge, {i: again}).best())
-    rest = {i: way for i, way in ways.items() if i not in done.ways}
-    done.take(_Rounding(judge, rest).exact(spare=False))
+            done.take(_Rounding(judge, {i: again._replace(lower_bound=ways[i].lower_bound)}).best())
+            if i in done.ways:
+                break
     return done.ways, done.table(compiled)
 
 
@@ -132,15 +131,26 @@ class _Judge:
         cost = costs_of(problem, recourse, options)
         score = base.ball.worst_score(recourse, base.coef, base.intercept)
         today = base.score(recourse)
-        price, short = cost, np.zeros(len(cost))
+        price = cost
+        holds = clearly = np.ones(len(cost), dtype=bool)
         if self.aim.weight is not None:
             price = base.loss.value(score) + self.aim.weight * cost
         if self.aim.target is not None:
-            # sums may be formed in any order: in the model that was fitted, say
             sizes = np.abs(recourse * base.coef).sum(axis=1) + np.abs(base.intercept)
             sizes = sizes + np.abs(today - score) + abs(self.aim.target)
-            short = self.aim.target + 4.0 * EPS * (recourse.shape[1] + 4) * sizes - score
-        return _Verdict(*(part[rows] for part in (recourse, cost, price, score, today, short)))
+            room = 4.0 * EPS * (recourse.shape[1] + 4) * sizes
+            own = self.compiled.encoding.model.score(recourse)  # a second opinion
+            holds = (score >= self.aim.target) & (own >= self.aim.target)
+            clearly = score - room >= self.aim.target
+        return _Verdict(
+            recourse[rows],
+            cost[rows],
+            price[rows],
+            score[rows],
+            today[rows],
+            holds[rows],
+            clearly[rows],
+        )
 
 
 class _Rounding:
@@ -162,21 +172,20 @@ class _Rounding:
                 self.columns[name] = moved
 
     def best(self) -> _Done:
-        """Round to the fewest digits that leave the proof and the guarantee with room to spare."""
+        """Round to the fewest digits that leave the proof alone and the guarantee room to spare.
+
+        Where there are none, nothing is rounded, and the guarantee must hold as it is.
+        """
         done = _Done({}, [])
         for digits in range(_DIGITS if self.columns else 0):
             done.take(self._attempt(self._left(done), digits))
-        done.take(self.exact(self._left(done)))
+        done.take(self._attempt(self._left(done), None))
         return done
-
-    def exact(self, who: NDArray[np.int64] | None = None, *, spare: bool = True) -> _Done:
-        """Round nothing."""
-        return self._attempt(self.rows if who is None else who, None, spare)
 
     def _left(self, done: _Done) -> NDArray[np.int64]:
         return np.array([i for i in self.rows if i not in done.ways], dtype=np.int64)
 
-    def _attempt(self, who: NDArray[np.int64], digits: int | None, spare: bool = True) -> _Done:
+    def _attempt(self, who: NDArray[np.int64], digits: int | None) -> _Done:
         """Take those who are well served with so many digits."""
         if not who.size:
             return _Done({}, [])
@@ -186,9 +195,7 @@ class _Rounding:
         bound = np.array([self.ways[i].lower_bound for i in who])
         bound = np.minimum(bound, verdict.price)  # a hair above the price is rounding
         gap = verdict.price - bound
-        good = verdict.short <= 0.0
-        if not spare and aim.target is not None:
-            good = verdict.score >= aim.target
+        good = verdict.holds if digits is None else verdict.holds_clearly
         if digits is not None:
             ways = [self.ways[i] for i in who]
             known = np.array([0.0 if way.status.is_proven else way.gap for way in ways])
