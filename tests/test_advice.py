@@ -19,6 +19,7 @@ from holdfast.encoding import Encoding
 from holdfast.recommend.numerals import shown
 from holdfast.recommend.printed import Aim, settle
 from holdfast.recommend.ways import way_of
+from holdfast.recommend.words import _proof
 
 SCALERS = {"standard": StandardScaler(), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
 
@@ -408,7 +409,7 @@ def test_sentences_are_for_applicants(advised):
     words = result.explain(label)
     assert re.search(r"chance of \d+%\. Change \w+ from \S+ to \S+", words)
     assert "This is provably the cheapest way." in words
-    assert "Every model within 0.05 of today's then gives you at least 60%." in words
+    assert "Every model within a radius of 0.05 of today's then gives you at least 60%." in words
     assert " as it is and change " in words
     for strict in (0.6, 0.99):
         ball = NormBall(1, 0.2 if strict > 0.9 else 0.0)
@@ -423,13 +424,25 @@ def test_sentences_are_for_applicants(advised):
     assert said.endswith("You need not change anything.")
 
 
-def test_proven_is_said_only_of_what_is(advised, monkeypatch):
-    from holdfast.recommend import words
+def test_staying_can_be_another_way(advised):
+    recourse, people, _ = advised
+    weighed = RobustRecourse(
+        recourse.model,
+        ball=NormBall(1, 0.05),
+        actions=recourse.actions,
+        cost_weight=0.8,
+        n_options=3,
+    ).recommend(people)
+    said = weighed.explain(people.index[0])
+    assert said.count("Staying as you are") == 0
+    assert re.search(r"Without changing \w+, staying as you are is provably the best bal", said)
 
+
+def test_proven_is_said_only_of_what_is(advised):
     _, people, result = advised
     label = people.index[0]
     way = result.ways(label)[0]._replace(status=Status.GAP_OPEN, gap=0.25)
-    said = words._proof(result, way)
+    said = _proof(result, way)
     assert said == "There may be a cheaper way, but it is better by at most 0.25."
 
 

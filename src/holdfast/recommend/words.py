@@ -56,7 +56,9 @@ def _today(probability: float) -> str:
 
 def _every(result: Recommendations) -> str:
     radius = result.radius
-    return f"Every model within {radius:g} of today's" if radius > 0.0 else "Today's model"
+    return (
+        f"Every model within a radius of {radius:g} of today's" if radius > 0.0 else "Today's model"
+    )
 
 
 def _chance(probability: float, approval: str) -> str:
@@ -68,13 +70,15 @@ def _chance(probability: float, approval: str) -> str:
 def _way_words(result: Recommendations, label: Any, option: int) -> str:
     way, changes = result.ways(label)[option - 1], result.changes(label, option)
     after = _afterwards(result, label, way)
+    held = _listed(sorted(way.held))
     if not changes:
+        stay = f"Without changing {held}, staying" if held else "Staying"
         proven = "provably " if way.status.is_proven else ""
-        return f"Staying as you are is {proven}the best balance of cost and chance. {after}"
+        return f"{stay} as you are is {proven}the best balance of cost and chance. {after}"
     verb = "Change"
     if option > 1:
         stays = "as it is" if len(way.held) == 1 else "as they are"
-        verb = f"Or leave {_listed(sorted(way.held))} {stays} and change"
+        verb = f"Or leave {held} {stays} and change"
     cost = f"The cost is {way.cost:.3g}."
     return " ".join([f"{verb} {_listed(changes)}.", _proof(result, way), after, cost])
 
