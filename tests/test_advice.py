@@ -178,7 +178,7 @@ def test_a_way_that_misses_as_it_is_printed_is_found_anew(advised):
     start = compiled.problem.problem.points
     for i, way in missing.items():  # back to where they came from: refused
         missing[i] = way._replace(recourse=start[i], options=compiled.problem.current[i])
-    aim, asked = Aim(target, None, 1e-9), []
+    aim, asked = Aim(target, None), []
 
     def resolve(i, held, margin):
         asked.append((i, margin))
@@ -422,6 +422,18 @@ def test_sentences_are_for_applicants(advised):
     approved = people.assign(income=5e5)
     said = recourse.recommend(approved).explain(label)
     assert said.endswith("You need not change anything.")
+
+
+def test_a_low_guarantee_is_told_beside_the_refusal(advised):
+    recourse, people, _ = advised
+    low = RobustRecourse(
+        recourse.model, ball=NormBall(1, 0.05), actions=recourse.actions, guarantee=0.3
+    ).recommend(people)
+    label = next(i for i in people.index if low.status_of(i) is Status.OPTIMAL)
+    assert re.search(
+        r"today's then gives you at least 3\d%\. Today's model would still refuse you: it gives you",
+        low.explain(label),
+    )
 
 
 def test_staying_can_be_another_way(advised):

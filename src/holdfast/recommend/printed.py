@@ -22,7 +22,7 @@ from holdfast.discrete.answer import costs_of
 from holdfast.encoding import Number
 from holdfast.recommend.features import changed
 from holdfast.recommend.ways import Way
-from holdfast.result import Status
+from holdfast.result import GAP_TOLERANCE, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,6 @@ class Aim(NamedTuple):
 
     target: float | None
     weight: float | None
-    tolerance: float
 
 
 class _Verdict(NamedTuple):
@@ -195,11 +194,9 @@ class _Rounding:
         bound = np.array([self.ways[i].lower_bound for i in who])
         bound = np.minimum(bound, verdict.price)  # a hair above the price is rounding
         gap = verdict.price - bound
-        good = verdict.holds if digits is None else verdict.holds_clearly
-        if digits is not None:
-            ways = [self.ways[i] for i in who]
-            known = np.array([0.0 if way.status.is_proven else way.gap for way in ways])
-            good &= gap <= aim.tolerance * (1.0 + verdict.price) + known
+        ways = [self.ways[i] for i in who]
+        room = _room(ways, verdict, aim)
+        good = verdict.holds if digits is None else verdict.holds_clearly & (gap <= room)
         if compiled.actions.links:
             for k in np.flatnonzero(good).tolist():
                 good[k] = not check(compiled.actions, compiled.people.iloc[who[k]], after.iloc[[k]])
@@ -208,11 +205,13 @@ class _Rounding:
             i, recourse = int(who[k]), verdict.recourse[k].copy()
             options = self.options[i].copy()
             recourse.flags.writeable = options.flags.writeable = False
-            found[i] = self.ways[i]._replace(
+            found[i] = ways[k]._replace(
                 features=changed(compiled, i, recourse, options),
                 recourse=recourse,
                 options=options,
-                status=_status(self.ways[i].status, float(gap[k]), verdict, k, aim),
+                status=_status(
+                    ways[k].status, bool(gap[k] <= room[k]), float(verdict.today[k]), aim
+                ),
                 cost=float(verdict.cost[k]),
                 price=float(verdict.price[k]),
                 lower_bound=float(bound[k]),
@@ -255,13 +254,25 @@ def round_to(value: float, exponent: int, way: str = ROUND_HALF_EVEN) -> float:
     return float(exact.quantize(Decimal(1).scaleb(exponent), rounding=way, context=_EXACT))
 
 
-def _status(before: Status, gap: float, verdict: _Verdict, k: int, aim: Aim) -> Status:
+def _room(ways: list[Way], verdict: _Verdict, aim: Aim) -> Floats:
+    """Return the largest gap that rounding may leave: what was proven must still be.
+
+    A proof may leave `GAP_TOLERANCE`, relative to the price and something on top. Where it does
+    not use it up, rounding may, without what is on top.
+    """
+    gaps = np.array([way.gap for way in ways]) + 8.0 * EPS * (1.0 + verdict.price)
+    more = GAP_TOLERANCE * (verdict.price + (0.0 if aim.weight is None else 1.0))
+    proven = np.array([way.status.is_proven for way in ways])
+    return np.where(proven, np.maximum(gaps, more), gaps + more)
+
+
+def _status(before: Status, close: bool, today: float, aim: Aim) -> Status:
     """What the printed row is: rounding may leave the optimum, and a price promises no yes."""
     if not before.is_proven:
         return before
-    if gap > aim.tolerance * (1.0 + float(verdict.price[k])):
+    if not close:
         return Status.GAP_OPEN
-    return Status.STILL_REFUSED if aim.weight and verdict.today[k] < 0.0 else before
+    return Status.STILL_REFUSED if aim.weight is not None and today < 0.0 else before
 
 
 def _floats(column: pd.Series[Any]) -> Floats:

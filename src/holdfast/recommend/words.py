@@ -84,15 +84,20 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
 
 
 def _afterwards(result: Recommendations, label: Any, way: Way) -> str:
-    """Say what the models make of it; where today's still refuses, nothing else matters."""
+    """Say what the models make of it, and whether today's would still refuse."""
     score, probability = result.today_after(label, way)
+    every = f"{_every(result)} then {_chance(result.validity_of(way), 'approves you')}."
+    parts = []
+    if result.guarantee is not None:
+        parts = [every]
+    elif score >= 0.0:
+        known = result.radius > 0.0 and not np.isnan(probability)
+        today = [f"Today's model then gives you {at_least(probability)}."] if known else []
+        parts = [*today, every]
     if score < 0.0:
         gives = "" if np.isnan(probability) else f": it gives you {at_least(probability)}"
-        return f"Today's model would still refuse you{gives}."
-    said = f"{_every(result)} then {_chance(result.validity_of(way), 'approves you')}."
-    if result.guarantee is None and result.radius > 0.0 and not np.isnan(probability):
-        return f"Today's model then gives you {at_least(probability)}. {said}"
-    return said
+        parts.append(f"Today's model would still refuse you{gives}.")
+    return " ".join(parts)
 
 
 def _proof(result: Recommendations, way: Way) -> str:
