@@ -431,7 +431,7 @@ def test_a_low_guarantee_is_told_beside_the_refusal(advised):
     ).recommend(people)
     label = next(i for i in people.index if low.status_of(i) is Status.OPTIMAL)
     assert re.search(
-        r"today's then gives you at least 3\d%\. Today's model would still refuse you: it gives you",
+        r"today's then gives you at least 3\d%\. Today's model would still refuse you: it gives",
         low.explain(label),
     )
 

@@ -36,7 +36,7 @@ def explanation(result: Recommendations, label: Any) -> str:
     status, ways = result.status_of(label), result.ways(label)
     today = _today(result.initial_validity(label))
     if status is Status.ALREADY_VALID:
-        chance = _chance(result.validity_of(ways[0]), "approves you")
+        chance = _chance(result._validity_of(ways[0]), "approves you")
         return f"{today} {_every(result)} already {chance}. You need not change anything."
     if status is Status.INFEASIBLE:
         return f"{today} {_hopeless(result, label)}".strip()
@@ -85,8 +85,8 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
 
 def _afterwards(result: Recommendations, label: Any, way: Way) -> str:
     """Say what the models make of it, and whether today's would still refuse."""
-    score, probability = result.today_after(label, way)
-    every = f"{_every(result)} then {_chance(result.validity_of(way), 'approves you')}."
+    score, probability = result._today_after(label, way)
+    every = f"{_every(result)} then {_chance(result._validity_of(way), 'approves you')}."
     parts = []
     if result.guarantee is not None:
         parts = [every]
@@ -121,7 +121,7 @@ def _hopeless(result: Recommendations, label: Any) -> str:
         said += "It is impossible even with today's model alone. "
     releases = result.releases(label)
     if not releases:
-        which = " that can be lifted" if result.has_facts else ""
+        which = " that can be lifted" if result._has_facts else ""
         return said + f"Even with every constraint{which} removed, no change is enough."
     best, *others = releases
     said += f"In the way: {best.words}. Without that, it would cost {best.cost:.3g}."
