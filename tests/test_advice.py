@@ -15,7 +15,11 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, Sta
 from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse, Status, solve
 from holdfast.actions import check, raw_cost
 from holdfast.datasets import load_german
+from holdfast.encoding import Encoding
 from holdfast.recommend.numerals import shown
+from holdfast.recommend.printed import Aim, settle
+from holdfast.recommend.ways import way_of
+from holdfast.recommend.words import _proof
 
 SCALERS = {"standard": StandardScaler(), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
 
@@ -152,6 +156,44 @@ def test_links_and_several_ways_hold_as_printed():
         model, ball=ball, actions=actions, guarantee=0.6, n_options=2
     ).recommend(people)
     assert assert_holds(result, model, actions, people, ball, guarantee=0.6) > 6
+
+
+def test_advice_that_hits_the_boundary_exactly_stays():
+    table = pd.DataFrame({"x0": [0, 1, 9]})
+    recourse = RobustRecourse(
+        ([1.0], -3.0), ball=NormBall(1, 0.0), actions=ActionSet.from_data(table), guarantee=0.5
+    )
+    result = recourse.recommend(table[:1])
+    assert result.changes(0) == ["x0 from 0 to 3"]
+    assert result.status_of(0) is Status.OPTIMAL
+
+
+def test_a_way_that_misses_as_it_is_printed_is_found_anew(advised):
+    """As if rounding in the pipeline had taken the guarantee away."""
+    recourse, people, _ = advised
+    frozen = recourse._frozen()
+    compiled, answer = frozen._solve(people, frozen.actions, Encoding.of(frozen.model))
+    target = np.log(0.6 / 0.4)
+    missing = {i: way_of(answer, i, compiled, i) for i in range(len(people))}
+    start = compiled.problem.problem.points
+    for i, way in missing.items():  # back to where they came from: refused
+        missing[i] = way._replace(recourse=start[i], options=compiled.problem.current[i])
+    aim, asked = Aim(target, None), []
+
+    def resolve(i, held, margin):
+        asked.append((i, margin))
+        return frozen._resolve(compiled, i, held, margin)
+
+    settled, after = settle(compiled, missing, aim, resolve)
+    assert asked == [(i, 1e-12) for i in range(len(people))]
+    assert list(settled) == list(range(len(people)))
+    assert list(after.index) == list(people.index)
+    assert all(settled[i].worst_case_score >= target for i in settled)
+    assert all(settled[i].cost == pytest.approx(answer.cost[i], rel=1e-9) for i in settled)
+    hopeless, none = settle(compiled, missing, aim, lambda *_: None)
+    assert hopeless == {}
+    assert list(none.columns) == list(people.columns)
+    assert len(none) == 0
 
 
 @pytest.mark.parametrize(
@@ -367,7 +409,7 @@ def test_sentences_are_for_applicants(advised):
     words = result.explain(label)
     assert re.search(r"chance of \d+%\. Change \w+ from \S+ to \S+", words)
     assert "This is provably the cheapest way." in words
-    assert "Every model within 0.05 of today's then gives you at least 60%." in words
+    assert "Every model within a radius of 0.05 of today's then gives you at least 60%." in words
     assert " as it is and change " in words
     for strict in (0.6, 0.99):
         ball = NormBall(1, 0.2 if strict > 0.9 else 0.0)
@@ -382,13 +424,37 @@ def test_sentences_are_for_applicants(advised):
     assert said.endswith("You need not change anything.")
 
 
-def test_proven_is_said_only_of_what_is(advised, monkeypatch):
-    from holdfast.recommend import words
+def test_a_low_guarantee_is_told_beside_the_refusal(advised):
+    recourse, people, _ = advised
+    low = RobustRecourse(
+        recourse.model, ball=NormBall(1, 0.05), actions=recourse.actions, guarantee=0.3
+    ).recommend(people)
+    label = next(i for i in people.index if low.status_of(i) is Status.OPTIMAL)
+    assert re.search(
+        r"today's then gives you at least 3\d%\. Today's model would still refuse you: it gives",
+        low.explain(label),
+    )
 
+
+def test_staying_can_be_another_way(advised):
+    recourse, people, _ = advised
+    weighed = RobustRecourse(
+        recourse.model,
+        ball=NormBall(1, 0.05),
+        actions=recourse.actions,
+        cost_weight=0.8,
+        n_options=3,
+    ).recommend(people)
+    said = weighed.explain(people.index[0])
+    assert said.count("Staying as you are") == 0
+    assert re.search(r"Without changing \w+, staying as you are is provably the best bal", said)
+
+
+def test_proven_is_said_only_of_what_is(advised):
     _, people, result = advised
     label = people.index[0]
     way = result.ways(label)[0]._replace(status=Status.GAP_OPEN, gap=0.25)
-    said = words._proof(result, way)
+    said = _proof(result, way)
     assert said == "There may be a cheaper way, but it is better by at most 0.25."
 
 

@@ -97,9 +97,9 @@ def _summary(demo: Demo) -> RenderableType:
     note = (
         "price: cost in standard deviations of the data, plus 0.1 for each number that changes; 1 "
         "for a new category. gap: price minus a proven lower bound; 0 up to rounding means that "
-        "nothing is cheaper. holds: share of "
-        f"{demo.n_models} models, retrained on resampled data, that approve. Mean price and 'still "
-        f"holds' are over the {both.sum()} applicants whom both kinds can help.\n"
+        f"nothing is cheaper. holds: share of {demo.n_models} models, retrained on resampled data, "
+        f"that approve. Mean price and 'still holds' are over the {both.sum()} applicants whom "
+        "both kinds can help.\n"
     )
     return Group(table, Text(note, style="dim"))
 

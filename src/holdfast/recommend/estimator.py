@@ -21,13 +21,10 @@ from holdfast.recommend.features import hold_still, row_links, take_row
 from holdfast.recommend.printed import Aim, settle
 from holdfast.recommend.recommendations import Recommendations
 from holdfast.recommend.ways import Way, other_ways, way_of
-from holdfast.result import GAP_TOLERANCE, sort_proven
+from holdfast.result import sort_proven
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Where links couple features a general solver is asked, which is less exact.
-_LINKED_TOLERANCE = 1e-7
 
 
 class RobustRecourse(BaseEstimator):  # type: ignore[misc]
@@ -81,7 +78,8 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     [['optimal', 'months from 48 to 7']]
     >>> result.explain(1)
     "Today's model gives you a chance of 16%. Change months from 48 to 7. This is provably the \
-cheapest way. Every model within 0.1 of today's then gives you at least 50%. The cost is 2.25."
+cheapest way. Every model within a radius of 0.1 of today's then gives you at least 50%. The cost \
+is 2.25."
     """
 
     def __init__(
@@ -174,7 +172,7 @@ cheapest way. Every model within 0.1 of today's then gives you at least 50%. The
         """Settle the ways, option by option, as they are printed."""
         base = compiled.problem.problem
         target = None if self.guarantee is None else base.loss.score(self.guarantee)
-        aim = Aim(target, self.cost_weight, self._tolerance(compiled.links))
+        aim = Aim(target, self.cost_weight)
         printed: list[list[Way]] = [[] for _ in ways]
         tables = []
         for option in range(max((len(found) for found in ways), default=0)):
@@ -224,13 +222,7 @@ cheapest way. Every model within 0.1 of today's then gives you at least 50%. The
                 problem, cost_weight=weight, guarantee=guarantee, threads=self.threads
             )
         rows = Links(links.matrix, links.lower, links.upper)
-        tolerance = self._tolerance(links)
-        return solve_linked(
-            problem, rows, cost_weight=weight, guarantee=guarantee, tolerance=tolerance
-        )
-
-    def _tolerance(self, links: LinkRows) -> float:
-        return _LINKED_TOLERANCE if len(links.matrix) else GAP_TOLERANCE
+        return solve_linked(problem, rows, cost_weight=weight, guarantee=guarantee)
 
     def _check(self, compiled: Compiled, ways: list[list[Way]], tables: list[pd.DataFrame]) -> None:
         """Check every recommendation once more, in raw units: a violation is a bug, and raises."""

@@ -22,7 +22,7 @@ from holdfast.discrete.answer import costs_of
 from holdfast.encoding import Number
 from holdfast.recommend.features import changed
 from holdfast.recommend.ways import Way
-from holdfast.result import Status
+from holdfast.result import GAP_TOLERANCE, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,6 @@ class Aim(NamedTuple):
 
     target: float | None
     weight: float | None
-    tolerance: float
 
 
 class _Verdict(NamedTuple):
@@ -50,7 +49,8 @@ class _Verdict(NamedTuple):
     price: Floats
     score: Floats
     today: Floats
-    short: Floats  # by how much the target is missed, rounding of any kind counted against it
+    holds: NDArray[np.bool_]
+    holds_clearly: NDArray[np.bool_]  # in whatever order a model forms its sums
 
 
 def settle(
@@ -75,18 +75,16 @@ def settle(
         The rows of the people in `ways`, in the order of their positions.
     """
     judge = _Judge(compiled, aim)
-    done = _Done({}, [])
-    done.take(_Rounding(judge, {i: way for i, way in ways.items() if way.features}).best())
-    for i in [i for i, way in ways.items() if way.features and i not in done.ways]:
+    done = _Rounding(judge, ways).best()
+    for i in [i for i in ways if i not in done.ways]:
         for margin in _MARGINS:
             again = resolve(i, ways[i].held, margin)
-            if again is None or i in done.ways:
+            if again is None:
                 break
             # what was proven before still is: nothing is cheaper than its bound
-            again = again._replace(lower_bound=ways[i].lower_bound)
-            done.take(_Rounding(judge, {i: again}).best())
-    rest = {i: way for i, way in ways.items() if i not in done.ways}
-    done.take(_Rounding(judge, rest).exact(spare=False))
+            done.take(_Rounding(judge, {i: again._replace(lower_bound=ways[i].lower_bound)}).best())
+            if i in done.ways:
+                break
     return done.ways, done.table(compiled)
 
 
@@ -132,15 +130,26 @@ class _Judge:
         cost = costs_of(problem, recourse, options)
         score = base.ball.worst_score(recourse, base.coef, base.intercept)
         today = base.score(recourse)
-        price, short = cost, np.zeros(len(cost))
+        price = cost
+        holds = clearly = np.ones(len(cost), dtype=bool)
         if self.aim.weight is not None:
             price = base.loss.value(score) + self.aim.weight * cost
         if self.aim.target is not None:
-            # sums may be formed in any order: in the model that was fitted, say
             sizes = np.abs(recourse * base.coef).sum(axis=1) + np.abs(base.intercept)
             sizes = sizes + np.abs(today - score) + abs(self.aim.target)
-            short = self.aim.target + 4.0 * EPS * (recourse.shape[1] + 4) * sizes - score
-        return _Verdict(*(part[rows] for part in (recourse, cost, price, score, today, short)))
+            room = 4.0 * EPS * (recourse.shape[1] + 4) * sizes
+            own = self.compiled.encoding.model.score(recourse)  # a second opinion
+            holds = (score >= self.aim.target) & (own >= self.aim.target)
+            clearly = score - room >= self.aim.target
+        return _Verdict(
+            recourse[rows],
+            cost[rows],
+            price[rows],
+            score[rows],
+            today[rows],
+            holds[rows],
+            clearly[rows],
+        )
 
 
 class _Rounding:
@@ -162,21 +171,20 @@ class _Rounding:
                 self.columns[name] = moved
 
     def best(self) -> _Done:
-        """Round to the fewest digits that leave the proof and the guarantee with room to spare."""
+        """Round to the fewest digits that leave the proof alone and the guarantee room to spare.
+
+        Where there are none, nothing is rounded, and the guarantee must hold as it is.
+        """
         done = _Done({}, [])
         for digits in range(_DIGITS if self.columns else 0):
             done.take(self._attempt(self._left(done), digits))
-        done.take(self.exact(self._left(done)))
+        done.take(self._attempt(self._left(done), None))
         return done
-
-    def exact(self, who: NDArray[np.int64] | None = None, *, spare: bool = True) -> _Done:
-        """Round nothing."""
-        return self._attempt(self.rows if who is None else who, None, spare)
 
     def _left(self, done: _Done) -> NDArray[np.int64]:
         return np.array([i for i in self.rows if i not in done.ways], dtype=np.int64)
 
-    def _attempt(self, who: NDArray[np.int64], digits: int | None, spare: bool = True) -> _Done:
+    def _attempt(self, who: NDArray[np.int64], digits: int | None) -> _Done:
         """Take those who are well served with so many digits."""
         if not who.size:
             return _Done({}, [])
@@ -186,13 +194,9 @@ class _Rounding:
         bound = np.array([self.ways[i].lower_bound for i in who])
         bound = np.minimum(bound, verdict.price)  # a hair above the price is rounding
         gap = verdict.price - bound
-        good = verdict.short <= 0.0
-        if not spare and aim.target is not None:
-            good = verdict.score >= aim.target
-        if digits is not None:
-            ways = [self.ways[i] for i in who]
-            known = np.array([0.0 if way.status.is_proven else way.gap for way in ways])
-            good &= gap <= aim.tolerance * (1.0 + verdict.price) + known
+        ways = [self.ways[i] for i in who]
+        room = _room(ways, verdict, aim)
+        good = verdict.holds if digits is None else verdict.holds_clearly & (gap <= room)
         if compiled.actions.links:
             for k in np.flatnonzero(good).tolist():
                 good[k] = not check(compiled.actions, compiled.people.iloc[who[k]], after.iloc[[k]])
@@ -201,11 +205,13 @@ class _Rounding:
             i, recourse = int(who[k]), verdict.recourse[k].copy()
             options = self.options[i].copy()
             recourse.flags.writeable = options.flags.writeable = False
-            found[i] = self.ways[i]._replace(
+            found[i] = ways[k]._replace(
                 features=changed(compiled, i, recourse, options),
                 recourse=recourse,
                 options=options,
-                status=_status(self.ways[i].status, float(gap[k]), verdict, k, aim),
+                status=_status(
+                    ways[k].status, bool(gap[k] <= room[k]), float(verdict.today[k]), aim
+                ),
                 cost=float(verdict.cost[k]),
                 price=float(verdict.price[k]),
                 lower_bound=float(bound[k]),
@@ -248,13 +254,25 @@ def round_to(value: float, exponent: int, way: str = ROUND_HALF_EVEN) -> float:
     return float(exact.quantize(Decimal(1).scaleb(exponent), rounding=way, context=_EXACT))
 
 
-def _status(before: Status, gap: float, verdict: _Verdict, k: int, aim: Aim) -> Status:
+def _room(ways: list[Way], verdict: _Verdict, aim: Aim) -> Floats:
+    """Return the largest gap that rounding may leave: what was proven must still be.
+
+    A proof may leave `GAP_TOLERANCE`, relative to the price and something on top. Where it does
+    not use it up, rounding may, without what is on top.
+    """
+    gaps = np.array([way.gap for way in ways]) + 8.0 * EPS * (1.0 + verdict.price)
+    more = GAP_TOLERANCE * (verdict.price + (0.0 if aim.weight is None else 1.0))
+    proven = np.array([way.status.is_proven for way in ways])
+    return np.where(proven, np.maximum(gaps, more), gaps + more)
+
+
+def _status(before: Status, close: bool, today: float, aim: Aim) -> Status:
     """What the printed row is: rounding may leave the optimum, and a price promises no yes."""
     if not before.is_proven:
         return before
-    if gap > aim.tolerance * (1.0 + float(verdict.price[k])):
+    if not close:
         return Status.GAP_OPEN
-    return Status.STILL_REFUSED if aim.weight and verdict.today[k] < 0.0 else before
+    return Status.STILL_REFUSED if aim.weight is not None and today < 0.0 else before
 
 
 def _floats(column: pd.Series[Any]) -> Floats:

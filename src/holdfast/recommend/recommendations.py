@@ -168,7 +168,7 @@ class Recommendations:
         )
 
     @property
-    def has_facts(self) -> bool:
+    def _has_facts(self) -> bool:
         """Whether some constraints are facts, or protect people: nobody can lift these."""
         actions = self._estimator.actions
         return len(actions.links) > 0 or len(list(constraints_of(actions))) < settings_of(actions)
@@ -215,13 +215,13 @@ class Recommendations:
         answer = self._answer
         return float(answer.reachable_validity[k]), float(answer.reachable_radius[k])
 
-    def today_after(self, label: Any, way: Way) -> tuple[float, float]:
+    def _today_after(self, label: Any, way: Way) -> tuple[float, float]:
         """Score and probability that today's model gives a person who went a way."""
         row = self._compiled.problem.problem.row(self._usable(label))
         score = row.score(way.recourse[None])
         return float(score[0]), float(row.loss.probability(score)[0])
 
-    def validity_of(self, way: Way) -> float:
+    def _validity_of(self, way: Way) -> float:
         """Probability of approval of a way under the worst model of the ball."""
         return float(self._compiled.problem.problem.loss.probability(way.worst_case_score))
 
@@ -236,7 +236,7 @@ class Recommendations:
             "price": way.price,
             "lower_bound": way.lower_bound,
             "gap": way.gap,
-            "worst_case_validity": self.validity_of(way),
+            "worst_case_validity": self._validity_of(way),
             "current_validity": float(base.loss.probability(row.score(way.recourse[None]))[0]),
             "initial_validity": self._initial(k),
         }

@@ -36,7 +36,7 @@ def explanation(result: Recommendations, label: Any) -> str:
     status, ways = result.status_of(label), result.ways(label)
     today = _today(result.initial_validity(label))
     if status is Status.ALREADY_VALID:
-        chance = _chance(result.validity_of(ways[0]), "approves you")
+        chance = _chance(result._validity_of(ways[0]), "approves you")
         return f"{today} {_every(result)} already {chance}. You need not change anything."
     if status is Status.INFEASIBLE:
         return f"{today} {_hopeless(result, label)}".strip()
@@ -56,7 +56,9 @@ def _today(probability: float) -> str:
 
 def _every(result: Recommendations) -> str:
     radius = result.radius
-    return f"Every model within {radius:g} of today's" if radius > 0.0 else "Today's model"
+    return (
+        f"Every model within a radius of {radius:g} of today's" if radius > 0.0 else "Today's model"
+    )
 
 
 def _chance(probability: float, approval: str) -> str:
@@ -68,27 +70,34 @@ def _chance(probability: float, approval: str) -> str:
 def _way_words(result: Recommendations, label: Any, option: int) -> str:
     way, changes = result.ways(label)[option - 1], result.changes(label, option)
     after = _afterwards(result, label, way)
+    held = _listed(sorted(way.held))
     if not changes:
+        stay = f"Without changing {held}, staying" if held else "Staying"
         proven = "provably " if way.status.is_proven else ""
-        return f"Staying as you are is {proven}the best balance of cost and chance. {after}"
+        return f"{stay} as you are is {proven}the best balance of cost and chance. {after}"
     verb = "Change"
     if option > 1:
         stays = "as it is" if len(way.held) == 1 else "as they are"
-        verb = f"Or leave {_listed(sorted(way.held))} {stays} and change"
+        verb = f"Or leave {held} {stays} and change"
     cost = f"The cost is {way.cost:.3g}."
     return " ".join([f"{verb} {_listed(changes)}.", _proof(result, way), after, cost])
 
 
 def _afterwards(result: Recommendations, label: Any, way: Way) -> str:
-    """Say what the models make of it; where today's still refuses, nothing else matters."""
-    score, probability = result.today_after(label, way)
+    """Say what the models make of it, and whether today's would still refuse."""
+    score, probability = result._today_after(label, way)
+    every = f"{_every(result)} then {_chance(result._validity_of(way), 'approves you')}."
+    parts = []
+    if result.guarantee is not None:
+        parts = [every]
+    elif score >= 0.0:
+        known = result.radius > 0.0 and not np.isnan(probability)
+        today = [f"Today's model then gives you {at_least(probability)}."] if known else []
+        parts = [*today, every]
     if score < 0.0:
         gives = "" if np.isnan(probability) else f": it gives you {at_least(probability)}"
-        return f"Today's model would still refuse you{gives}."
-    said = f"{_every(result)} then {_chance(result.validity_of(way), 'approves you')}."
-    if result.guarantee is None and result.radius > 0.0 and not np.isnan(probability):
-        return f"Today's model then gives you {at_least(probability)}. {said}"
-    return said
+        parts.append(f"Today's model would still refuse you{gives}.")
+    return " ".join(parts)
 
 
 def _proof(result: Recommendations, way: Way) -> str:
@@ -112,7 +121,7 @@ def _hopeless(result: Recommendations, label: Any) -> str:
         said += "It is impossible even with today's model alone. "
     releases = result.releases(label)
     if not releases:
-        which = " that can be lifted" if result.has_facts else ""
+        which = " that can be lifted" if result._has_facts else ""
         return said + f"Even with every constraint{which} removed, no change is enough."
     best, *others = releases
     said += f"In the way: {best.words}. Without that, it would cost {best.cost:.3g}."
