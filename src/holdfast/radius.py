@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast._numbers import Floats, refuse, to_number
+from holdfast._numbers import (
+    Floats,
+    check_between,
+    check_count,
+    check_seed,
+    read_floats,
+    read_matrix,
+    refuse,
+    shown,
+)
 from holdfast.api import solve
 from holdfast.ball import NormBall
 from holdfast.models import LinearModel, as_model
@@ -190,23 +199,20 @@ def estimate_radius(
     >>> bool(found.survival > found.plain_survival)
     True
     """
-    exponents = [
-        NormBall(float(value), 0.0).p for value in np.atleast_1d(np.asarray(p, dtype=float))
-    ]
-    if not 0.0 < to_number(quantile) < 1.0:
-        refuse("quantile", quantile, "strictly between 0 and 1")
+    exponents = _read_exponents(p)
+    check_between("quantile", quantile, 0.0, 1.0)
+    check_count("n_models", n_models)
+    check_seed(seed)
     today = _linear(model, target_class)
-    points = np.asarray(today.encode(X), dtype=np.float64)
-    labels = np.asarray(y)
-    if len(labels) != len(points):
-        raise ValueError(f"X has {len(points)} rows and y has {len(labels)}")
+    points = _read_table(today, X)
+    labels = _read_labels(y, len(points))
     rng = np.random.default_rng(seed)
     retrain = _Retrainer(model, points, labels, target_class, rng)
     if past_models is not None:
-        versions = [*(_linear(past, target_class) for past in past_models), today]
+        versions = _read_past(past_models, today, target_class)
         changes = np.diff([_vector(version) for version in versions], axis=0)
     elif time is not None:
-        changes = retrain.over_time(np.asarray(time), n_periods, n_models)
+        changes = retrain.over_time(_read_time(time, len(points)), n_periods, n_models)
     else:
         changes = np.array([retrain() for _ in range(n_models)]) - _vector(today)
     if past_models is None and len(changes) < _LEAST_MODELS:
@@ -214,6 +220,71 @@ def estimate_radius(
     if len(changes) < 2:
         raise ValueError("one change is too few to choose a radius and to check it; give more")
     return _estimate(today, points, changes, exponents, float(quantile))
+
+
+def _read_exponents(p: Any) -> list[float]:
+    values = list(p) if isinstance(p, (list, tuple, set, np.ndarray)) else [p]
+    if not values:
+        refuse("p", p, "a number from 1 to inf, or several")
+    return [NormBall(value, 0.0).p for value in values]
+
+
+def _read_table(today: LinearModel, table: Any) -> Floats:
+    """Return the table as the classifier reads it."""
+    if not hasattr(table, "columns"):
+        table = read_matrix("X", table) if today.encoder is None else table
+    try:
+        points = read_matrix("X", today.encode(table), len(today.coef))
+    except (TypeError, ValueError, AttributeError) as error:
+        why = str(error).partition("\n")[0]
+        raise ValueError(why if why.startswith("X ") else f"X cannot be encoded: {why}") from None
+    if not np.isfinite(points).all():
+        raise ValueError("X holds values that are missing or infinite; leave these rows out")
+    return points
+
+
+def _read_labels(y: Any, n: int) -> NDArray[Any]:
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"y has shape {labels.shape}, expected ({n},): X has {n} rows")
+    try:
+        kinds = len(np.unique(labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels))
+    except TypeError:
+        kinds = 0
+    if kinds != 2:
+        raise ValueError(f"y = {shown(y)} does not hold two classes")
+    return labels
+
+
+def _read_past(models: Any, today: LinearModel, target_class: Any) -> list[LinearModel]:
+    """Return the past models, and today's."""
+    if isinstance(models, (str, dict)) or not hasattr(models, "__iter__"):
+        refuse("past_models", models, "a list of fitted models, oldest first")
+    try:
+        found = [_linear(model, target_class) for model in models]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"past_models: {error}") from None
+    if not found or any(model.coef.shape != today.coef.shape for model in found):
+        refuse(
+            "past_models", models, "fitted models with the coefficients of today's, at least one"
+        )
+    return [*found, today]
+
+
+def _read_time(time: Any, n: int) -> NDArray[Any]:
+    """Read when each row was seen: numbers or dates."""
+    values = np.asarray(time)
+    if values.shape != (n,):
+        raise ValueError(f"time has shape {values.shape}, expected ({n},): X has {n} rows")
+    if values.dtype.kind in "mM":
+        unknown = np.isnat(values)
+    elif values.dtype.kind in "US":
+        unknown = values == ""
+    else:
+        unknown = np.isnan(read_floats("time", time))
+    if unknown.any():
+        raise ValueError(f"time is missing in {int(unknown.sum())} rows; leave these out of X")
+    return values
 
 
 def _estimate(
@@ -279,10 +350,7 @@ class _Retrainer:
 
     def over_time(self, time: NDArray[Any], n_periods: int, n_models: int) -> Floats:
         """Return changes from a model of each period to one of the next."""
-        if len(time) != len(self.points):
-            raise ValueError(f"time has {len(time)} values, X has {len(self.points)} rows")
-        if not 2 <= n_periods <= len(time) // 2:
-            refuse("n_periods", n_periods, f"from 2 to {len(time) // 2}")
+        check_count("n_periods", n_periods, least=2, most=len(time) // 2)
         periods = np.array_split(np.argsort(time, kind="stable"), n_periods)
         rounds = math.ceil(n_models / (n_periods - 1))
         walks = [np.diff([self(rows) for rows in periods], axis=0) for _ in range(rounds)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, check_kind, check_positive, shown
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.feature import suggest
 from holdfast.actions.number import NumberFeature
@@ -22,8 +22,10 @@ def draft(
     table: Any, costs: str, switch_cost: float, categories: set[str], units: dict[str, str]
 ) -> list[NumberFeature | CategoryFeature]:
     """Propose a feature for each column; see `ActionSet.from_data`."""
-    if costs not in COSTS:
-        raise ValueError(f"costs = {costs!r} is not known; there are: {', '.join(COSTS)}")
+    if not isinstance(costs, str) or costs not in COSTS:
+        raise ValueError(f"costs = {shown(costs)} is not known; there are: {', '.join(COSTS)}")
+    check_positive("switch_cost", switch_cost)
+    check_kind("units", units, dict, "write units={'age': 'years'}")
     frame = as_table(table)
     names = [str(name) for name in frame.columns]
     for what, given in (("categories", categories), ("units", units)):

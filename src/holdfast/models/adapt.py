@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from holdfast._extras import need_torch
+from holdfast._numbers import refuse
 from holdfast.models.base import BlackBox, LinearModel, Model
 
 
@@ -38,8 +40,12 @@ def as_model(model: Any, *, target_class: Any = None, device: str | None = None)
     >>> [bool(as_model(fitted, target_class=y).score([[9.0]])[0] > 0) for y in ("no", "yes")]
     [False, True]
     """
+    if device is not None and not isinstance(device, str):
+        refuse("device", device, "the name of one, such as 'cpu' or 'cuda'")
     if isinstance(model, Model):
         _refuse_target(target_class)
+        if device is not None and model.kind == "network":
+            return replace(model, device=device)  # type: ignore[type-var]
         return model
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
@@ -97,7 +103,9 @@ def _estimator(estimator: Any, encoder: Any, target_class: Any, device: str | No
         )
     if not hasattr(estimator, "classes_"):
         if hasattr(estimator, "fit"):
-            raise ValueError(f"{name} is not fitted, or is no classifier: it has no classes_")
+            raise ValueError(
+                f"the model {name} is not fitted, or no classifier: it has no classes_"
+            )
         _refuse_target(target_class)
         return BlackBox(lambda points: np.asarray(estimator.predict_proba(points))[:, 1], encoder)
     sign = _sign(name, list(estimator.classes_), target_class)

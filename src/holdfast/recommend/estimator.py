@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from holdfast._numbers import check_count
+from holdfast._numbers import check_count, check_kind
 from holdfast.actions import ActionSet, Compiled, LinkRows, check, to_problem
 from holdfast.ball import NormBall
 from holdfast.discrete import DiscreteAnswer, DiscreteProblem, solve_discrete
@@ -109,8 +109,8 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
         Recommendations
         """
         check_count("n_options", self.n_options)
-        if not isinstance(self.actions, ActionSet):
-            raise TypeError(f"actions = {self.actions!r} is not an ActionSet")
+        check_kind("actions", self.actions, ActionSet, "begin with ActionSet.from_data")
+        as_table(applicants, "applicants")
         encoding = Encoding.of(self.model, target_class=self.target_class)
         if encoding.model.kind != "linear":
             raise ValueError(
