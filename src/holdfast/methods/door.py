@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, check_seed, read_matrix
 from holdfast._threads import thread_count
 from holdfast.api import judge, make_goal, solve_problem
 from holdfast.ball import NormBall
@@ -19,7 +19,7 @@ from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.methods.exact import Exact
 from holdfast.models import LinearModel, Model, as_model
-from holdfast.problem import RecourseProblem, read_floats
+from holdfast.problem import RecourseProblem
 from holdfast.result import MethodStatus, Recourse, Status
 from holdfast.surrogate import Surrogate
 
@@ -119,12 +119,13 @@ def find_recourse(
     >>> exact.price.round(3), str(exact.method_status[0])
     (array([0.571]), 'converged')
     """
+    check_seed(seed)
     adapted = as_model(model, target_class=target_class, device=device)
     chosen = get_method(method, settings)
     encoded = adapted.encode(points)
     known = None if training is None else _like(encoded, adapted.encode(training))
     said = loss if loss is not None else adapted.loss
-    if not said:
+    if loss is None and not said:
         raise ValueError(
             f"{type(model).__name__} was fitted with a loss that is not known here; say by which "
             f"one recourse is to be judged: loss = one of {', '.join(LOSSES)}"
@@ -148,7 +149,7 @@ def find_recourse(
             raise ValueError("the model is linear as it is: leave linearise out")
         problem = build(adapted.coef, adapted.intercept)
     else:
-        problem = build(np.zeros(np.shape(encoded)[-1:]), 0.0)
+        problem = build(0.0, 0.0)
     task = Task(problem, cost_weight, guarantee, adapted, known, seed, workers)
     make_goal(problem, cost_weight, guarantee)
     chosen.check(task)  # before anything is computed
@@ -166,7 +167,7 @@ def _like(encoded: Any, training: Any) -> Floats:
         if missing:
             raise ValueError(f"training has no columns {missing}, which the points have")
         training = training[list(encoded.columns)]
-    return read_floats("training", training)
+    return read_matrix("training", training, np.shape(encoded)[-1] if np.ndim(encoded) else None)
 
 
 def _surrogate(
@@ -251,7 +252,8 @@ def _with_the_model(result: Recourse, model: Model, surrogate: Surrogate | None)
         score[there] = model.score(result.recourse_array[there])
     status = result.method_status
     assert status is not None
-    status[(status == MethodStatus.CONVERGED) & (score < 0.0)] = MethodStatus.NOT_VALID
+    # what today's model says matters more than why the method stopped; `steps` still tells that
+    status[(status != MethodStatus.NOT_RUN) & (score < 0.0)] = MethodStatus.NOT_VALID
     if surrogate is None:
         return result
     known = np.isfinite(result.problem.points).all(axis=1)
