@@ -162,7 +162,7 @@ def test_missing_values_of_every_kind_are_that_rows_problem():
         result = solve(points, [1.0, 1.0], -3.0, **goal)
         assert list(result.status) == [Status.OPTIMAL, Status.INVALID_INPUT]
         assert isinstance(result.status[1], Status)
-    costs = [[1.0, 1.0], [1.0, -1.0]]
+    costs = pd.DataFrame([[1.0, 1.0], [1.0, -1.0]])  # a frame says that it has a row for each
     result = solve([[1.0, 0.5]] * 2, [1.0, 1.0], -3.0, feature_costs=costs, **goal)
     assert list(result.status) == [Status.OPTIMAL, Status.INVALID_INPUT]
     assert "cost of x1 is -1" in result.message(1)

@@ -266,7 +266,11 @@ def test_gaussians_follow_their_seed():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"n": 7}, "even"), ({"n": 0}, "even"), ({"variance_shift": -1.0}, "greater than -1")],
+    [
+        ({"n": 7}, "even"),
+        ({"n": 0}, "n = 0 is not allowed"),
+        ({"variance_shift": -1.0}, "greater than -1"),
+    ],
 )
 def test_impossible_gaussians_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):

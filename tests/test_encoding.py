@@ -246,7 +246,7 @@ def test_what_is_not_understood_is_named(transformers, message):
 
 def test_other_errors_of_pipelines():
     columns = ColumnTransformer([("n", StandardScaler(), ["num"])])
-    with pytest.raises(ValueError, match=r"step 'logisticregression': LogisticRegression is not"):
+    with pytest.raises(ValueError, match=r"step 'logisticregression': the model LogisticRegr"):
         Encoding.of(make_pipeline(columns, LogisticRegression()))
     with pytest.raises(TypeError, match=r"step 'minmaxscaler': unsupported model type Min"):
         Encoding.of(make_pipeline(columns, MinMaxScaler()))

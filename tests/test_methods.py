@@ -181,9 +181,12 @@ def test_roar_in_a_batch_is_roar_row_by_row():
 
 
 def test_roar_says_when_it_runs_out_of_steps():
-    result = find_recourse([[0.0]], ([1.0], -3.0), "roar", ball=BALL, cost_weight=0.01, max_steps=5)
-    assert result.method_status[0] is MethodStatus.STEP_LIMIT
-    assert result.steps[0] == 5
+    few = {"max_steps": 5, "tolerance": 0.0}
+    for intercept, status in ((3.0, MethodStatus.STEP_LIMIT), (-3.0, MethodStatus.NOT_VALID)):
+        model = ([1.0], intercept)
+        result = find_recourse([[0.0]], model, "roar", ball=BALL, cost_weight=0.01, **few)
+        assert result.method_status[0] is status  # that the model refuses it matters more
+        assert result.steps[0] == 5
 
 
 def test_a_clamped_loss_traps_roar_where_the_model_is_sure():
@@ -402,3 +405,19 @@ def test_algorithm_2_ends_even_where_numbers_overflow():
         feature_costs=[1e-200, 1.0],
     )
     assert found.steps[0] <= 5
+
+
+@pytest.mark.parametrize("method", ["roar", "algorithm1"])
+def test_out_of_steps_does_not_hide_that_the_model_refuses(method):
+    """One step is too few for both: to converge, and to be approved."""
+    points = np.array([[0.0, 2.0], [-1.0, 0.5]])
+    result = find_recourse(
+        points, ([1.0, -0.5], -3.0), method, ball=NormBall(1, 0.1), cost_weight=0.1, max_steps=1
+    )
+    assert (result.current_validity < 0.5).all()
+    assert (result.method_status == MethodStatus.NOT_VALID).all()
+    assert (result.steps >= 1).all()
+    long = find_recourse(
+        points, ([1.0, -0.5], 50.0), method, ball=NormBall(1, 0.1), cost_weight=0.1, max_steps=1
+    )
+    assert (long.method_status == MethodStatus.STEP_LIMIT).all()  # approved: why it stopped

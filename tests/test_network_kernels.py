@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -196,3 +197,51 @@ def test_waking_all_units_is_the_worst_where_the_radius_exceeds_the_weights(bias
             reach = most.sum()
         least = later[-1](most) - radius * (reach + biases)
         assert score == pytest.approx(least.item(), rel=1e-12)
+
+
+def filled(*layers: tuple[list[list[float]], list[float]]) -> Network:
+    """Return a network with these weights and biases."""
+    parts: list[nn.Module] = []
+    for weights, biases in layers:
+        layer = nn.Linear(len(weights[0]), len(weights), dtype=torch.float64)
+        with torch.no_grad():
+            layer.weight.copy_(torch.tensor(weights))
+            layer.bias.copy_(torch.tensor(biases))
+        parts += [layer, nn.ReLU()]
+    return Network(nn.Sequential(*parts[:-1]))
+
+
+def lowest_corner(network: Network, x: np.ndarray, radius: float) -> float:
+    """Try every corner of the L-infinity ball."""
+    parameters = Parameters(network)
+    bits = np.arange(2**parameters.size)[:, None] >> np.arange(parameters.size) & 1
+    corners = torch.tensor(radius * (2.0 * bits - 1.0))
+    scores = [
+        parameters.score(part, network.tensor(x[None]).expand(len(part), -1)).min()
+        for part in corners.split(4096)
+    ]
+    return float(min(scores))
+
+
+def test_loud_units_are_not_the_worst_where_they_silence_others():
+    """The radius is above the weights -5, but cannot turn them around: silence wakes the rest."""
+    network = filled(([[0.0], [0.0]], [0.0, 0.0]), ([[-5.0, -5.0]], [10.0]), ([[0.5]], [0.0]))
+    point = np.array([[1.0]])
+    found = worst_network(network, point, NormBall(math.inf, 1.0), starts=2).score[0]
+    assert found == pytest.approx(-6.5, abs=1e-12)
+    assert found == pytest.approx(lowest_corner(network, point[0], 1.0), abs=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 1), (1, 2, 1, 1), (1, 1, 1, 1)])
+@pytest.mark.parametrize("size", [0.9, 2.0, 5.0])
+def test_no_corner_is_lower_in_tiny_networks(sizes, size):
+    """Weights that the radius 1 can turn around, and such that it cannot."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        layers = [
+            (rng.uniform(-size, size, (far, near)).tolist(), rng.uniform(-size, size, far).tolist())
+            for near, far in itertools.pairwise(sizes)
+        ]
+        network, x = filled(*layers), rng.normal(size=sizes[0])
+        found = worst_network(network, x[None], NormBall(math.inf, 1.0)).score[0]
+        assert found <= lowest_corner(network, x, 1.0) + 1e-9, seed

@@ -20,6 +20,7 @@ from holdfast.models.training import train_network
 from holdfast.networks import (
     judge_network,
     network_price,
+    population_worst_network,
     project_l1,
     project_l2,
     project_linf,
@@ -309,11 +310,11 @@ def test_what_is_not_defined_is_refused(ball, settings, message, points):
 def test_wrong_arguments_are_named(points):
     with pytest.raises(ValueError, match="expected \\(n, d\\)"):
         worst_network(layered(3, 4, 1), points[0], NormBall(1, 0.1))
-    with pytest.raises(TypeError, match="not a holdfast"):
+    with pytest.raises(TypeError, match=r"network = .* is not a Network"):
         worst_network(nn.Linear(3, 1), points, NormBall(1, 0.1))
     with pytest.raises(ValueError, match="as in the paper"):
         published_worst_network(layered(3, 4, 1), points, NormBall(2, 0.1))
-    with pytest.raises(ValueError, match="'drawn' or 'trained'"):
+    with pytest.raises(ValueError, match="one of 'drawn', 'trained'"):
         published_worst_network(layered(3, 4, 1), points, NormBall(1, 0.1), start="zero")
 
 
@@ -323,3 +324,80 @@ def test_another_ascent_can_judge(points):
     ball = NormBall(2, 0.3)
     price = network_price(network, points, points, ball, 1.0, ascent=weak)
     np.testing.assert_allclose(price, np.logaddexp(0.0, -network.score(points)), rtol=1e-9)
+
+
+def difference(frozen: bool) -> Network:
+    """Two scores for two classes, and the layer that takes their difference."""
+    torch.manual_seed(3)
+    taken = nn.Linear(2, 1, bias=False, dtype=torch.float64)
+    with torch.no_grad():
+        taken.weight.copy_(torch.tensor([[-1.0, 1.0]]))
+    taken.requires_grad_(not frozen)
+    parts = [nn.Linear(3, 6, dtype=torch.float64), nn.ReLU(), nn.Linear(6, 2, dtype=torch.float64)]
+    return Network(nn.Sequential(*parts, taken))
+
+
+@pytest.mark.parametrize("ball", BALLS, ids=str)
+@pytest.mark.parametrize("budget", ["all parameters", "each tensor"])
+def test_fixed_parameters_never_change(ball, budget, points):
+    network = difference(frozen=True)
+    for search in (worst_network, population_worst_network):
+        fixed = search(network, points, ball, budget=budget, keep_change=True)
+        free = search(difference(frozen=False), points, ball, budget=budget, keep_change=True)
+        assert (fixed.change[..., -2:] == 0.0).all()
+        assert (fixed.change[..., :-2] != 0.0).any()
+        if search is worst_network:
+            assert (free.score <= fixed.score + 1e-9).all()
+            assert (free.change[..., -2:] != 0.0).any() or ball.p != math.inf
+            norm = torch.linalg.vector_norm(fixed.change, ord=ball.p, dim=1)
+            if budget == "all parameters":
+                assert (norm <= ball.radius * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("p", [1, 2, math.inf])
+def test_what_a_fixed_layer_leaves_is_known_exactly(p):
+    """One free layer before a fixed difference: a linear score whose bias moves twice as far."""
+    torch.manual_seed(0)
+    free = nn.Linear(3, 2, dtype=torch.float64)
+    taken = nn.Linear(2, 1, bias=False, dtype=torch.float64).requires_grad_(False)
+    with torch.no_grad():
+        taken.weight.copy_(torch.tensor([[-1.0, 1.0]]))
+    network, ball = Network(nn.Sequential(free, taken)), NormBall(p, 0.3)
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    felt = np.column_stack([x, np.ones(5), x, np.ones(5)])
+    least = network.score(x) - 0.3 * np.linalg.norm(felt, ord=ball.dual_p, axis=1)
+    found = worst_network(network, x, ball, steps=200)
+    np.testing.assert_allclose(found.score, least, rtol=1e-9)
+    judged = network_price(network, x, x, ball, 0.1)
+    np.testing.assert_allclose(judged, np.logaddexp(0.0, -least), rtol=1e-6)
+
+
+def test_plain_layers_that_are_fixed_stay_so(points):
+    module = layered(3, 5, 1).module
+    module[0].requires_grad_(False)
+    network = Network(module)
+    for p in (1, 2, math.inf):
+        found = worst_network(network, points, NormBall(p, 0.2), keep_change=True)
+        assert (found.change[:, : 3 * 5 + 5] == 0.0).all()
+        hidden = np.maximum(points @ module[0].weight.numpy().T + module[0].bias.numpy(), 0.0)
+        felt = np.column_stack([hidden, np.ones(len(points))])
+        norm = np.linalg.norm(felt, ord=NormBall(p, 0.2).dual_p, axis=1)
+        np.testing.assert_allclose(found.score, network.score(points) - 0.2 * norm, rtol=1e-9)
+
+
+def test_a_network_that_is_fixed_as_a_whole_is_refused(points):
+    network = Network(layered(3, 4, 1).module.requires_grad_(False))
+    for search in (worst_network, population_worst_network):
+        with pytest.raises(ValueError, match="network has no parameter that may change"):
+            search(network, points, NormBall(1, 0.1))
+
+
+@pytest.mark.parametrize("p", [1, math.inf])
+def test_the_published_ascent_changes_what_is_fixed_as_its_authors_do(p, points):
+    free, fixed = layered(3, 5, 1), layered(3, 5, 1)
+    fixed = Network(fixed.module.requires_grad_(False))
+    ours, theirs = (
+        published_worst_network(network, points, NormBall(p, 0.2)).score
+        for network in (fixed, free)
+    )
+    np.testing.assert_array_equal(ours, theirs)

@@ -478,7 +478,7 @@ def test_wrong_settings_are_errors(people, settings):
     ("arguments", "said"),
     [
         ({"training": None}, "training"),
-        ({"training": np.zeros((5, 3))}, r"expected \(m, 4\)"),
+        ({"training": np.zeros((5, 3))}, r"expected \(n, 4\)"),
         ({"training": np.full((5, 4), np.nan)}, "missing values"),
         ({"training": np.array([[-9.0, 9.0, -9.0, -9.0]])}, "no training point the wanted class"),
         ({"feature_costs": [1.0, 2.0, 1.0, 1.0]}, "feature_costs"),

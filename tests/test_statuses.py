@@ -171,7 +171,7 @@ def test_summary_counts_rows():
         ({"feature_costs": [1.0, 0.0]}, r"feature_costs\[0, 1\] = 0.0 is not allowed"),
         ({"feature_costs": [1.0]}, "feature_costs has shape"),
         ({"bounds": ([0, 0], [1, -1])}, r"bounds of feature 1 are \[0.0, -1.0\]"),
-        ({"bounds": [1.0]}, r"expected a pair \(lower, upper\)"),
+        ({"bounds": [1.0]}, r"bounds = .* a pair \(lower, upper\)"),
         ({"bounds": (np.zeros(3), np.ones(2))}, r"lower bounds has shape \(3,\)"),
         ({"threads": 0}, "threads = 0 is not allowed"),
         ({"ball": {"p": True}}, "p = True is not allowed"),

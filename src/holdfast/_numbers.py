@@ -1,22 +1,28 @@
-"""Names that every room uses."""
+"""Names that every room uses, and how arguments are read."""
 
 from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
+import sys
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 EPS = 2.220446049250313e-16
+_SHOWN = 80  # characters of a value in an error
+_MOST_SEED = 2**63 - 1  # what torch takes
 
 
 def to_number(value: Any) -> float:
     """Read an argument as a float; NaN, which no range allows, for what is not a number."""
     if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return math.nan
     return math.nan
 
 
@@ -27,10 +33,23 @@ def check_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
         refuse(name, value, "a finite number, " + (">= 0" if or_zero else "> 0"))
 
 
-def check_count(name: str, value: Any, least: int = 1) -> None:
+def check_between(name: str, value: Any, low: float, high: float) -> None:
+    """Refuse what is not a number strictly between two others."""
+    if not low < to_number(value) < high:
+        refuse(name, value, f"a number strictly between {low:g} and {high:g}")
+
+
+def check_count(name: str, value: Any, least: int = 1, most: int = _MOST_SEED) -> None:
     """Refuse what is not a whole number, at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        refuse(name, value, f"a whole number >= {least}")
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    if not whole or not least <= value <= most:
+        allowed = f"a whole number >= {least}"
+        refuse(name, value, allowed if most == _MOST_SEED else f"{allowed} and <= {most}")
+
+
+def check_seed(value: Any, name: str = "seed") -> None:
+    """Refuse what cannot seed random numbers."""
+    check_count(name, value, least=0)
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -39,6 +58,82 @@ def check_flag(name: str, value: Any) -> None:
         refuse(name, value, "True or False")
 
 
-def refuse(name: str, value: Any, allowed: str) -> None:
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse what is not one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        refuse(name, value, "one of " + ", ".join(map(repr, choices)))
+
+
+def check_kind(name: str, value: Any, kind: type, how: str) -> None:
+    """Refuse what is not of a kind, and say how to come by one."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise TypeError(f"{name} = {shown(value)} is not {article} {kind.__name__}; {how}")
+
+
+def refuse(name: str, value: Any, allowed: str) -> NoReturn:
     """Raise the error that names the argument, its value and what is allowed."""
-    raise ValueError(f"{name} = {value!r} is not allowed; it must be {allowed}")
+    raise ValueError(f"{name} = {shown(value)} is not allowed; it must be {allowed}")
+
+
+def shown(value: Any) -> str:
+    """Show a value in an error: on one line, and not too much of it."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # whatever a stranger's repr does, or a number with too many digits
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def is_frame(values: Any) -> bool:
+    """Whether it is a pandas data frame; pandas is not loaded to find out."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(values, pandas.DataFrame)
+
+
+def is_series(values: Any) -> bool:
+    """Whether it is a pandas series."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(values, pandas.Series)
+
+
+def read_floats(name: str, values: Any) -> Floats:
+    """Return a C-ordered copy as float64, nobody else's; missing values become NaN."""
+    if is_frame(values):
+        if not values.columns.is_unique:
+            raise ValueError(f"{name} has columns of the same name: {shown(list(values.columns))}")
+        for column, kind in zip(values.columns, values.dtypes, strict=True):
+            if not sys.modules["pandas"].api.types.is_numeric_dtype(kind):
+                raise ValueError(f"{name}: column {column!r} holds no numbers, but {kind}")
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise ValueError(f"{name} is a sparse matrix; give a dense one: {name}.toarray()")
+    try:
+        return _as_floats(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        why = str(error).partition("\n")[0]
+        raise ValueError(f"{name} cannot be read as numbers: {why}") from None
+
+
+def _as_floats(values: Any) -> Floats:
+    if is_frame(values):
+        values = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif is_series(values):
+        values = values.to_numpy(na_value=np.nan)
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.asarray(values, dtype=np.float64).filled(np.nan)
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        if any(isinstance(v, (str, bytes, complex)) for v in array.flat):
+            raise TypeError("it holds text or complex numbers")
+    elif array.dtype.kind not in "biuf":
+        raise TypeError(f"it holds {array.dtype} values")
+    return np.array(array, dtype=np.float64, order="C")
+
+
+def read_matrix(name: str, values: Any, columns: int | None = None) -> Floats:
+    """Read an (n, d) array; of so many columns, where that is known."""
+    array = read_floats(name, values)
+    if array.ndim != 2 or (columns is not None and array.shape[1] != columns):
+        width = "d" if columns is None else columns
+        raise ValueError(f"{name} has shape {array.shape}, expected (n, {width})")
+    return array

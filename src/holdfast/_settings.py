@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
+from holdfast._numbers import shown
+
 Kind = TypeVar("Kind")
 
 
@@ -15,7 +17,7 @@ def make(
     """Return `registry[name](**settings)`, or say what was wrong with either."""
     kind = registry.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(f"{what} = {name!r} is not known; there are: {', '.join(registry)}")
+        raise ValueError(f"{what} = {shown(name)} is not known; there are: {', '.join(registry)}")
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     unknown = [key for key in settings if key not in known]
     if unknown:

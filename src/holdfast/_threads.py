@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import os
+import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._numbers import check_count
 
 # Below this many rows of some microseconds each a thread costs more than it brings.
 _LEAST_ROWS = 256
+# Python hears Ctrl-C only between two calls of a kernel: so many seconds each.
+_PIECE_SECONDS = 0.05
+# A piece grows by no more than this at once: the first rows may have been easy.
+_MOST_GROWTH = 8.0
 
 
 def thread_count(threads: int | None) -> int:
@@ -18,9 +28,8 @@ def thread_count(threads: int | None) -> int:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ValueError(f"threads = {threads!r} is not allowed; it must be a whole number >= 1")
-    return threads
+    check_count("threads", threads)
+    return int(threads)
 
 
 def over_rows(
@@ -30,21 +39,75 @@ def over_rows(
     *arguments: Any,
     private: Callable[[], Any] = tuple,
     least_rows: int = _LEAST_ROWS,
+    stop: NDArray[np.int8] | None = None,
 ) -> None:
     """Call ``kernel(private(), *arguments, begin, end)`` on ranges that cover rows 0 to n.
 
-    `private` makes the buffers that each thread keeps to itself; no thread gets fewer than
-    `least_rows` rows.
+    `private` makes the buffers that each thread keeps to itself; no thread is started for fewer
+    than `least_rows` rows. The ranges are short in time, so that Ctrl-C is heard soon. Where a
+    single row may take long, the kernel looks at ``stop[0]``, one of its arguments, and gives up
+    when that is not 0: nobody sees what it has written by then.
     """
-    pieces = max(1, min(threads, n // least_rows))
-    if pieces == 1:
-        kernel(private(), *arguments, 0, n)
+    workers = max(1, min(threads, n // least_rows))
+    ranges = _Ranges(n, workers, max(1, least_rows // 8))
+    if workers == 1 and stop is None:
+        _work(kernel, private(), arguments, ranges)
         return
-    edges = [n * k // pieces for k in range(pieces + 1)]
-    with ThreadPoolExecutor(pieces) as pool:
-        runs = [
-            pool.submit(kernel, private(), *arguments, begin, end)
-            for begin, end in itertools.pairwise(edges)
-        ]
-        for run in runs:
-            run.result()
+    # Compiled here, on no rows: a thread that compiles would be waited for.
+    kernel(private(), *arguments, 0, 0)
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            runs = [
+                pool.submit(_work, kernel, private(), arguments, ranges) for _ in range(workers)
+            ]
+            while wait(runs, timeout=0.2).not_done:  # some systems wake nobody who waits for ever
+                pass
+        except BaseException:
+            ranges.close()
+            if stop is not None:
+                stop[0] = 1
+            raise  # when the pieces under way have ended
+    for run in runs:
+        run.result()
+
+
+class _Ranges:
+    """Hands out ranges of rows to several threads until there are none left."""
+
+    def __init__(self, n: int, workers: int, first: int) -> None:
+        self.first, self._n, self._workers = first, n, workers
+        self._next, self._lock = 0, threading.Lock()
+
+    def take(self, wanted: int) -> tuple[int, int]:
+        """Return the next range: as wanted, shorter near the end, so that all threads end alike."""
+        with self._lock:
+            begin = self._next
+            share = -(-(self._n - begin) // (2 * self._workers)) if self._workers > 1 else self._n
+            self._next = min(self._n, begin + max(1, min(wanted, share)))
+            return begin, self._next
+
+    def close(self) -> None:
+        """Hand out nothing more."""
+        with self._lock:
+            self._next = self._n
+
+
+def _work(
+    kernel: Callable[..., Any], own: Any, arguments: tuple[Any, ...], ranges: _Ranges
+) -> None:
+    """Take ranges until there are none; the clock decides on their length, never on answers."""
+    size = ranges.first
+    begin, end = ranges.take(size)
+    try:
+        if end == begin:
+            kernel(own, *arguments, 0, 0)
+        while begin < end:
+            started = time.perf_counter()
+            kernel(own, *arguments, begin, end)
+            spent = time.perf_counter() - started
+            growth = min(_PIECE_SECONDS / max(spent, 1e-9), _MOST_GROWTH)
+            size = max(1, int((end - begin) * growth))
+            begin, end = ranges.take(size)
+    except BaseException:
+        ranges.close()
+        raise

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, check_kind, shown
 from holdfast._threads import thread_count
 from holdfast.answer import Appraisal, answer, appraise
 from holdfast.ball import NormBall
@@ -107,6 +107,7 @@ def solve_problem(
     >>> holdfast.solve_problem(problem, cost_weight=0.1).price.round(3)
     array([0.577])
     """
+    check_kind("problem", problem, RecourseProblem, "make it with RecourseProblem.build")
     workers = thread_count(threads)
     goal = make_goal(problem, cost_weight, guarantee)
     answers, appraisal = answer(problem, goal, workers)
@@ -141,7 +142,8 @@ def make_goal(problem: RecourseProblem, cost_weight: float | None, guarantee: fl
     """Check the one of the two that is given, and say what the kernels must do."""
     if (cost_weight is None) == (guarantee is None):
         raise ValueError(
-            f"cost_weight = {cost_weight!r} and guarantee = {guarantee!r}: give exactly one of them"
+            f"cost_weight = {shown(cost_weight)} and guarantee = {shown(guarantee)}: "
+            "give exactly one of them"
         )
     if guarantee is not None:
         target = problem.loss.score(check_guarantee(guarantee))

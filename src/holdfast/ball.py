@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._compile import kernel
-from holdfast._numbers import Floats, refuse, to_number
+from holdfast._numbers import Floats, read_floats, refuse, to_number
 
 
 class BallNumbers(NamedTuple):
@@ -213,10 +213,21 @@ class NormBall:
 
         A coefficient with scale 0 that changed at all is infinitely far.
         """
-        w, v = np.atleast_2d(np.asarray(coef, float)), np.atleast_2d(np.asarray(other_coef, float))
-        change = np.column_stack(
-            [v - w, np.broadcast_to(np.subtract(other_intercept, intercept), v.shape[:1])]
+        w, v = (
+            np.atleast_2d(read_floats(name, values))
+            for name, values in (("coef", coef), ("other_coef", other_coef))
         )
+        b, c = (
+            np.atleast_1d(read_floats(name, values))
+            for name, values in (("intercept", intercept), ("other_intercept", other_intercept))
+        )
+        if w.shape[1:] != v.shape[1:] or w.ndim != 2 or w.shape[0] not in (1, v.shape[0]):
+            raise ValueError(f"coef {w.shape} and other_coef {v.shape} do not fit together")
+        if not {b.shape, c.shape} <= {(1,), v.shape[:1]}:
+            raise ValueError(
+                f"intercept {b.shape} and other_intercept {c.shape} do not fit coef {v.shape}"
+            )
+        change = np.column_stack([v - w, np.broadcast_to(c - b, v.shape[:1])])
         scale = np.append(self.feature_scale(w.shape[1]), self.intercept_scale)
         with np.errstate(divide="ignore", invalid="ignore"):
             felt = np.where(change == 0.0, 0.0, np.abs(change) / scale)
@@ -232,10 +243,7 @@ def _scale(values: Any) -> tuple[float, ...]:
             "scale goes by position, in the order of the features, not by name; "
             "for a pandas series write scale=series[columns].to_numpy()"
         )
-    try:
-        scale = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        scale = np.array(np.nan)
+    scale = read_floats("scale", values)
     if scale.ndim != 1 or not np.all(np.isfinite(scale)) or np.any(scale < 0):
         refuse("scale", values, "a finite number >= 0 for each feature")
     return tuple(scale.tolist())
@@ -244,9 +252,9 @@ def _scale(values: Any) -> tuple[float, ...]:
 def _batch(
     points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
-    x = np.ascontiguousarray(np.atleast_2d(np.asarray(points, dtype=np.float64)))
-    w = np.ascontiguousarray(np.atleast_2d(np.asarray(coef, dtype=np.float64)))
-    b = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+    x = np.atleast_2d(read_floats("points", points))
+    w = np.atleast_2d(read_floats("coef", coef))
+    b = np.atleast_1d(read_floats("intercept", intercept))
     if (
         x.ndim != 2
         or w.shape not in ((1, x.shape[1]), x.shape)

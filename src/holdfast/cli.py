@@ -142,8 +142,7 @@ def _demo(options: argparse.Namespace) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without arrows still shows the rest
     console = Console()
-    progress = "working (the first run also compiles the solvers, a minute more) ..."
-    with Console(stderr=True).status(progress):
+    with Console(stderr=True).status("working ..."):
         demo = run_demo(p=options.p, radius=options.radius, n_models=options.models)
     show(demo, console, options.people)
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, check_count, read_floats, refuse, to_number
 from holdfast.answer import answer
 from holdfast.api import make_goal
 from holdfast.ball import NormBall, worst_score_of
@@ -74,7 +74,7 @@ class Frontier:
 
     def __init__(self, problem: RecourseProblem) -> None:
         if problem.n_rows != 1:
-            raise ValueError(f"a frontier is that of one row, not of {problem.n_rows}")
+            raise ValueError(f"a frontier is that of one point, not of {problem.n_rows}")
         self.problem = problem
         rows = problem.rows()
         outcome = check_row(
@@ -86,7 +86,7 @@ class Frontier:
             rows.upper[0],
         )
         if outcome != FOUND:
-            raise ValueError(f"the row has no frontier. {unusable_message(problem)}")
+            raise ValueError(f"the point has no frontier. {unusable_message(problem)}")
 
     def __repr__(self) -> str:
         kind = "curved" if self._vertices is None else f"{len(self._vertices.scores)} breakpoints"
@@ -139,7 +139,9 @@ class Frontier:
 
     def at_score(self, score: float) -> FrontierPoint:
         """Return the cheapest recourse with at least this worst-case score."""
-        if not -np.inf <= score <= self.max_score or score == np.inf:
+        if np.isnan(to_number(score)):
+            refuse("score", score, "a number")
+        if not score <= self.max_score or score == np.inf:
             raise ValueError(
                 f"a worst-case score of {score:.6g} is out of reach: the largest is "
                 f"{self.max_score:.6g}, a probability of "
@@ -181,6 +183,9 @@ class Frontier:
         """
         import pandas as pd
 
+        check_count("n", n)
+        if max_score is not None and np.isnan(to_number(max_score)):
+            refuse("max_score", max_score, "a number, or None for the end of the curve")
         end = self.max_score if max_score is None else max_score
         if np.isinf(end):
             end = max(self.start_score, 0.0) + 5.0
@@ -252,7 +257,7 @@ def frontier(
     if hasattr(point, "to_frame") and not hasattr(point, "columns"):  # a pandas series
         point = point.to_frame().T.infer_objects()
     elif not hasattr(point, "columns"):
-        point = np.atleast_2d(point)
+        point = np.atleast_2d(read_floats("point", point if point is not None else []))
     problem = RecourseProblem.build(
         point,
         coef,

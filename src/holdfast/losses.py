@@ -8,8 +8,9 @@ No loss here rises with the score ``t``. With ``s(t) = -phi'(t)``, its steepness
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from holdfast._compile import kernel
+from holdfast._numbers import check_count, shown
 
 LOGISTIC, PROBIT, HINGE, SQUARED_HINGE, SQUARED_ERROR = range(5)
 
@@ -227,6 +229,9 @@ class Loss:
     link: str | None
     convex: bool
 
+    def __post_init__(self) -> None:
+        check_count("code", self.code, least=LOGISTIC, most=SQUARED_ERROR)
+
     def value(self, score: ArrayLike) -> NDArray[np.float64]:
         """Loss at each score."""
         return _over(_values, self.code, score)
@@ -265,25 +270,30 @@ class Loss:
         return score
 
 
-LOSSES: dict[str, Loss] = {
-    loss.name: loss
-    for loss in (
-        Loss("logistic", LOGISTIC, "logit", True),
-        Loss("probit", PROBIT, "probit", True),
-        Loss("hinge", HINGE, None, True),
-        Loss("squared_hinge", SQUARED_HINGE, None, True),
-        Loss("squared_error", SQUARED_ERROR, "logit", False),
-    )
-}
+# Not to be added to: the kernels know these codes and no others.
+LOSSES: Mapping[str, Loss] = MappingProxyType(
+    {
+        loss.name: loss
+        for loss in (
+            Loss("logistic", LOGISTIC, "logit", True),
+            Loss("probit", PROBIT, "probit", True),
+            Loss("hinge", HINGE, None, True),
+            Loss("squared_hinge", SQUARED_HINGE, None, True),
+            Loss("squared_error", SQUARED_ERROR, "logit", False),
+        )
+    }
+)
 
 
-def get_loss(name: str) -> Loss:
-    """Look a loss up by name."""
-    try:
-        return LOSSES[name]
-    except (KeyError, TypeError):
+def get_loss(loss: str | Loss) -> Loss:
+    """Look a loss up by name; one of the losses here is returned as it is."""
+    known = LOSSES.get(loss) if isinstance(loss, str) else None
+    if isinstance(loss, Loss) and LOSSES.get(loss.name) == loss:
+        known = loss
+    if known is None:
         allowed = ", ".join(sorted(LOSSES))
-        raise ValueError(f"loss = {name!r} is not known; allowed are: {allowed}") from None
+        raise ValueError(f"loss = {shown(loss)} is not known; allowed are: {allowed}")
+    return known
 
 
 @kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast._compile import kernel
-from holdfast._numbers import Floats, refuse, to_number
+from holdfast._numbers import (
+    Floats,
+    check_kind,
+    is_frame,
+    is_series,
+    read_floats,
+    refuse,
+    to_number,
+)
 from holdfast.ball import NormBall
 from holdfast.losses import Loss, get_loss
 
@@ -123,8 +130,7 @@ class RecourseProblem:
         Rows that are themselves unusable (a NaN, a point outside its bounds) are let through:
         each gets its own status in the result.
         """
-        if not isinstance(ball, NormBall):
-            raise TypeError(f"ball = {ball!r} is not a NormBall; write NormBall(p=..., radius=...)")
+        check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
         names, index = _labels(points)
         x = read_floats("points", points)
         if x.ndim == 1:
@@ -139,6 +145,7 @@ class RecourseProblem:
         if feature_costs is None:
             costs = np.ones((1, d))
         else:
+            _ask_about_matrix(feature_costs, n, d)
             costs = _rows("feature_costs", feature_costs, n, d, names, index)
             if costs.shape[0] == 1:
                 wrong = ~(np.isfinite(costs) & (costs > 0))
@@ -159,13 +166,13 @@ class RecourseProblem:
             feature_costs=costs,
             lower=lower,
             upper=upper,
-            loss=loss if isinstance(loss, Loss) else get_loss(loss),
+            loss=get_loss(loss),
             ball=ball,
             feature_names=names,
             index=index,
         )
         for values in (x, w, b, costs, lower, upper):
-            values.flags.writeable = False
+            frozen(values)
         return problem
 
     def rows(self) -> Rows:
@@ -189,16 +196,11 @@ class RecourseProblem:
     def take(self, which: slice | NDArray[Any]) -> RecourseProblem:
         """Return the problem of some rows: a slice, positions, or a mask."""
 
-        def chosen(values: Floats) -> Floats:
-            part = values[which]
-            part.flags.writeable = False  # kernels are compiled for frozen arrays
-            return part
-
         def pick(values: Floats) -> Floats:
-            return chosen(values) if values.shape[0] > 1 else values
+            return frozen(values[which]) if values.shape[0] > 1 else values
 
         return RecourseProblem(
-            points=chosen(self.points),
+            points=frozen(self.points[which]),
             coef=pick(self.coef),
             intercept=pick(self.intercept),
             feature_costs=pick(self.feature_costs),
@@ -209,6 +211,12 @@ class RecourseProblem:
             feature_names=self.feature_names,
             index=None if self.index is None else self.index[which],
         )
+
+
+def frozen(values: Floats) -> Floats:
+    """Make an array read-only: kernels are compiled for such arrays."""
+    values.flags.writeable = False
+    return values
 
 
 def check_cost_weight(value: Any) -> float:
@@ -232,42 +240,15 @@ def wrong_bounds(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
 
 def _labels(points: Any) -> tuple[list[Any] | None, Any]:
     """Column names and row labels, when the points are a pandas data frame."""
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(points, pandas.DataFrame):
-        names = list(points.columns)
-        if len(set(names)) < len(names):
-            raise ValueError(f"points has columns of the same name: {names}")
-        return names, points.index
+    if is_frame(points):
+        return list(points.columns), points.index
     return None, None
-
-
-def read_floats(name: str, values: Any) -> Floats:
-    """Return a C-ordered view or copy as float64; missing values become NaN."""
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(values, pandas.DataFrame):
-        for column in values.columns:
-            if not pandas.api.types.is_numeric_dtype(values[column].dtype):
-                kind = values[column].dtype
-                raise ValueError(f"{name}: column {column!r} holds no numbers, but {kind}")
-        values = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    elif pandas is not None and isinstance(values, pandas.Series):
-        values = values.to_numpy(na_value=np.nan)
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.asarray(values, dtype=np.float64).filled(np.nan)
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        try:
-            if array.dtype.kind != "O" or any(isinstance(v, (str, complex)) for v in array.flat):
-                raise TypeError(f"it holds {array.dtype} values")
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} cannot be read as numbers: {error}") from None
-    return np.asarray(array, dtype=np.float64, order="C").view()
 
 
 def _in_row_order(name: str, values: Any, index: Any) -> Any:
     """Put what has row labels (one row for each point) into the order of the points' rows."""
-    if index is None or not hasattr(values, "index") or len(values) != len(index):
+    labelled = is_frame(values) or is_series(values)
+    if index is None or not labelled or len(values) != len(index):
         return values
     if values.index.equals(index) or len(values) <= 1:
         return values
@@ -282,9 +263,9 @@ def _in_column_order(name: str, values: Any, names: list[Any] | None) -> Any:
     """Put what has feature names into the order of the points' columns."""
     if isinstance(values, dict):
         labels = list(values)
-    elif names is not None and hasattr(values, "columns"):
+    elif names is not None and is_frame(values):
         labels = list(values.columns)
-    elif names is not None and hasattr(values, "index") and not isinstance(values, (list, tuple)):
+    elif names is not None and is_series(values):
         labels = list(values.index)
     else:
         return values
@@ -294,22 +275,22 @@ def _in_column_order(name: str, values: Any, names: list[Any] | None) -> Any:
         unknown = [label for label in labels if label not in names]
         missing = [label for label in names if label not in labels]
         raise ValueError(f"{name} does not fit the columns: unknown {unknown}, missing {missing}")
-    return values[names] if hasattr(values, "columns") else [values[column] for column in names]
+    return values[names] if is_frame(values) else [values[column] for column in names]
 
 
 def _rows(name: str, values: Any, n: int, d: int, names: list[Any] | None, index: Any) -> Floats:
     """Return (1, d) or (n, d)."""
-    if hasattr(values, "columns"):
+    if is_frame(values):
         values = _in_row_order(name, values, index)
     array = read_floats(name, _in_column_order(name, values, names))
+    shape = array.shape
     if array.ndim == 0:
         array = np.full((1, d), float(array))
     if array.ndim == 1:
         array = array.reshape(1, -1)
     if array.ndim != 2 or array.shape[1] != d or array.shape[0] not in (1, n):
-        shape = np.shape(values)
         raise ValueError(f"{name} has shape {shape}, expected ({d},) or ({n}, {d})")
-    return np.ascontiguousarray(array)
+    return array
 
 
 def _intercept(values: Any, n: int, index: Any) -> Floats:
@@ -321,13 +302,31 @@ def _intercept(values: Any, n: int, index: Any) -> Floats:
     return array
 
 
+def _ask_about_matrix(costs: Any, n: int, d: int) -> None:
+    """Refuse costs that could be a matrix over features, and would be taken for one row each.
+
+    Costs of n rows are symmetric only by design, unless all rows have the same ones.
+    """
+    if n != d or n == 1 or is_frame(costs):
+        return
+    array = read_floats("feature_costs", costs)
+    if array.shape == (d, d) and np.array_equal(array, array.T) and np.ptp(array) > 0.0:
+        raise ValueError(
+            f"feature_costs is a symmetric matrix of shape ({d}, {d}), and there are {n} points "
+            f"with {d} features: is it a row of costs for each point, or a matrix over features? "
+            "A cost is one number for each feature and unit, so a matrix over features cannot be "
+            "used; give its diagonal. If it is a row for each point, say so by a data frame: "
+            "feature_costs=pandas.DataFrame(feature_costs)"
+        )
+
+
 def _bounds(
     bounds: Any, n: int, d: int, names: list[Any] | None, index: Any
 ) -> tuple[Floats, Floats]:
     if bounds is None:
         return np.full((1, d), -np.inf), np.full((1, d), np.inf)
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise ValueError(f"bounds = {bounds!r}: expected a pair (lower, upper)")
+        refuse("bounds", bounds, "a pair (lower, upper)")
     lower = _rows("lower bounds", bounds[0], n, d, names, index)
     upper = _rows("upper bounds", bounds[1], n, d, names, index)
     if lower.shape[0] == upper.shape[0] == 1:

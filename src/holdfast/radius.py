@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast._numbers import Floats, check_count, refuse, to_number
+from holdfast._numbers import (
+    Floats,
+    check_between,
+    check_count,
+    check_seed,
+    read_floats,
+    read_matrix,
+    refuse,
+    shown,
+)
 from holdfast.api import solve
 from holdfast.ball import NormBall
 from holdfast.models import LinearModel, as_model
@@ -209,27 +218,73 @@ def estimate_radius(
     >>> bool(found.survival > found.plain_survival)
     True
     """
-    exponents = [
-        NormBall(float(value), 0.0).p for value in np.atleast_1d(np.asarray(p, dtype=float))
-    ]
-    if not 0.0 < to_number(quantile) < 1.0:
-        refuse("quantile", quantile, "strictly between 0 and 1")
+    exponents = _read_exponents(p)
+    check_between("quantile", quantile, 0.0, 1.0)
     check_count("n_models", n_models, least=_LEAST_MODELS)
+    check_seed(seed)
     today = _linear(model, favorable_class, X)
-    encoded = today.encode(X)
-    today.compare_people(X, encoded, today.choose_loss(None))
-    points = np.asarray(encoded, dtype=np.float64)
-    labels = np.asarray(y)
-    if labels.shape != (len(points),):
-        raise ValueError(f"X has {len(points)} rows, but y has shape {labels.shape}")
+    points = _read_table(today, X)
+    today.compare_people(X, points, today.choose_loss(None))
+    labels = _read_labels(y, len(points))
     retrain = _Retrainer(today, points, labels, np.random.default_rng(seed))
     if past_models is not None:
         changes, chosen = _past(today, past_models, X, points, favorable_class)
     elif time is not None:
-        changes, chosen = retrain.over_time(time, n_periods, n_models)
+        changes, chosen = retrain.over_time(_read_time(time, len(points)), n_periods, n_models)
     else:
         changes, chosen = retrain.on_fresh_samples(n_models)
     return _estimate(today, points, changes, chosen, exponents, float(quantile))
+
+
+def _read_exponents(p: Any) -> list[float]:
+    values = list(p) if isinstance(p, (list, tuple, set, np.ndarray)) else [p]
+    if not values:
+        refuse("p", p, "a number from 1 to inf, or several")
+    return [NormBall(value, 0.0).p for value in values]
+
+
+def _read_table(today: LinearModel, table: Any) -> Floats:
+    """Return the table as the classifier reads it."""
+    if not hasattr(table, "columns"):
+        no_encoders = today.origin is None or not today.origin.steps
+        table = read_matrix("X", table) if no_encoders else table
+    try:
+        points = read_matrix("X", today.encode(table), len(today.coef))
+    except (TypeError, ValueError, AttributeError) as error:
+        why = str(error).partition("\n")[0]
+        raise ValueError(why if why.startswith("X ") else f"X cannot be encoded: {why}") from None
+    if not np.isfinite(points).all():
+        raise ValueError("X holds values that are missing or infinite; leave these rows out")
+    return points
+
+
+def _read_labels(y: Any, n: int) -> NDArray[Any]:
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"y has shape {labels.shape}, expected ({n},): X has {n} rows")
+    try:
+        kinds = len(np.unique(labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels))
+    except TypeError:
+        kinds = 0
+    if kinds != 2:
+        raise ValueError(f"y = {shown(y)} does not hold two classes")
+    return labels
+
+
+def _read_time(time: Any, n: int) -> NDArray[Any]:
+    """Read when each row was seen: numbers or dates."""
+    values = np.asarray(time)
+    if values.shape != (n,):
+        raise ValueError(f"time has shape {values.shape}, expected ({n},): X has {n} rows")
+    if values.dtype.kind in "mM":
+        unknown = np.isnat(values)
+    elif values.dtype.kind in "US":
+        unknown = values == ""
+    else:
+        unknown = np.isnan(read_floats("time", time))
+    if unknown.any():
+        raise ValueError(f"time is missing in {int(unknown.sum())} rows; leave these out of X")
+    return values
 
 
 def _estimate(
@@ -263,9 +318,14 @@ def _past(
     today: LinearModel, past_models: Any, X: Any, points: Floats, favorable_class: Any
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the changes from version to version; every second one chooses."""
+    if isinstance(past_models, (str, dict)) or not hasattr(past_models, "__iter__"):
+        refuse("past_models", past_models, "a list of fitted models, oldest first")
     versions = []
     for k, past in enumerate(past_models):
-        version = _linear(past, favorable_class, X)
+        try:
+            version = _linear(past, favorable_class, X)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"past_models[{k}]: {error}") from None
         encoded = np.asarray(version.encode(X), dtype=np.float64)
         if encoded.shape != points.shape or not np.allclose(encoded, points, rtol=1e-9, atol=1e-9):
             raise ValueError(
@@ -336,21 +396,14 @@ class _Retrainer:
         return np.concatenate(changes), np.arange(n_models) < len(halves[0])
 
     def over_time(
-        self, time: ArrayLike, n_periods: int, n_models: int
+        self, time: NDArray[Any], n_periods: int, n_models: int
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Return changes from a model of each period to one of the next.
 
         Every second walk through all periods chooses: both halves see every period.
         """
-        when = np.asarray(time)
-        if when.shape != (len(self.points),):
-            raise ValueError(f"time has {when.size} values, X has {len(self.points)} rows")
-        if when.dtype.kind not in "biufMmSU" or bool((when != when).any()):
-            raise ValueError("time must hold numbers or dates, without missing values")
-        check_count("n_periods", n_periods, least=2)
-        if n_periods > len(when) // 2:
-            refuse("n_periods", n_periods, f"from 2 to {len(when) // 2}")
-        periods = np.array_split(np.argsort(when, kind="stable"), n_periods)
+        check_count("n_periods", n_periods, least=2, most=len(time) // 2)
+        periods = np.array_split(np.argsort(time, kind="stable"), n_periods)
         rounds = max(2, math.ceil(n_models / (n_periods - 1)))
         walks = [np.diff([self(rows) for rows in periods], axis=0) for _ in range(rounds)]
         return np.concatenate(walks), np.repeat(np.arange(rounds) % 2 == 0, n_periods - 1)

@@ -57,15 +57,17 @@ class ActionSet:
         most_changes: int | None = None,
     ) -> None:
         found: dict[str, Feature] = {}
-        for feature in features:
+        for feature in iterate("features", features):
             if not isinstance(feature, (NumberFeature, CategoryFeature)):
-                raise TypeError(f"{feature!r} is neither a NumberFeature nor a CategoryFeature")
+                raise TypeError(
+                    f"features: {feature!r} is neither a NumberFeature nor a CategoryFeature"
+                )
             if feature.name in found:
                 raise ValueError(f"there are two features of the name {feature.name!r}")
             feature._watch = self._check_setting
             found[feature.name] = feature
         self._features = found
-        self.links = Links(self._check_link, links)
+        self.links = links  # type: ignore[assignment]  # __setattr__ reads and checks them
         self.most_changes = most_changes
 
     @classmethod
@@ -132,11 +134,17 @@ most_down=None, physical=(), step=None, whole=True, cost=0.08795..., fixed_cost=
         """
         from holdfast.actions.draft import Fees, draft
 
-        named = set(categories)
+        listed = iterate("categories", categories)
+        if not all(isinstance(name, str) for name in listed):
+            refuse("categories", categories, "a list of names of columns")
+        named = set(listed)
         if encoding is not None:
+            if not hasattr(encoding, "features"):
+                refuse("encoding", encoding, "an Encoding, or None")
             named |= {name for name, part in encoding.features.items() if hasattr(part, "levels")}
         fees = Fees(costs, switch_cost, fixed_cost)
-        return cls(draft(table, fees, named, set(protected), units or {}))
+        kept = set(iterate("protected", protected))
+        return cls(draft(table, fees, named, kept, {} if units is None else units))
 
     @classmethod
     def load(cls, path: str | Path) -> ActionSet:
@@ -172,7 +180,7 @@ most_down=None, physical=(), step=None, whole=True, cost=0.08795..., fixed_cost=
 
     def __getitem__(self, name: str) -> Any:
         """Return the feature of that name."""
-        if name not in self._features:
+        if not isinstance(name, str) or name not in self._features:
             raise ValueError(f"feature {name!r} is not known; {suggest(name, self._features)}")
         return self._features[name]
 
@@ -191,7 +199,7 @@ most_down=None, physical=(), step=None, whole=True, cost=0.08795..., fixed_cost=
     def __setattr__(self, key: str, value: Any) -> None:
         """Set `links` or `most_changes`, checked; there is nothing else to set."""
         if key == "links":
-            value = Links(self._check_link, value)
+            value = Links(self._check_link, iterate("links", value))
         elif key == "most_changes":
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and value >= 1):
@@ -238,7 +246,7 @@ most_down=None, physical=(), step=None, whole=True, cost=0.08795..., fixed_cost=
 
     def _check_link(self, link: Any) -> None:
         if not isinstance(link, (AtMost, Follows)):
-            raise TypeError(f"{link!r} is no link; there are AtMost and Follows")
+            raise TypeError(f"links: {link!r} is no link; there are AtMost and Follows")
         for name in link.names:
             if not isinstance(self[name], NumberFeature):
                 raise ValueError(f"{link}: {name!r} is no number, and cannot be linked")
@@ -252,3 +260,10 @@ most_down=None, physical=(), step=None, whole=True, cost=0.08795..., fixed_cost=
         for link in self.links:
             if isinstance(link, Follows) and link.feature == name:
                 raise ValueError(f"{name}: it must be able to change, because it is in {link}")
+
+
+def iterate(name: str, values: Any) -> list[Any]:
+    """List what is given; refuse what cannot be gone through, and a text, which is one thing."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        refuse(name, values, "a list")
+    return list(values)

@@ -145,6 +145,8 @@ class CategoryFeature(Feature):
         if isinstance(values, (str, Mapping)) or not hasattr(values, "__iter__"):
             self._refuse(key, values, "a list of levels")
         result = tuple(plain(value) for value in values)
+        if any(getattr(value, "__hash__", None) is None for value in result):
+            self._refuse(key, list(result), "texts, numbers or booleans")
         if not result or len(set(result)) < len(result):
             self._refuse(key, list(result), "a list of different levels, at least one")
         return result

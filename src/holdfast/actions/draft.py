@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from holdfast._numbers import EPS, Floats
+from holdfast._numbers import EPS, Floats, check_kind, check_positive, shown
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.feature import suggest
 from holdfast.actions.number import NumberFeature
@@ -34,8 +34,10 @@ def draft(
     table: Any, fees: Fees, categories: set[str], protected: set[str], units: dict[str, str]
 ) -> list[NumberFeature | CategoryFeature]:
     """Propose a feature for each column; see `ActionSet.from_data`."""
-    if fees.costs not in COSTS:
-        raise ValueError(f"costs = {fees.costs!r} is not known; there are: {', '.join(COSTS)}")
+    if not isinstance(fees.costs, str) or fees.costs not in COSTS:
+        raise ValueError(f"costs = {shown(fees.costs)} is not known; there are: {', '.join(COSTS)}")
+    check_positive("switch_cost", fees.switch_cost)
+    check_kind("units", units, dict, "write units={'age': 'years'}")
     frame = as_table(table)
     names = [str(name) for name in frame.columns]
     named = (("categories", categories), ("protected", protected), ("units", units))

@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from holdfast._numbers import refuse
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.plain import from_plain, to_plain
 
@@ -21,7 +22,7 @@ MOST_LEVELS = 16
 
 def save(actions: ActionSet, path: str | Path) -> None:
     """Write an action set; see `ActionSet.save`."""
-    path = Path(path)
+    path = _path(path)
     suffix = _suffix(path)
     actions.validate()
     content = to_plain(actions)
@@ -46,7 +47,7 @@ def save(actions: ActionSet, path: str | Path) -> None:
 
 def load(path: str | Path) -> ActionSet:
     """Read an action set; see `ActionSet.load`."""
-    path = Path(path)
+    path = _path(path)
     suffix = _suffix(path)
     text = _read(path)
     try:
@@ -57,10 +58,16 @@ def load(path: str | Path) -> ActionSet:
         raise ValueError(f"{path}: {error}") from None
 
 
+def _path(path: Any) -> Path:
+    if not isinstance(path, (str, Path)):
+        refuse("path", path, "the path of a file")
+    return Path(path)
+
+
 def _suffix(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"{path} does not end in one of {', '.join(SUFFIXES)}")
+        raise ValueError(f"path = {path} does not end in one of {', '.join(SUFFIXES)}")
     return suffix
 
 

@@ -28,8 +28,7 @@ class AtMost:
 
     def __post_init__(self) -> None:
         """Refuse a feature compared with itself."""
-        if self.smaller == self.larger:
-            raise ValueError(f"AtMost({self.smaller!r}, {self.larger!r}) links it with itself")
+        _check_names(smaller=self.smaller, larger=self.larger)
 
     @property
     def names(self) -> tuple[str, str]:
@@ -56,8 +55,7 @@ class Follows:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be followed."""
-        if self.feature == self.of:
-            raise ValueError(f"Follows({self.feature!r}, of={self.of!r}) links it with itself")
+        _check_names(feature=self.feature, of=self.of)
         number = to_number(self.by)
         if not math.isfinite(number) or number == 0.0:
             refuse("by", self.by, "a finite number, not 0")
@@ -67,6 +65,16 @@ class Follows:
     def names(self) -> tuple[str, str]:
         """The two features."""
         return self.feature, self.of
+
+
+def _check_names(**names: Any) -> None:
+    """Refuse what is no name, and a feature that is linked with itself."""
+    for name, value in names.items():
+        if not isinstance(value, str):
+            refuse(name, value, "the name of a feature")
+    (first, value), (second, other) = names.items()
+    if value == other:
+        raise ValueError(f"{first} = {value!r} and {second} = {other!r} links it with itself")
 
 
 Link = AtMost | Follows

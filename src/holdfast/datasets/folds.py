@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 
-from holdfast._numbers import Floats, refuse
+from holdfast._numbers import Floats, check_choice, check_count
 from holdfast.datasets.dataset import Dataset
 from holdfast.datasets.german import load_german
 from holdfast.datasets.prepare import (
@@ -94,8 +94,9 @@ def published_sample(fold: int, denied: int, model: str) -> list[int]:
     >>> sorted(published_sample(0, denied=39, model="logistic"))
     [0, 1, 2, 19, 20, 24, 25, 31, 32]
     """
-    if model not in ("network", "logistic"):
-        refuse("model", model, "'network' or 'logistic'")
+    check_choice("model", model, ("network", "logistic"))
+    check_count("fold", fold, least=0)
+    check_count("denied", denied, least=9)
     drawn: list[int] = []
     generators = [np.random.default_rng(fold)] * 2
     if model == "logistic":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, check_count, check_seed, refuse, to_number
 from holdfast.datasets.dataset import Column, Dataset
 
 _MEAN, _VARIANCE = 2.0, 0.5
@@ -43,10 +45,14 @@ def make_gaussians(
     >>> (later.features.mean() - today.features.mean()).round(1).tolist()
     [1.5, 1.5]
     """
-    if n < 2 or n % 2:
-        raise ValueError(f"n must be even and at least 2, got {n}")
-    if variance_shift <= -1.0:
-        raise ValueError(f"variance_shift must be greater than -1, got {variance_shift}")
+    check_count("n", n, least=2)
+    if n % 2:
+        refuse("n", n, "even: half of the points for each outcome")
+    check_seed(seed)
+    if not math.isfinite(to_number(mean_shift)):
+        refuse("mean_shift", mean_shift, "a finite number")
+    if not -1.0 < to_number(variance_shift) < math.inf:
+        refuse("variance_shift", variance_shift, "a finite number greater than -1")
     rng = np.random.default_rng(seed)
     today = _two_classes(rng, n // 2, 0.0, 0.0)
     later = _two_classes(rng, n // 2, mean_shift, variance_shift)

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, check_flag
 from holdfast.datasets.folds import before_2006, left_out, shuffled
 from holdfast.datasets.german import load_german
 from holdfast.datasets.prepare import (
@@ -62,6 +62,7 @@ def german_future(directory: str | Path | None = None, as_published: bool = Fals
         (92 people) then meets the third code of the corrected table (548 people), and the fourth
         (548) the fourth (92). Recourse is judged by weights that belong to others.
     """
+    check_flag("as_published", as_published)
     south = load_south_german(directory)
     if as_published:
         codes = CODES["personal_status_sex"]
@@ -93,6 +94,7 @@ def sba_future(directory: str | Path | None = None, as_published: bool = False) 
         amount. By default the scale is today's (loans before 2006), as in ROAR's own code, so that
         a point means the same loan to both models.
     """
+    check_flag("as_published", as_published)
     sba = load_sba(directory)
     rows = shuffled(sba.features)
     scaled_on = rows if as_published else before_2006(sba, rows)

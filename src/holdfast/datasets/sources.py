@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from holdfast._numbers import refuse
 from holdfast.datasets.download import resume
 
 DIRECTORY_VARIABLE = "HOLDFAST_DATA_DIR"
@@ -150,6 +151,8 @@ def fetch(file: External, directory: str | Path | None = None) -> bytes:
 
 def named_directory(directory: str | Path | None) -> Path | None:
     """Return the directory that the argument or the environment names, which must exist."""
+    if directory is not None and not isinstance(directory, (str, Path)):
+        refuse("directory", directory, "the path of one, or None")
     named = directory or os.environ.get(DIRECTORY_VARIABLE)
     if not named:
         return None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, check_kind, check_positive, read_floats
 from holdfast.api import make_goal
 from holdfast.discrete.answer import DiscreteAnswer, check_answer, costs_of
 from holdfast.discrete.layout import fixed_costs_of, make_layout
@@ -107,7 +107,9 @@ def solve_linked(
     >>> answer.recourse, answer.cost
     (array([[3., 3.]]), array([5.]))
     """
+    check_positive("tolerance", tolerance, or_zero=True)
     check_problem(problem)
+    check_kind("links", links, Links, "make them with holdfast.discrete.Links")
     _check_links(problem, links)
     base = problem.problem
     goal = make_goal(base, cost_weight, guarantee)
@@ -341,11 +343,12 @@ def _check_kept(answer: DiscreteAnswer, links: Links) -> None:
 
 def _check_links(problem: DiscreteProblem, links: Links) -> None:
     n, d = problem.problem.n_rows, problem.problem.n_features
-    shape = np.shape(links.matrix)
-    if len(shape) != 2 or shape[1] != d or not np.isfinite(links.matrix).all():
+    matrix = read_floats("matrix of links", links.matrix)
+    shape = matrix.shape
+    if len(shape) != 2 or shape[1] != d or not np.isfinite(matrix).all():
         raise ValueError(f"the matrix of links has shape {shape}, expected (L, {d}), all finite")
     for name in ("lower", "upper"):
-        values = getattr(links, name)
+        values = read_floats(f"{name} of links", getattr(links, name))
         if np.shape(values) not in ((1, shape[0]), (n, shape[0])) or np.isnan(values).any():
             raise ValueError(
                 f"{name} of links has shape {np.shape(values)}, expected (1, {shape[0]}) or "

@@ -129,6 +129,8 @@ def search_rows(private, rows, layout, ball, goal, kind, limits, which, out, beg
     """Search the rows `which`; row k of `out` is row which[k]."""
     work, buffers = private
     for k in range(begin, end):
+        if limits[2][0] != 0:
+            return
         i = which[k]
         outcome = open_discrete_row(rows, layout, ball, i, buffers)
         out.outcome[k] = outcome

@@ -323,10 +323,10 @@ def stay_put(data, task, score, state, answer):
 def search(layout, buffers, task, kind, work, limits, answer):
     """Minimise over one row; write the best point into `answer` (untouched where there is none).
 
-    `limits` are (tolerance, most nodes).
+    `limits` are (tolerance, most nodes, stop): whoever no longer wants the answer sets stop[0].
     """
     data, state, goal, ball = data_of(buffers), state_of(buffers), task.goal, task.ball
-    tolerance, most_nodes = limits
+    tolerance, most_nodes, stop = limits
     asked = question_of(goal, kind, task.intercept, ball)
     score = worst_score_of(task.point, task.coef, task.intercept, ball)
     tally = np.array([stay_put(data, task, score, state, answer), math.inf, math.inf])
@@ -341,7 +341,7 @@ def search(layout, buffers, task, kind, work, limits, answer):
     mu = loss_slope(goal.loss, score) / goal.level if goal.mode == PRICE else 1.0
     save(state, -math.inf, mu, max(norm, 1e-9), 0.0, stack[0], flags[0])
     top, nodes = 1, 0
-    while top > 0 and nodes < most_nodes and tally[VALUE] > -math.inf:
+    while top > 0 and nodes < most_nodes and tally[VALUE] > -math.inf and stop[0] == 0:
         top -= 1
         if stack[top, 0] >= cutoff_of(tally, tolerance):
             close(tally, stack[top, 0])

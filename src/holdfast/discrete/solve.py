@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats, refuse, to_number
+from holdfast._numbers import Floats, check_count, check_kind, check_positive, read_floats
 from holdfast._threads import over_rows, thread_count
 from holdfast.api import make_goal
 from holdfast.ball import NormBall
 from holdfast.discrete.answer import DiscreteAnswer, check_answer, costs_of, grouped_columns
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import kind_of, make_layout
-from holdfast.discrete.problem import DiscreteProblem
+from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.discrete.relax import REACH
 from holdfast.discrete.rows import LIMIT, Outcomes, new_outcomes, search_rows
-from holdfast.problem import GUARANTEE, Goal
+from holdfast.problem import GUARANTEE, Goal, RecourseProblem
 from holdfast.result import GAP_TOLERANCE, Status
 from holdfast.solvers.batch import OUT_OF_BOUNDS
 from holdfast.solvers.kinds import new_work
@@ -80,8 +80,8 @@ def solve_discrete(
     >>> str(answer.status[0]), bool(answer.gap[0] <= 1e-9)
     ('optimal', True)
     """
-    if not 0.0 <= to_number(tolerance) < math.inf:
-        refuse("tolerance", tolerance, "a number >= 0")
+    check_positive("tolerance", tolerance, or_zero=True)
+    check_count("most_nodes", most_nodes)
     check_problem(problem)
     base = problem.problem
     goal, workers = make_goal(base, cost_weight, guarantee), thread_count(threads)
@@ -144,14 +144,16 @@ def run_search(
     base, layout = problem.problem, make_layout(problem)
     out = new_outcomes(which.size, base.n_features, len(problem.groups))
     ball = base.ball.numbers(base.n_features)
-    arguments = (base.rows(), layout, ball, goal, kind_of(ball), limits, which, out)
+    stop = np.zeros(1, dtype=np.int8)
+    tasks = (base.rows(), layout, ball, goal, kind_of(ball), (*limits, stop), which, out)
     over_rows(
         search_rows,
         which.size,
         threads,
-        *arguments,
+        *tasks,
         private=lambda: (new_work(base), new_buffers(layout, base.n_features)),
         least_rows=_LEAST_ROWS,
+        stop=stop,  # a row may take minutes
     )
     return out
 
@@ -261,16 +263,27 @@ def _status(
 
 def check_problem(problem: DiscreteProblem) -> None:
     """Refuse shapes that do not fit together."""
+    check_kind("problem", problem, DiscreteProblem, "make a DiscreteProblem")
+    check_kind("problem", problem.problem, RecourseProblem, "make it with RecourseProblem.build")
     n, d = problem.problem.n_rows, problem.problem.n_features
+    for name in ("groups", "option_costs"):
+        check_kind(name, getattr(problem, name), list, "give one entry for each group")
+    for group in problem.groups:
+        check_kind("groups", group, Group, "give a list of Group")
+        read_floats("columns of groups", group.columns)
     for name in ("step", "anchor", "fixed_costs"):
-        shape = np.shape(getattr(problem, name))
         if name == "fixed_costs" and problem.fixed_costs is None:
             continue
+        shape = read_floats(name, getattr(problem, name)).shape
         if shape not in ((1, d), (n, d)):
             raise ValueError(f"{name} has shape {shape}, expected (1, {d}) or ({n}, {d})")
     columns = grouped_columns(problem)
     if np.unique(columns).size < columns.size or np.any((columns < 0) | (columns >= d)):
         raise ValueError(f"groups have the columns {columns.tolist()}: each of 0 to {d - 1} once")
+    if not np.array_equal(current := read_floats("current", problem.current), np.round(current)):
+        raise ValueError(
+            "current holds numbers that are not whole; it must be positions of options"
+        )
     if np.shape(problem.current) != (n, len(problem.groups)):
         expected = (n, len(problem.groups))
         raise ValueError(f"current has shape {np.shape(problem.current)}, expected {expected}")
@@ -280,8 +293,7 @@ def check_problem(problem: DiscreteProblem) -> None:
         m, c = len(group.options), len(group.columns)
         if np.shape(group.options) != (m, c) or m == 0 or c == 0:
             raise ValueError(f"options of group {g} have shape {np.shape(group.options)}")
-        if np.shape(costs) not in ((1, m), (n, m)):
+        if read_floats(f"option_costs[{g}]", costs).shape not in ((1, m), (n, m)):
             raise ValueError(f"option_costs[{g}] has shape {np.shape(costs)}, expected (1, {m})")
-    most = problem.most_changes
-    if most is not None and (isinstance(most, bool) or int(most) != most or most < 0):
-        refuse("most_changes", most, "a whole number >= 0, or None")
+    if problem.most_changes is not None:
+        check_count("most_changes", problem.most_changes, least=0)

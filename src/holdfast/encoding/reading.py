@@ -78,18 +78,25 @@ def shorten(values: Any, most: int = 12) -> str:
     return ", ".join(shown[:most] + rest)
 
 
-def as_table(table: Any) -> pd.DataFrame:
+def as_table(table: Any, name: str = "table") -> pd.DataFrame:
     """Return a data frame; the columns of an array are called x0, x1, ..."""
     import pandas as pd
 
     if isinstance(table, pd.DataFrame):
         duplicates = table.columns[table.columns.duplicated()].tolist()
         if duplicates:
-            raise ValueError(f"the table has several columns of the name {duplicates[0]!r}")
+            raise ValueError(f"{name} has several columns of the name {duplicates[0]!r}")
+        if not len(table.columns):
+            raise ValueError(f"{name} has no columns")
         return table
-    array = np.asarray(table)
-    if array.ndim != 2:
-        raise ValueError(f"the table has shape {array.shape}; expected a data frame or (n, d)")
+    if hasattr(table, "toarray"):
+        raise ValueError(f"{name} is a sparse matrix; give a dense one: {name}.toarray()")
+    try:
+        array = np.asarray(table)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be read as a table: {error}") from None
+    if array.ndim != 2 or not array.shape[1]:
+        raise ValueError(f"{name} has shape {array.shape}; expected a data frame or (n, d)")
     return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
 
 

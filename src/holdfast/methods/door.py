@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, check_seed, read_matrix
 from holdfast._threads import thread_count
 from holdfast.api import judge, make_goal, solve_problem
 from holdfast.ball import NormBall
@@ -19,7 +19,7 @@ from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.methods.exact import Exact
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts
-from holdfast.problem import RecourseProblem, read_floats
+from holdfast.problem import RecourseProblem
 from holdfast.result import MethodStatus, Recourse, Status, sort_proven
 from holdfast.surrogate import Surrogate
 
@@ -123,6 +123,7 @@ def find_recourse(
     >>> exact.price.round(3), str(exact.method_status[0])
     (array([0.571]), 'converged')
     """
+    check_seed(seed)
     adapted = as_model(model, favorable_class=favorable_class, device=device, people=points)
     chosen = get_method(method, settings)
     judged = adapted.choose_loss(loss)
@@ -149,7 +150,7 @@ def find_recourse(
             raise ValueError("the model is linear as it is: leave linearise out")
         problem = build(adapted.coef, adapted.intercept)
     else:
-        problem = build(np.zeros(np.shape(encoded)[-1:]), 0.0)
+        problem = build(0.0, 0.0)
     task = Task(problem, cost_weight, guarantee, adapted, known, seed, workers)
     make_goal(problem, cost_weight, guarantee)
     chosen.check(task)  # before anything is computed
@@ -167,7 +168,7 @@ def _like(encoded: Any, training: Any) -> Floats:
         if missing:
             raise ValueError(f"training has no columns {missing}, which the points have")
         training = training[list(encoded.columns)]
-    return read_floats("training", training)
+    return read_matrix("training", training, np.shape(encoded)[-1] if np.ndim(encoded) else None)
 
 
 def _surrogate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from holdfast._numbers import Floats, check_count, check_positive
 from holdfast.api import solve_problem
 from holdfast.ball import NormBall
 from holdfast.methods.base import Found, Method, Task, all_converged
-from holdfast.problem import RecourseProblem
+from holdfast.problem import RecourseProblem, frozen
 from holdfast.result import MethodStatus
 
 if TYPE_CHECKING:
@@ -164,13 +164,14 @@ class _Walk:
         lower, upper = np.maximum(part.lower, x - room), np.minimum(part.upper, x + room)
         # From outside the box every way leads over its nearest point: beginning there takes a
         # constant off the cost, and nothing else.
-        linear = RecourseProblem.build(
-            np.clip(part.points, lower, upper),
-            coef,
-            intercept,
+        linear = replace(
+            part,
+            points=frozen(np.clip(part.points, lower, upper)),
+            coef=frozen(coef),
+            intercept=frozen(intercept),
+            lower=frozen(lower),
+            upper=frozen(upper),
             ball=NormBall(part.ball.p, 0.0),
-            feature_costs=part.feature_costs,
-            bounds=(lower, upper),
         )
         best = solve_problem(linear, cost_weight=self.weight, threads=self.task.threads)
         candidates = np.where(np.isnan(best.recourse_array), x, best.recourse_array)

@@ -67,7 +67,7 @@ class Roar(Method):
         """Find a recourse for every row."""
         n, d = task.problem.points.shape
         recourse, steps = task.problem.points.copy(), np.zeros(n, dtype=np.int64)
-        outcome = np.empty(n, dtype=np.int8)
+        outcome, stop = np.empty(n, dtype=np.int8), np.zeros(1, dtype=np.int8)
         over_rows(
             roar_rows,
             n,
@@ -75,13 +75,14 @@ class Roar(Method):
             task.problem.rows(),
             task.problem.ball.numbers(d),
             task.cost_weight,
-            (float(self.learning_rate), float(self.tolerance), int(self.max_steps)),
+            (float(self.learning_rate), float(self.tolerance), int(self.max_steps), stop),
             bool(self.clamped_loss),
             recourse,
             steps,
             outcome,
             private=lambda: (np.empty(d), np.empty(d), np.empty(d)),
             least_rows=1,
+            stop=stop,  # a million steps take long
         )
         return Found(recourse, statuses(outcome), steps)
 
@@ -126,7 +127,7 @@ def roar_rows(
     private, rows, ball, cost_weight, settings, clamped, recourse, steps, outcome, begin, end
 ):
     attacked, first, second = private
-    learning_rate, tolerance, max_steps = settings
+    learning_rate, tolerance, max_steps, stop = settings
     for row in range(begin, end):
         x, start, cost = recourse[row], rows.points[row], pick(rows.cost, row)
         coef, intercept = pick(rows.coef, row), pick(rows.intercept, row)
@@ -135,6 +136,8 @@ def roar_rows(
         first_left, second_left, before = 1.0, 1.0, 1.0
         outcome[row] = STEP_LIMIT
         for step in range(1, max_steps + 1):
+            if stop[0] != 0:
+                return
             norm = attack(x, coef, ball, attacked)
             score = score_of(x, coef, intercept) - ball.radius * norm
             loss, slope = loss_and_slope(score, clamped)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special
 
 from holdfast._extras import need_torch
+from holdfast._numbers import refuse
 from holdfast.encoding.features import Category
 from holdfast.encoding.reading import plain
 from holdfast.encoding.steps import understood
@@ -55,8 +56,12 @@ def as_model(
     ValueError: LogisticRegression has the classes 'default' and 'paid': say which of them people \
 want, favorable_class='default' or favorable_class='paid'
     """
+    if device is not None and not isinstance(device, str):
+        refuse("device", device, "the name of one, such as 'cpu' or 'cuda'")
     if isinstance(model, Model):
         _refuse_class(favorable_class)
+        if device is not None and model.kind == "network":
+            return replace(model, device=device)  # type: ignore[type-var]
         return model
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, read_floats
 from holdfast.encoding.reading import plain
 from holdfast.losses import LOSSES, Loss, get_loss
 from holdfast.models.origin import Origin, agreement
@@ -209,7 +209,7 @@ class LinearModel(Model):
     def __post_init__(self) -> None:
         if self.feature_names is None and hasattr(self.coef, "index") and hasattr(self.coef, "loc"):
             object.__setattr__(self, "feature_names", list(self.coef.index))  # a pandas series
-        coef, intercept = (np.array(v, dtype=np.float64) for v in (self.coef, self.intercept))
+        coef, intercept = (read_floats(v, getattr(self, v)) for v in ("coef", "intercept"))
         if coef.ndim == 2 and len(coef) == 1:  # as scikit-learn has it
             coef = coef[0]
         if coef.ndim != 1 or intercept.size != 1:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, check_choice, check_kind, read_floats, refuse, shown
 from holdfast.models.base import Model
 from holdfast.models.origin import Origin
 
@@ -57,13 +57,19 @@ class Network(Model):
 
     def __post_init__(self) -> None:
         module, output = self.module, self.output
-        if output not in ("logit", "probability"):
-            raise ValueError(f"output = {output!r} is not allowed: 'logit' or 'probability'")
+        check_choice("output", output, ("logit", "probability"))
+        check_kind("module", module, nn.Module, "give a torch module")
+        if not any(True for _ in module.parameters()):
+            raise ValueError(f"module = {shown(module)} has no parameters: it is no network")
         if isinstance(module, nn.Sequential) and isinstance(module[-1], nn.Sigmoid):
             if output == "logit":
                 raise ValueError("output = 'logit', but the network ends in a sigmoid")
             module, output = module[:-1], "logit"
-        device = usable_device(self.device) if self.device else next(module.parameters()).device
+        device = (
+            usable_device(self.device)
+            if self.device is not None
+            else next(module.parameters()).device
+        )
         object.__setattr__(self, "module", copy.deepcopy(module).to(device).eval())
         object.__setattr__(self, "output", output)
         object.__setattr__(self, "device", str(device))
@@ -75,7 +81,9 @@ class Network(Model):
 
     def tensor(self, points: ArrayLike) -> Tensor:
         """Points as the network reads them, on its device."""
-        return torch.tensor(np.asarray(points), dtype=self.dtype, device=self.device)
+        if not isinstance(points, np.ndarray) or points.dtype.kind != "f":
+            points = read_floats("points", points)
+        return torch.tensor(points, dtype=self.dtype, device=self.device)
 
     def logits(self, points: Tensor) -> Tensor:
         """Score of each row of a tensor, with its gradient."""
@@ -99,6 +107,8 @@ class Network(Model):
 
 def usable_device(name: str) -> torch.device:
     """Read the name of a device, and refuse one that is not there."""
+    if not isinstance(name, str):
+        refuse("device", name, "the name of one, such as 'cpu' or 'cuda'")
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

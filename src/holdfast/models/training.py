@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import nn
 
+from holdfast._numbers import (
+    check_count,
+    check_positive,
+    check_seed,
+    read_floats,
+    read_matrix,
+    refuse,
+)
 from holdfast.models.network import Network
 
 HIDDEN = (50, 100, 200)
@@ -37,8 +44,20 @@ def train_network(
     >>> bool(((network.score(points) > 0) == (points[:, 0] > 0)).mean() > 0.9)
     True
     """
-    x = torch.as_tensor(np.asarray(points), dtype=torch.float32)
-    y = torch.as_tensor(np.asarray(approved), dtype=torch.float32)
+    check_count("epochs", epochs, least=0)
+    check_positive("learning_rate", learning_rate)
+    check_seed(seed)
+    if not isinstance(hidden, (tuple, list)):
+        refuse("hidden", hidden, "the numbers of units, such as (50, 100)")
+    for units in hidden:
+        check_count("hidden", units)
+    numbers, wanted = read_matrix("points", points), read_floats("approved", approved)
+    if wanted.shape != numbers.shape[:1] or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
+        raise ValueError(
+            f"approved has shape {wanted.shape}, expected ({len(numbers)},): for each point 0 or 1"
+        )
+    x = torch.as_tensor(numbers, dtype=torch.float32)
+    y = torch.as_tensor(wanted, dtype=torch.float32)
     sizes = (x.shape[1], *hidden, 1)
     # PyTorch's layers draw their first weights from the global generator only
     with torch.random.fork_rng(devices=[]):

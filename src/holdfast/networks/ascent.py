@@ -17,7 +17,17 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from holdfast._numbers import Floats, check_count, refuse
+from holdfast._numbers import (
+    Floats,
+    check_choice,
+    check_count,
+    check_flag,
+    check_kind,
+    check_positive,
+    check_seed,
+    read_matrix,
+    refuse,
+)
 from holdfast._threads import over_rows, thread_count
 from holdfast.ball import NormBall
 from holdfast.models.network import Network
@@ -30,8 +40,6 @@ ALL, EACH = "all parameters", "each tensor"
 # Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
 SINGLE_CHANGES = 8
 _DEFAULT_STARTS = {1.0: 2, 2.0: 4, math.inf: 8}
-# On the paper's networks no start after the second one finds anything lower.
-_DEFAULT_STARTS_PLAIN = {1.0: 2, math.inf: 4}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +84,18 @@ def worst_network(
     Parameters
     ----------
     network : Network
+        Its parameters with ``requires_grad=False`` are taken to be fixed: they never change.
     points : (n, d) array
     ball : NormBall
-        Around all parameters of the network together, for p = 1, 2 or inf.
+        Around all other parameters of the network together, for p = 1, 2 or inf.
     steps : int
         Steps of the ascent from each start. For p = 1 and p = inf they go toward the vertex of
         the ball that the gradient points at, for p = 2 along the gradient and back into the ball.
     starts : int, optional
         How many of these: the trained parameters; for p = 1 the best changes of one parameter,
-        for p = inf all units woken (in plain networks); all parameters moved up, which wakes
-        units that are silent; random signs. By default 2 for p = 1, 4 for p = 2, and for
-        p = inf 4 in plain networks and 8 in others, where starts matter most.
+        for p = inf all units woken, or aimed where they hurt most (in plain networks); all
+        parameters moved up, which wakes units that are silent; random signs. By default 2 for
+        p = 1, 4 for p = 2 and 8 for p = inf, where starts matter most.
     budget : {"all parameters", "each tensor"}
         One ball for all parameters, or one of the same radius for each tensor of them.
     loss_cap : float, optional
@@ -102,12 +111,13 @@ def worst_network(
 
     Notes
     -----
-    Networks that are nothing but linear layers with ReLU between them are searched by compiled
-    kernels, on the processor, for p = inf and for one ball with p = 1: many times faster than
-    others. They also start better. For p = 1: from the best of both ends of what one parameter
-    can do to each unit, where for other modules the eight largest slopes must do. For p = inf:
-    from all units as loud as the ball allows, which is the worst network itself where the radius
-    exceeds all weights after the first layer.
+    Networks that are nothing but linear layers with ReLU between them, none of them fixed, are
+    searched by compiled kernels, on the processor, for p = inf and for one ball with p = 1: many
+    times faster than others. They also start better. For p = 1: from the best of both ends of what
+    one parameter can do to each unit, where for other modules the eight largest slopes must do. For
+    p = inf: from all units as loud as the ball allows, which is the worst network itself where the
+    radius exceeds the absolute values of all weights after the first layer; and, where it does not,
+    also from each unit as loud or as silent as its slope wants it.
 
     Examples
     --------
@@ -121,17 +131,19 @@ def worst_network(
     >>> found.score, found.change
     (array([-2.5]), tensor([[0.0000, 0.5000, 0.0000]], dtype=torch.float64))
     """
-    room = Room.of(network, ball, budget)
+    room = Room.of(network, ball, budget).with_something_free()
     if starts is None:
         starts = _DEFAULT_STARTS[room.p]
     check_count("steps", steps, least=0)
     check_count("starts", starts)
+    check_seed(seed)
+    workers = thread_count(threads)
 
     layers = room.mixed_layers(network)
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
         if layers is not None:
-            settings = (starts, steps, seed, keep_change, thread_count(threads))
+            settings = (starts, steps, seed, keep_change, workers)
             return _search_mixtures(room, layers, x, *settings)
         return _search_changes(room, x, starts, steps, seed)
 
@@ -150,8 +162,8 @@ class Room:
     @classmethod
     def of(cls, network: Network, ball: NormBall, budget: str) -> Room:
         """Read a ball as one around all parameters of a network."""
-        if not isinstance(network, Network):
-            raise TypeError(f"network = {network!r} is not a holdfast.models.network.Network")
+        check_kind("network", network, Network, "make it with holdfast.models.network.Network")
+        check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
         if ball.p not in (1.0, 2.0, math.inf):
             refuse("p", ball.p, "1, 2 or inf for a network")
         if ball.scale is not None or ball.intercept is not True:
@@ -159,16 +171,24 @@ class Room:
                 "scale and intercept of a NormBall speak of a linear model; for a network leave "
                 "them out: all of its parameters may change alike"
             )
-        if budget not in (ALL, EACH):
-            refuse("budget", budget, f"{ALL!r} or {EACH!r}")
+        check_choice("budget", budget, (ALL, EACH))
         parameters = Parameters(network)
         sizes = [parameters.size] if budget == ALL else parameters.sizes
         return cls(parameters, ball.p, ball.radius, sizes)
 
+    def with_something_free(self) -> Room:
+        """Refuse a network that is fixed as a whole: nothing could be said of how it changes."""
+        if not bool(self.parameters.free.any()):
+            raise ValueError(
+                "network has no parameter that may change: all of them have requires_grad=False; "
+                "call module.requires_grad_(True), or that of the layers that are trained again"
+            )
+        return self
+
     def mixed_layers(self, network: Network) -> Layers | None:
         """Return the layers of a network whose vertices are outer products (see `mixtures`)."""
-        one_ball = len(self.sizes) == 1
-        if math.isinf(self.p) or (self.p == 1.0 and one_ball):
+        one_ball, all_free = len(self.sizes) == 1, bool(self.parameters.free.all())
+        if all_free and (math.isinf(self.p) or (self.p == 1.0 and one_ball)):
             return layers_of(network)
         return None
 
@@ -202,9 +222,15 @@ class Room:
         return torch.lerp(change, self.vertex(slope), share)
 
     def corner(self, signs: Tensor) -> Tensor:
-        """Return the change with these signs, all parameters alike, as large as the ball allows."""
-        parts = torch.split(signs, self.sizes)
-        return torch.cat([self.radius / len(part) ** (1.0 / self.p) * part for part in parts])
+        """Return the change of all free parameters, alike in size, as large as the ball allows."""
+        parts = torch.split(signs * self.parameters.free, self.sizes)
+        counts = [max(1, int(part.count_nonzero())) for part in parts]
+        return torch.cat(
+            [
+                self.radius / count ** (1.0 / self.p) * part
+                for part, count in zip(parts, counts, strict=True)
+            ]
+        )
 
 
 def _search_changes(
@@ -334,11 +360,11 @@ def in_pieces(
     memory: float,
 ) -> WorstNetworks:
     """Search for as many rows at once as the memory allows, and gather what was found."""
-    if not memory > 0.0:
-        refuse("memory", memory, "a positive number of MiB")
-    x = network.tensor(points)
-    if x.ndim != 2:
-        raise ValueError(f"points has shape {tuple(x.shape)}, expected (n, d)")
+    check_positive("memory", memory)
+    check_flag("keep_change", keep_change)
+    if loss_cap is not None:
+        check_positive("loss_cap", loss_cap, or_zero=True)
+    x = read_points(network, points)
     score = np.empty(len(x))
     changes = []
     at_once = parameters.rows_in(memory)
@@ -354,3 +380,11 @@ def in_pieces(
         loss = np.minimum(loss, loss_cap)
     kept = torch.cat([parameters.zeros(0), *changes]) if keep_change else None
     return WorstNetworks(score, loss, kept)
+
+
+def read_points(network: Network, points: ArrayLike) -> Tensor:
+    """Read points that the network takes."""
+    x = network.tensor(read_matrix("points", points))
+    with torch.no_grad():
+        network.logits(x[:1])  # refuses columns that are not the network's
+    return x

@@ -10,7 +10,10 @@ from holdfast._compile import kernel
 from holdfast.networks.layers import Layers, Numbers
 from holdfast.networks.mixtures import (
     Mixture,
+    aim_by_slopes,
+    aim_up,
     backwards,
+    begin_at_aim,
     drop_empty,
     empty,
     forwards,
@@ -18,15 +21,14 @@ from holdfast.networks.mixtures import (
     only,
     signs_vertex,
     single_vertex,
-    wake,
     write,
 )
 from holdfast.networks.singles import rank_singles
 
 # A step is halved when it fails. Below this share of the ball there is nothing left to gain.
 LEAST_SHARE = 1e-4
-# Changes of one parameter from which a descent begins, for p = 1
-SINGLE_STARTS = 2
+# Starts made for each row: for p = 1 the best changes of one parameter, for p = inf two aims
+MADE_STARTS = 2
 
 
 class Row(NamedTuple):
@@ -67,19 +69,24 @@ def descend_rows(
 
     The start is a change of all parameters, or none where its size is 0. Or it is `made` for each
     row: for p = 1 (`single`) from the best changes of one parameter, for p = inf by waking all
-    units. `change` has a row for each point, or no column.
+    units, and by aiming each where its slope wants it. `change` has a row for each point, or no
+    column.
     """
-    places, moves = np.zeros((SINGLE_STARTS, 3), np.int64), np.zeros(SINGLE_STARTS)
+    places, moves = np.zeros((MADE_STARTS, 3), np.int64), np.zeros(MADE_STARTS)
     for i in range(begin, end):
         if made and single:
             buffers = row.units, row.slopes, row.next_units
             rank_singles(layers, points[i], *buffers, radius, places, moves)
-        for k in range(SINGLE_STARTS if made and single else 1):
+        for k in range(MADE_STARTS if made else 1):
             empty(row.kept, start.size > 0)
             if made and single:
                 only(row.kept, places[k], moves[k])
             elif made:
-                wake(layers, points[i], radius, row.kept, row.units)
+                if k == 0:
+                    aim_up(layers, row.slopes)
+                elif not aim_by_slopes(layers, radius, row.slopes):
+                    continue  # all up: that was the first one
+                begin_at_aim(layers, points[i], radius, row.slopes, row.kept, row.units)
             reached = descend(row, layers, points[i], start, start_turned, single, radius, steps)
             if reached < score[i] or np.isnan(reached):
                 score[i] = reached

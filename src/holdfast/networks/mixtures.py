@@ -176,25 +176,56 @@ def signs_vertex(units: Numbers, slopes: Numbers, radius: Any, mixture: Mixture,
 
 
 @kernel
-def wake(layers: Layers, x: Numbers, radius: Any, mixture: Mixture, units: Numbers) -> None:
-    """Begin with all units as far up as the ball allows for this point, and the score down.
+def aim_up(layers: Layers, slopes: Numbers) -> None:
+    """Want all units up and the score down; what is wanted up has a slope below 0.
 
     A unit that is silent has no slope and is never woken by a step. Once all of them are loud, the
-    last layer turns them against the score. Where the radius exceeds all weights after the first
-    layer, this is the worst network: no activation can be larger, and all are reached together.
+    last layer turns them against the score. Where the radius exceeds the absolute values of all
+    weights after the first layer, this is the worst network: no activation can be larger, and all
+    are reached together.
     """
+    slopes[:] = -1.0
+    slopes[-1] = 1.0
+
+
+@kernel
+def aim_by_slopes(layers: Layers, radius: Any, slopes: Numbers) -> bool:
+    """Want each unit where it lowers the score if all units are loud; say if any is wanted down.
+
+    A weight that the radius cannot turn around makes loud units help the score: (w - radius) * unit
+    in the last layer, and so on through the layers, each with its weights at the end of the ball
+    that serves what is wanted of the units above.
+    """
+    begin_backwards(slopes)
+    down = False
+    for layer in range(layers.sizes.size - 2, 0, -1):
+        pull_back(layers, layer, layers.trained, slopes.dtype.type(1.0), slopes)
+        near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
+        reach = slopes.dtype.type(0.0)
+        for i in range(far, far + layers.sizes[layer + 1]):
+            reach += abs(slopes[i])
+        for j in range(near, far):
+            slopes[j] -= radius * reach
+            down = down or slopes[j] > 0.0
+    return down
+
+
+@kernel
+def begin_at_aim(
+    layers: Layers, x: Numbers, radius: Any, slopes: Numbers, mixture: Mixture, units: Numbers
+) -> None:
+    """Begin with every unit as far as the ball allows to where it is wanted."""
     begin_forwards(x, units)
-    last = layers.sizes.size - 2
-    for layer in range(last + 1):
+    for layer in range(layers.sizes.size - 1):
         near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
         ends = far + layers.sizes[layer + 1]
         mixture.near[0, near:far] = np.sign(units[near:far])
-        mixture.far[0, far:ends] = radius if layer < last else -radius
         put_out(layers, layer, layers.turned, units.dtype.type(1.0), units)
         felt = np.sum(np.abs(units[near:far]))
         if layers.bias_at[layer] >= 0:
             felt += 1.0
         for i in range(far, ends):
+            mixture.far[0, i] = -radius if slopes[i] > 0.0 else radius
             units[i] += mixture.far[0, i] * felt
         rectify(layers, layer, units)
     mixture.used[0], mixture.share[0] = 1, 1.0

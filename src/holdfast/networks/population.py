@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.func import functional_call
 
-from holdfast._numbers import Floats, check_count
+from holdfast._numbers import Floats, check_count, check_flag, check_seed
+from holdfast._threads import thread_count
 from holdfast.ball import NormBall
 from holdfast.models.network import Network, as_logits
-from holdfast.networks.ascent import ALL, Room, worst_network
+from holdfast.networks.ascent import ALL, Room, read_points, worst_network
 from holdfast.networks.descents import LEAST_SHARE
 
 # Changes that are tried out as starts: the worst ones of so many rows, and, for p = 1, of so many
@@ -62,10 +63,11 @@ def population_worst_network(
     Parameters
     ----------
     network : Network
+        Its parameters with ``requires_grad=False`` are taken to be fixed: they never change.
     points : (n, d) array
         Recourses, without missing ones.
     ball : NormBall
-        Around all parameters of the network together, for p = 1, 2 or inf.
+        Around all other parameters of the network together, for p = 1, 2 or inf.
     steps : int
         Steps of the ascent from each start.
     starts : int
@@ -88,9 +90,12 @@ def population_worst_network(
     >>> population_worst_network(Network(layer), points, ball).score
     array([0.5, 0.5])
     """
-    room = Room.of(network, ball, budget)
+    room = Room.of(network, ball, budget).with_something_free()
     check_count("steps", steps, least=0)
     check_count("starts", starts)
+    check_seed(seed)
+    check_flag("keep_change", keep_change)
+    thread_count(threads)
     x = _read(network, points)
     crowd = _Crowd(network, room, x)
     trained = room.parameters.zeros(1)
@@ -120,9 +125,7 @@ def population_worst_network(
 
 
 def _read(network: Network, points: ArrayLike) -> Tensor:
-    x = network.tensor(points)
-    if x.ndim != 2:
-        raise ValueError(f"points has shape {tuple(x.shape)}, expected (n, d)")
+    x = read_points(network, points)
     missing = torch.where(~torch.isfinite(x).all(dim=1))[0]
     if len(missing):
         raise ValueError(
@@ -157,7 +160,8 @@ class _Crowd:
         """Gradient in the parameters, and the value."""
         free = change.detach().clone().requires_grad_()
         value = _minus_losses(self.score(free))
-        return torch.autograd.grad(value, free)[0], value.detach()
+        slope = torch.autograd.grad(value, free)[0] * self.room.parameters.free
+        return slope, value.detach()
 
     def single_changes(self) -> Tensor:
         """Change one parameter by all of the radius, both ways, where the slopes are largest."""
@@ -165,7 +169,7 @@ class _Crowd:
         size = self.room.parameters.size
         which = slope[0].abs().topk(min(PARAMETERS_TRIED, size)).indices
         up = torch.zeros((len(which), size), dtype=slope.dtype, device=slope.device)
-        up[torch.arange(len(which)), which] = self.room.radius
+        up[torch.arange(len(which)), which] = self.room.radius * self.room.parameters.free[which]
         return torch.cat([up, -up])
 
     def descend(self, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from holdfast._numbers import Floats
+from holdfast._numbers import Floats, check_kind, read_floats, read_matrix, refuse
 from holdfast.ball import NormBall
 from holdfast.models.network import Network
-from holdfast.networks.ascent import WorstNetworks, worst_network
+from holdfast.networks.ascent import WorstNetworks, read_points, worst_network
+from holdfast.problem import check_cost_weight
 from holdfast.result import Recourse
 
 Ascent = Callable[[Network, Any, NormBall], WorstNetworks]
@@ -54,9 +55,23 @@ def network_price(
     >>> network_price(Network(layer), [[2.0, 3.0]], [[2.0, 0.0]], ball, 0.1).round(3)
     array([0.33])
     """
-    x = np.asarray(recourse, dtype=np.float64)
-    cost = np.sum(np.asarray(feature_costs) * np.abs(x - np.asarray(points)), axis=1)
-    return np.asarray(ascent(network, x, ball).loss + cost_weight * cost)
+    check_kind("network", network, Network, "make it with holdfast.models.network.Network")
+    _check_ascent(ascent)
+    weight, x = check_cost_weight(cost_weight), read_matrix("recourse", recourse)
+    start, costs = read_matrix("points", points), read_floats("feature_costs", feature_costs)
+    if start.shape != x.shape:
+        raise ValueError(f"points has shape {start.shape}, but recourse has {x.shape}")
+    if costs.shape not in ((), x.shape[1:], x.shape) or not (costs > 0.0).all():
+        raise ValueError(
+            f"feature_costs has shape {costs.shape}, expected ({x.shape[1]},) or {x.shape}; all of "
+            "them must be positive"
+        )
+    try:
+        read_points(network, x)
+    except ValueError as error:
+        raise ValueError(f"recourse does not fit the network: {error}") from None
+    cost = np.sum(costs * np.abs(x - start), axis=1)
+    return np.asarray(ascent(network, x, ball).loss + weight * cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +127,11 @@ def judge_network(
     >>> bool(abs(judged.price[0] - result.price[0]) < 1e-12)  # one layer: nothing is lost
     True
     """
+    check_kind("result", result, Recourse, "give what holdfast.find_recourse returned")
+    check_kind("network", network, Network, "make it with holdfast.models.network.Network")
+    if ball is not None:
+        check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
+    _check_ascent(ascent)
     if result.problem.loss.name != "logistic":
         raise ValueError(f"a network is judged by cross-entropy, not by {result.problem.loss.name}")
     there = np.flatnonzero(np.isfinite(result.recourse_array).all(axis=1))
@@ -122,3 +142,8 @@ def judge_network(
     with np.errstate(invalid="ignore"):
         price = loss + weight * result.cost
     return NetworkJudgement(price, loss, score, np.asarray(special.expit(score)))
+
+
+def _check_ascent(ascent: Any) -> None:
+    if not callable(ascent):
+        refuse("ascent", ascent, "a function such as worst_network")

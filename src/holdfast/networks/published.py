@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from holdfast._numbers import Floats, check_count, check_positive, refuse
+from holdfast._numbers import Floats, check_choice, check_count, check_positive, refuse
 from holdfast._threads import over_rows, thread_count
 from holdfast.ball import NormBall
 from holdfast.models.network import Network, as_logits
@@ -76,14 +76,15 @@ def published_worst_network(
     >>> found.score.round(4)  # the bias moves too
     array([-3.])
     """
+    room = Room.of(network, ball, EACH)
     if ball.p not in (1.0, math.inf):
         refuse("p", ball.p, "1 or inf, as in the paper")
-    if start not in ("drawn", "trained"):
-        refuse("start", start, "'drawn' or 'trained'")
+    check_choice("start", start, ("drawn", "trained"))
     check_count("steps", steps, least=0)
     check_positive("tolerance", tolerance, or_zero=True)
     rate = _RATES[ball.p] if learning_rate is None else learning_rate
-    room, layers, draws = Room.of(network, ball, EACH), layers_of(network), _Draws(network)
+    check_positive("learning_rate", rate)
+    layers, draws, workers = layers_of(network), _Draws(network), thread_count(threads)
     ascent = _Ascent(room, steps, float(rate), float(tolerance))
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,7 +94,7 @@ def published_worst_network(
             begin = draws.next(len(x)).to(trained)
         # for p = inf steps are so long that rounding decides where they end: there, as the authors
         if layers is not None and ball.p == 1.0:
-            return ascent.compiled(layers, x, begin - trained, keep_change, thread_count(threads))
+            return ascent.compiled(layers, x, begin - trained, keep_change, workers)
         return ascent.by_torch(network, x, begin)
 
     found = in_pieces(room.parameters, network, points, search, LOSS_CAP, keep_change, memory)
@@ -170,7 +171,7 @@ class _Ascent:
 
     def by_torch(self, network: Network, x: Tensor, begin: Tensor) -> tuple[Tensor, Tensor]:
         """Ascend row by row, in the very operations of the authors: any module, either p."""
-        module = copy.deepcopy(network.module)
+        module = copy.deepcopy(network.module).requires_grad_(True)  # theirs changes all of it
         score, change = torch.empty_like(x[:, 0]), torch.empty_like(begin)
         for k, row in enumerate(x):
             if not bool(torch.isfinite(row).all()):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from holdfast._numbers import check_count
+from holdfast._numbers import check_count, check_kind
 from holdfast.actions import ActionSet, Compiled, LinkRows, check, to_problem
 from holdfast.ball import NormBall
 from holdfast.discrete import DiscreteAnswer, DiscreteProblem, solve_discrete
@@ -123,8 +123,8 @@ is 2.25."
         Recommendations
         """
         check_count("n_options", self.n_options)
-        if not isinstance(self.actions, ActionSet):
-            raise TypeError(f"actions = {self.actions!r} is not an ActionSet")
+        check_kind("actions", self.actions, ActionSet, "begin with ActionSet.from_data")
+        applicants = as_table(applicants, "applicants")
         encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=applicants)
         if encoding.model.kind != "linear":
             raise ValueError(

@@ -140,14 +140,14 @@ def _compile(pool: ProcessPoolExecutor, pieces: list[Piece], job: Job, tell: Tel
     """Compile what the pieces need, unless it was done before: each kind of them in one worker."""
     small = one_of_each_kind(pieces)
     digest = hashlib.sha256(" ".join(sorted(map(str, small))).encode()).hexdigest()[:16]
-    mark = Path(CACHE_DIRECTORY) / f"compiled-{digest}"
-    if mark.exists():
+    mark = None if CACHE_DIRECTORY is None else Path(CACHE_DIRECTORY) / f"compiled-{digest}"
+    if mark is not None and mark.exists():
         return
     tell(Event("compiling", small[0], 0))
     for future in [pool.submit(_try, piece, job) for piece in small]:
         future.result()
-    mark.parent.mkdir(parents=True, exist_ok=True)
-    mark.touch()
+    if mark is not None:
+        mark.touch()
 
 
 def one_of_each_kind(pieces: list[Piece]) -> list[Piece]:
@@ -181,8 +181,11 @@ def _try(piece: Piece, job: Job) -> None:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Make the libraries of new processes use one thread: the processes share the cores."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    """Make the libraries of new processes use one thread: the processes share the cores.
+
+    Nor does each of them say that it compiles: that is said once, here.
+    """
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "HOLDFAST_QUIET")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
     try:
