@@ -21,7 +21,7 @@ def random_discrete(rng: np.random.Generator, n: int = 2, **fixed: Any) -> Discr
     """Return n small rows of one random shape.
 
     Keywords fix p, radius, loss, the numbers of each kind (whole, continuous, groups), how many
-    options groups have at most, and how far lattices reach.
+    options groups have at most, how far lattices reach, and whether touching a number costs.
     """
     n_whole = fixed.get("whole", int(rng.integers(0, 3)))
     n_free = fixed.get("continuous", int(rng.integers(0, 3)))
@@ -84,7 +84,10 @@ def random_discrete(rng: np.random.Generator, n: int = 2, **fixed: Any) -> Discr
         loss=fixed.get("loss", "logistic"),
     )
     most = fixed.get("most_changes", rng.choice(np.array([None, None, 0, 1, 2], dtype=object)))
-    return DiscreteProblem(base, step, anchor, groups, current, option_costs, most)
+    fees = None
+    if fixed.get("fees"):
+        fees = rng.exponential(size=(n, d)) * rng.choice([0.0, 0.3, 1.0], size=(n, d))
+    return DiscreteProblem(base, step, anchor, groups, current, option_costs, most, fees)
 
 
 def lattice(x0: float, lower: float, upper: float, step: float, anchor: float) -> list[float]:
@@ -113,10 +116,16 @@ def choices_of(problem: DiscreteProblem, i: int) -> tuple[list[list[Any]], list[
     return choices, whole, free
 
 
+def own_row(values: np.ndarray, i: int) -> np.ndarray:
+    """Return row i of what all rows may share."""
+    return values[i] if values.shape[0] > 1 else values[0]
+
+
 def all_choices(problem: DiscreteProblem, i: int) -> tuple[RecourseProblem, np.ndarray]:
     """Return a continuous problem for each discrete choice of row i, and what the choice costs."""
     base = problem.problem.row(i)
     x0, most = base.points[0], problem.most_changes
+    fees = np.zeros(x0.size) if problem.fixed_costs is None else own_row(problem.fixed_costs, i)
     choices, whole, free = choices_of(problem, i)
     starts, lowers, uppers, fixed_costs = [], [], [], []
     for choice in itertools.product(*choices):
@@ -124,6 +133,7 @@ def all_choices(problem: DiscreteProblem, i: int) -> tuple[RecourseProblem, np.n
         for j, value in zip(whole, choice, strict=False):
             x[j] = value
             cost += base.feature_costs[0, j] * abs(value - x0[j])
+            cost += fees[j] if value != x0[j] else 0.0
             changed += int(value != x0[j])
         for g, k in enumerate(choice[len(whole) :]):
             x[problem.groups[g].columns] = problem.groups[g].options[k]
@@ -131,14 +141,15 @@ def all_choices(problem: DiscreteProblem, i: int) -> tuple[RecourseProblem, np.n
             cost += costs[i, k] if costs.shape[0] > 1 else costs[0, k]
             changed += int(k != problem.current[i, g])
         left = len(free) if most is None else min(most - changed, len(free))
-        for movers in itertools.combinations(free, left) if left >= 0 else ():
+        sizes = range(left + 1) if problem.fixed_costs is not None else [left]
+        for movers in itertools.chain(*(itertools.combinations(free, k) for k in sizes if k >= 0)):
             lower, upper = x.copy(), x.copy()
             for j in movers:
                 lower[j], upper[j] = base.lower[0, j], base.upper[0, j]
             starts.append(x)
             lowers.append(lower)
             uppers.append(upper)
-            fixed_costs.append(cost)
+            fixed_costs.append(cost + sum(fees[j] for j in movers))
     batch = RecourseProblem.build(
         np.array(starts),
         base.coef[0],
@@ -177,6 +188,7 @@ def take(problem: DiscreteProblem, i: int) -> DiscreteProblem:
         anchor=own(problem.anchor),
         current=problem.current[i : i + 1],
         option_costs=[own(costs) for costs in problem.option_costs],
+        fixed_costs=None if problem.fixed_costs is None else own(problem.fixed_costs),
     )
 
 
@@ -210,4 +222,5 @@ def permuted(rng: np.random.Generator, problem: DiscreteProblem) -> DiscreteProb
         now,
         costs,
         problem.most_changes,
+        None if problem.fixed_costs is None else problem.fixed_costs[:, order],
     )

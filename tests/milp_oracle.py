@@ -63,7 +63,8 @@ class Program:
         up, down = self.variable(price), self.variable(price)
         self.forms[j] = ({up: 1.0, down: -1.0}, x0)
         self.rows.append(({up: 1.0, down: -1.0}, low - x0, high - x0))
-        moved = self.variable(upper=1.0, whole=1)
+        fees = self.problem.fixed_costs
+        moved = self.variable(0.0 if fees is None else self.own(fees)[j], upper=1.0, whole=1)
         self.changes[moved] = 1.0
         step, anchor = self.own(self.problem.step)[j], self.own(self.problem.anchor)[j]
         if step > 0.0:  # x = x0 + moved * (anchor - x0) + step * k, with k = 0 unless moved
@@ -172,15 +173,19 @@ def polished(problem: DiscreteProblem, i: int, x: Any, **goal: float) -> float:
         fees = problem.option_costs[g]
         fixed_cost += (fees[i] if fees.shape[0] > 1 else fees[0])[k]
     step, anchor = (v[i] if v.shape[0] > 1 else v[0] for v in (problem.step, problem.anchor))
+    touching = problem.fixed_costs
     for j in set(range(x0.size)) - grouped:
         if abs(x[j] - x0[j]) <= 1e-6:
             continue
+        if touching is not None:
+            fixed_cost += (touching[i] if touching.shape[0] > 1 else touching[0])[j]
         if step[j] > 0.0:
             start[j] = anchor[j] + step[j] * round((x[j] - anchor[j]) / step[j])
             fixed_cost += base.feature_costs[0, j] * abs(start[j] - x0[j])
     lower, upper = start.copy(), start.copy()
     for j in set(range(x0.size)) - grouped:
-        if step[j] == 0.0 and (problem.most_changes is None or abs(x[j] - x0[j]) > 1e-6):
+        anywhere = problem.most_changes is None and touching is None
+        if step[j] == 0.0 and (anywhere or abs(x[j] - x0[j]) > 1e-6):
             lower[j], upper[j] = base.lower[0, j], base.upper[0, j]
     rest = RecourseProblem.build(
         start[None],

@@ -26,7 +26,7 @@ from holdfast.discrete import (
     solve_discrete,
 )
 
-FOUND = (Status.OPTIMAL, Status.ALREADY_VALID)
+FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
 
 
 def goal_of(rng: np.random.Generator, problem: DiscreteProblem) -> dict[str, float]:

@@ -13,7 +13,7 @@ from discrete_problems import all_choices, random_discrete
 from holdfast import Status
 from holdfast.discrete import DiscreteProblem, Links, solve_discrete, solve_linked
 
-FOUND = (Status.OPTIMAL, Status.ALREADY_VALID)
+FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
 
 
 def random_links(rng: np.random.Generator, problem: DiscreteProblem) -> Links:

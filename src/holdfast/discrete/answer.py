@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._numbers import Floats
+from holdfast.discrete.layout import fixed_costs_of
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.result import Status
 
@@ -91,8 +92,9 @@ def fees_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Floats:
 def costs_of(problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64]) -> Floats:
     """Cost of moving every row to its recourse, straight from the definition."""
     base, numbers = problem.problem, number_columns(problem)
-    moved = (base.feature_costs * np.abs(recourse - base.points))[:, numbers]
-    return np.asarray(moved.sum(axis=1) + fees_of(problem, options).sum(axis=1))
+    moved = base.feature_costs * np.abs(recourse - base.points)
+    moved += np.where(recourse != base.points, fixed_costs_of(problem), 0.0)
+    return np.asarray(moved[:, numbers].sum(axis=1) + fees_of(problem, options).sum(axis=1))
 
 
 def check_answer(answer: DiscreteAnswer) -> None:

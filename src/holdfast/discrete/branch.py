@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from holdfast._compile import kernel
-from holdfast.discrete.domains import allowed_above, allowed_below, next_above, next_below
+from holdfast.discrete.domains import (
+    allowed_above,
+    allowed_below,
+    may_be_touched,
+    next_above,
+    next_below,
+)
 
 BY_VALUE, BY_CHANGE, NOWHERE = 0, 1, 2
 
@@ -75,6 +81,9 @@ def round_node(data, relaxed, share, mu, upwards, active, changes, lo, hi, chose
             chosen[b] = rounded(data, relaxed, share, upwards, lo, hi, b)
         else:
             chosen[b], free[b] = data.start[b], 1
+            if may_be_touched(data, active, lo, hi, b):
+                moving = 1.0 - mass_of(relaxed, share, b, home_of(table, b))
+                free[b] = 1 if moving >= (1e-9 if upwards else 0.5) else 0
     if changes < active.size:
         keep_few_changes(data, relaxed, share, mu, active, changes, lo, chosen, free)
 
@@ -146,7 +155,7 @@ def choose_branch(data, relaxed, share, mu, active, changes, lo, hi):
             if width > most:
                 best, how, most = b, BY_VALUE, width
     if changes == active.size:
-        return best, how
+        return choose_touch(data, relaxed, share, active, lo, hi, best, how, mu * most)
     most = -1.0
     for b in range(active.size):  # first say who may change at all
         home = home_of(table, b)
@@ -157,6 +166,22 @@ def choose_branch(data, relaxed, share, mu, active, changes, lo, hi):
         worth += mixed(table.cost, relaxed, share, b) + mass
         if worth > most:
             best, how, most = b, BY_CHANGE, worth
+    return best, how
+
+
+@kernel
+def choose_touch(data, relaxed, share, active, lo, hi, best, how, most):
+    """Return (feature, how to split it), now that fixed costs count too.
+
+    `most` is what the best split so far is about, in units of cost: for a fixed cost that is the
+    part of it that the relaxed point does not pay.
+    """
+    for f in range(lo.size):
+        if may_be_touched(data, active, lo, hi, f):
+            staying = mass_of(relaxed, share, f, home_of(relaxed.table, f))
+            missing = data.touch[f] * staying if staying < 1.0 else 0.0
+            if how == NOWHERE or missing > most:
+                best, how, most = f, BY_CHANGE, missing
     return best, how
 
 

@@ -51,9 +51,9 @@ def new_buffers(layout: Layout, d: int) -> Buffers:
     f, o, g = layout.columns.size, int(layout.option_start[-1]), layout.option_start.size - 1
     b, k = f + g, MOST_CANDIDATES * f + o
     return Buffers(
-        np.zeros((10, f)),
+        np.zeros((11, f)),
         np.zeros((4, o)),
-        np.zeros((8, b)),
+        np.zeros((9, b)),
         np.zeros((7, b), dtype=np.int64),
         np.zeros((5, k)),
         np.zeros(k, dtype=np.int8),
@@ -68,7 +68,7 @@ def new_buffers(layout: Layout, d: int) -> Buffers:
 def data_of(buffers):
     n, o = buffers.numbers, buffers.options
     return RowData(
-        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], o[0], o[1], o[2], buffers.current
+        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], o[0], o[1], o[2], buffers.current
     )
 
 
@@ -77,8 +77,8 @@ def state_of(buffers):
     n, options, features = buffers.numbers, buffers.options.shape[1], buffers.features.shape[1]
     split = options + features
     return State(
-        n[8],
         n[9],
+        n[10],
         buffers.flags[:options],
         buffers.flags[options:split],
         buffers.features[0],
@@ -101,6 +101,7 @@ def relaxed_of(buffers):
         table_of(buffers),
         f[2],
         f[3],
+        f[8],
         p[0],
         f[4],
         buffers.candidates[4],

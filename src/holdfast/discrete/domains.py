@@ -3,7 +3,11 @@
 The allowed values of a number are those of its lattice, and its start, within ``[lo, hi]``; both
 ends are allowed values themselves. Along a number, ``c |v - x0| - mu w v + gamma rho |v|`` is
 convex and bends at x0 and at 0 only. So a handful of candidates stands for all of its values: the
-two ends, the start, and the allowed neighbours of 0.
+two ends, the start, and the allowed neighbours of 0. What it costs to touch a number at all is the
+same away from x0, and changes none of this.
+
+A continuous number with such a fixed cost is a discrete choice: either it stays, or it is touched
+(active), pays, and may then be anywhere, at x0 itself too, so that the core kernels can place it.
 """
 
 from __future__ import annotations
@@ -126,18 +130,31 @@ def open_domains(data, option_start, cap, lo, hi, allowed):
 
 
 @kernel
+def is_touched(data, active, lo, hi, f):
+    """Whether number f pays for being touched wherever it goes: its choice has been made."""
+    return active[f] == 1 and data.step[f] == 0.0 and lo[f] < hi[f]
+
+
+@kernel
+def may_be_touched(data, active, lo, hi, f):
+    """Whether it is still open whether a continuous number with a fixed cost is touched."""
+    return data.touch[f] > 0.0 and data.step[f] == 0.0 and active[f] == 0 and lo[f] < hi[f]
+
+
+@kernel
 def put(table, k, gain, size, cost, value, changed):
     table.gain[k], table.size[k], table.cost[k] = gain, size, cost
     table.value[k], table.changed[k] = value, changed
 
 
 @kernel
-def build_table(data, option_start, lo, hi, allowed, kind, radius, with_cost, table):
+def build_table(data, option_start, lo, hi, allowed, active, kind, radius, with_cost, table):
     """List the candidates. For p = inf the norm is part of the gain, and nothing else is left."""
     at = 0
     for f in range(lo.size):
         table.start[f] = at
         x0, w, rho, c = data.start[f], data.coef[f], data.rho[f], data.cost[f]
+        stay = data.touch[f] if is_touched(data, active, lo, hi, f) else 0.0
         below = above = math.nan
         if lo[f] < 0.0 < hi[f]:
             below = allowed_below(0.0, data.step[f], data.anchor[f], x0, lo[f])
@@ -150,7 +167,8 @@ def build_table(data, option_start, lo, hi, allowed, kind, radius, with_cost, ta
             for k in range(table.start[f], at):
                 seen = seen or table.value[k] == v
             if not seen:
-                put(table, at, w * v, rho * abs(v), c * abs(v - x0), v, 0 if v == x0 else 1)
+                fee = stay if v == x0 else data.touch[f]
+                put(table, at, w * v, rho * abs(v), c * abs(v - x0) + fee, v, 0 if v == x0 else 1)
                 at += 1
     for g in range(option_start.size - 1):
         table.start[lo.size + g] = at
@@ -263,6 +281,11 @@ def drop_dear(
         if lo[b] == hi[b]:
             continue
         x0, c = data.start[b], data.cost[b] if with_cost else 0.0
+        fee = data.touch[b] if with_cost else 0.0
+        if is_touched(data, active, lo, hi, b):
+            least -= fee  # paid everywhere: it makes no difference
+        else:
+            penalty += fee
         low = furthest(
             x0, data.coef[b], data.rho[b], c, mu, gamma + folded, penalty, least, room, lo[b], hi[b]
         )

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 class Layout(NamedTuple):
-    """What all rows share, but for `step`, `anchor`, `option_costs` and `current`."""
+    """What all rows share, but for `step`, `anchor`, the costs and `current`."""
 
     columns: Ints  # of the numbers
     option_start: Ints  # group g has the options option_start[g] : option_start[g + 1]
@@ -33,6 +33,7 @@ class Layout(NamedTuple):
     step: Floats
     anchor: Floats
     option_costs: Floats
+    fixed_costs: Floats
     current: Ints
     most_changes: int
 
@@ -60,6 +61,7 @@ class RowData(NamedTuple):
     upper: Floats
     step: Floats
     anchor: Floats
+    touch: Floats  # ... and what it costs to move it at all
     gain: Floats  # of each option: its part of the score, ...
     size: Floats  # ... of the dual norm, ...
     fee: Floats  # ... and its cost
@@ -90,9 +92,17 @@ def make_layout(problem: DiscreteProblem) -> Layout:
         np.ascontiguousarray(problem.step, dtype=np.float64),
         np.ascontiguousarray(problem.anchor, dtype=np.float64),
         np.ascontiguousarray(np.concatenate(fees, axis=1)) if fees else np.empty((1, 0)),
+        np.ascontiguousarray(fixed_costs_of(problem), dtype=np.float64),
         np.ascontiguousarray(problem.current, dtype=np.int64),
         d + 1 if most is None else int(most),
     )
+
+
+def fixed_costs_of(problem: DiscreteProblem) -> Floats:
+    """Return what touching each column costs; zeros where nothing is said."""
+    if problem.fixed_costs is None:
+        return np.zeros((1, problem.problem.n_features))
+    return np.asarray(problem.fixed_costs, dtype=np.float64)
 
 
 def kind_of(ball: BallNumbers) -> int:
@@ -134,13 +144,15 @@ def option_size(columns, values, scale, q):
 
 
 @kernel
-def load_data(layout, point, coef, cost, lower, upper, step, anchor, fees, current, ball, data):
+def load_data(
+    layout, point, coef, cost, lower, upper, step, anchor, touch, fees, current, ball, data
+):
     """Write one row, feature by feature."""
     for f in range(layout.columns.size):
         j = layout.columns[f]
         data.start[f], data.coef[f], data.rho[f] = point[j], coef[j], ball.scale[j]
         data.cost[f], data.lower[f], data.upper[f] = cost[j], lower[j], upper[j]
-        data.step[f], data.anchor[f] = step[j], anchor[j]
+        data.step[f], data.anchor[f], data.touch[f] = step[j], anchor[j], touch[j]
     for g in range(layout.option_start.size - 1):
         data.current[g] = current[g]
         columns = layout.group_columns[layout.group_start[g] : layout.group_start[g + 1]]

@@ -29,16 +29,21 @@ class Leaf(NamedTuple):
 
 @kernel
 def fix_columns(layout, data, chosen, free, leaf):
-    """Write the problem of the free numbers; return (cost of the choices, is anything free)."""
-    fixed, any_free = 0.0, False
+    """Write the problem of the free numbers.
+
+    Return (cost of the choices, fixed costs of the free numbers, is anything free).
+    """
+    fixed, touched, any_free = 0.0, 0.0, False
     for f in range(layout.columns.size):
         j = layout.columns[f]
         if free[f] == 1:
             leaf.start[j], any_free = data.start[f], True
             leaf.lower[j], leaf.upper[j] = data.lower[f], data.upper[f]
+            touched += data.touch[f]
         else:
             leaf.start[j] = leaf.lower[j] = leaf.upper[j] = chosen[f]
-            fixed += data.cost[f] * abs(chosen[f] - data.start[f])
+            if chosen[f] != data.start[f]:
+                fixed += data.cost[f] * abs(chosen[f] - data.start[f]) + data.touch[f]
     for g in range(layout.option_start.size - 1):
         k = layout.option_start[g] + int(chosen[layout.columns.size + g])
         fixed += data.fee[k]
@@ -47,7 +52,17 @@ def fix_columns(layout, data, chosen, free, leaf):
             j = layout.group_columns[i]
             value = layout.values[layout.value_start[k] + i - first]
             leaf.start[j] = leaf.lower[j] = leaf.upper[j] = value
-    return fixed, any_free
+    return fixed, touched, any_free
+
+
+@kernel
+def unmoved(layout, data, free, leaf):
+    """Return the fixed costs of free numbers that were not moved after all."""
+    total = 0.0
+    for f in range(layout.columns.size):
+        if free[f] == 1 and leaf.point[layout.columns[f]] == data.start[f]:
+            total += data.touch[f]
+    return total
 
 
 @kernel
@@ -66,10 +81,10 @@ def solve_leaf(layout, data, coef, intercept, costs, ball, goal, work, chosen, f
 
     Return (value, a bound that proves it).
     """
-    fixed, any_free = fix_columns(layout, data, chosen, free, leaf)
+    fixed, touched, any_free = fix_columns(layout, data, chosen, free, leaf)
     leaf.point[:] = leaf.start
     score = worst_score_of(leaf.start, coef, intercept, ball)
-    if not any_free or (goal.mode == GUARANTEE and score >= goal.level):
+    if not any_free or (goal.mode == GUARANTEE and score >= goal.level):  # nobody needs to move
         value = value_of(goal, fixed, 0.0, score)
         return value, value
     if goal.mode == REACH:
@@ -85,7 +100,9 @@ def solve_leaf(layout, data, coef, intercept, costs, ball, goal, work, chosen, f
         _, gain = solve_row(work, intercept, ball, goal)
         turn_back(coef, work.row, work.y, leaf.point)
     score = worst_score_of(leaf.point, coef, intercept, ball)
-    value = value_of(goal, fixed, cost_of(leaf.point, leaf.start, costs), score)
+    paid = fixed + max(touched - unmoved(layout, data, free, leaf), 0.0)
+    fixed += touched
+    value = value_of(goal, paid, cost_of(leaf.point, leaf.start, costs), score)
     mu, offset, _ = support_line(
         leaf.point,
         1.0 / gain,

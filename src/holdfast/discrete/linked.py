@@ -18,7 +18,7 @@ import numpy as np
 from holdfast._numbers import Floats
 from holdfast.api import make_goal
 from holdfast.discrete.answer import DiscreteAnswer, check_answer, costs_of
-from holdfast.discrete.layout import make_layout
+from holdfast.discrete.layout import fixed_costs_of, make_layout
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.program import Program
 from holdfast.discrete.rows import check_groups, check_numbers
@@ -237,6 +237,7 @@ class _Master:
             problem.current[i : i + 1],
             fees,
             problem.most_changes,
+            self.program.own(fixed_costs_of(problem))[None],
         )
 
 
@@ -257,6 +258,7 @@ def _usable(problem: DiscreteProblem, i: int) -> int:
         row.upper[0],
         own(layout.step),
         own(layout.anchor),
+        own(layout.fixed_costs),
     )
     if outcome in (FOUND, OUT_OF_BOUNDS):
         fees = own(layout.option_costs)

@@ -50,6 +50,9 @@ class DiscreteProblem:
         current one costs 0.
     most_changes : int or None
         At most so many features may change.
+    fixed_costs : (1, d) or (n, d) array or None
+        What it costs to touch a number at all, on top of ``feature_costs * |x - x0|``; None: nothing.
+        Columns of groups are not read: their fee is part of `option_costs`.
     """
 
     problem: RecourseProblem
@@ -59,3 +62,4 @@ class DiscreteProblem:
     current: NDArray[np.int64]
     option_costs: list[Floats]
     most_changes: int | None = None
+    fixed_costs: Floats | None = None

@@ -15,6 +15,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from holdfast._numbers import Floats
 from holdfast.discrete.answer import grouped_columns
+from holdfast.discrete.layout import fixed_costs_of
 from holdfast.discrete.problem import DiscreteProblem
 
 _FAR = 1e4  # times its own size: a number without bounds goes no further
@@ -91,8 +92,9 @@ class Program:
         moved, k = -1, -1
         home = round((x0 - anchor) / step) if step > 0.0 else 0
         is_off = step > 0.0 and anchor + step * home != x0
-        if is_off or self.problem.most_changes is not None:
-            moved = self.variable(upper=1.0, whole=1)
+        fee = float(self.own(fixed_costs_of(self.problem))[j])
+        if is_off or fee > 0.0 or self.problem.most_changes is not None:
+            moved = self.variable(fee, upper=1.0, whole=1)
             self.rows.append(({up: 1.0, moved: x0 - high}, -math.inf, 0.0))
             self.rows.append(({down: 1.0, moved: low - x0}, -math.inf, 0.0))
         if step > 0.0:

@@ -42,8 +42,9 @@ class Relaxed(NamedTuple):
     """Buffers of one thread for the bound of a node; see `bound_node` for what it leaves there."""
 
     table: Table
-    gammas: Floats
-    best_gammas: Floats
+    gammas: Floats  # the budgets of the last evaluation, ...
+    kept_gammas: Floats  # ... of the best one at its multiplier, ...
+    best_gammas: Floats  # ... and of the best of all: with mu and charge they give the bound
     picks: Ints
     saved: Floats
     kinks: Floats
@@ -167,16 +168,18 @@ def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
         value, height, slope, norm, level = evaluate(
             relaxed, asked, mu, norm, charge, active, changes
         )
+        relaxed.kept_gammas[:] = relaxed.gammas
         if limited:  # the charge that suits these budgets; budgets for this charge; and so on
             charge = level
             for _ in range(2):
                 again = evaluate(relaxed, asked, mu, norm, charge, active, changes)
                 if again[0] > value:
                     value, height, slope, norm, level = again
+                    relaxed.kept_gammas[:] = relaxed.gammas
                 charge = again[4]
         if value > bound:
             bound, best_mu, best_charge, best_norm = value, mu, level, norm
-            relaxed.best_gammas[:] = relaxed.gammas
+            relaxed.best_gammas[:] = relaxed.kept_gammas
         if asked.mode == REACH:
             copy_mixture(relaxed.now, relaxed.low)
             copy_mixture(relaxed.now, relaxed.high)

@@ -13,6 +13,7 @@ from holdfast._numbers import Floats
 from holdfast.ball import pick
 from holdfast.discrete.buffers import costs_of, data_of, state_of
 from holdfast.discrete.layout import Ints, load_data, shape_of
+from holdfast.discrete.relax import REACH
 from holdfast.discrete.search import Task, search
 from holdfast.solvers.batch import BAD_BOUNDS, BAD_COST, NOT_FINITE, OUT_OF_BOUNDS
 from holdfast.solvers.row import EXHAUSTED, FOUND
@@ -43,7 +44,7 @@ def new_outcomes(n: int, d: int, groups: int) -> Outcomes:
 
 
 @kernel
-def check_numbers(layout, point, coef, intercept, cost, lower, upper, step, anchor):
+def check_numbers(layout, point, coef, intercept, cost, lower, upper, step, anchor, touch):
     """Say whether the numbers of a row can be used."""
     outcome = FOUND if math.isfinite(intercept) else NOT_FINITE
     for j in range(point.size):
@@ -52,6 +53,8 @@ def check_numbers(layout, point, coef, intercept, cost, lower, upper, step, anch
     for f in range(layout.columns.size):
         j = layout.columns[f]
         if not 0.0 < cost[j] < math.inf or not step[j] >= 0.0 or step[j] == math.inf:
+            return BAD_COST
+        if not 0.0 <= touch[j] < math.inf:
             return BAD_COST
         if step[j] > 0.0 and not math.isfinite(anchor[j]):
             return NOT_FINITE
@@ -89,9 +92,10 @@ def open_discrete_row(rows, layout, ball, i, buffers):
     point, coef, cost = rows.points[i], pick(rows.coef, i), pick(rows.cost, i)
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     step, anchor = pick(layout.step, i), pick(layout.anchor, i)
+    touch = pick(layout.fixed_costs, i)
     fees, current = pick(layout.option_costs, i), layout.current[i]
     outcome = check_numbers(
-        layout, point, coef, pick(rows.intercept, i), cost, lower, upper, step, anchor
+        layout, point, coef, pick(rows.intercept, i), cost, lower, upper, step, anchor, touch
     )
     if outcome in (FOUND, OUT_OF_BOUNDS):
         outcome = max(outcome, check_groups(layout, point, fees, current))
@@ -106,6 +110,7 @@ def open_discrete_row(rows, layout, ball, i, buffers):
         upper,
         step,
         anchor,
+        touch,
         fees,
         current,
         ball,
@@ -129,6 +134,8 @@ def search_rows(private, rows, layout, ball, goal, kind, limits, which, out, beg
         out.outcome[k] = outcome
         if outcome != FOUND:
             continue
+        if goal.mode == REACH:
+            data_of(buffers).touch[:] = 0.0  # whatever it costs: there is nothing to decide
         task = Task(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, goal)
         found = search(shape_of(layout), buffers, task, kind, work, limits, out.recourse[k])
         out.value[k], out.bound[k], out.nodes[k] = found.value, found.bound, found.nodes

@@ -30,6 +30,7 @@ from holdfast.discrete.domains import (
     build_table,
     drop_dear,
     fix_unchanged,
+    may_be_touched,
     open_domains,
     settle_changes,
 )
@@ -141,6 +142,7 @@ def prepare(layout, buffers, task, asked):
             state.lo,
             state.hi,
             state.allowed,
+            state.active,
             asked.kind,
             task.ball.radius,
             asked.mode != REACH,
@@ -161,6 +163,8 @@ def is_decided(data, table, state, changes):
     """Whether all discrete choices are made."""
     for b in range(state.active.size):
         if is_open(table, data, state.lo, state.hi, b):
+            return False
+        if b < state.lo.size and may_be_touched(data, state.active, state.lo, state.hi, b):
             return False
     return changes == state.active.size
 

@@ -262,8 +262,10 @@ def _status(
 def check_problem(problem: DiscreteProblem) -> None:
     """Refuse shapes that do not fit together."""
     n, d = problem.problem.n_rows, problem.problem.n_features
-    for name in ("step", "anchor"):
+    for name in ("step", "anchor", "fixed_costs"):
         shape = np.shape(getattr(problem, name))
+        if name == "fixed_costs" and problem.fixed_costs is None:
+            continue
         if shape not in ((1, d), (n, d)):
             raise ValueError(f"{name} has shape {shape}, expected (1, {d}) or ({n}, {d})")
     columns = grouped_columns(problem)
