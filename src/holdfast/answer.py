@@ -33,7 +33,7 @@ class Appraisal(NamedTuple):
     """What is known about each answer, none of it taken from the solver.
 
     `rounding` is what rounding can take off the worst-case score, and `loss_above` the loss that is
-    not exceeded even then; `unit` is the least cost of a unit of score.
+    not exceeded even then; `unit` is, for a guarantee, the least cost of a unit of score.
     """
 
     cost: Floats
@@ -151,10 +151,11 @@ def appraise_rows(_, rows, ball, goal, answers, appraisal, begin, end):
         appraisal.loss[i] = loss_value(goal.loss, worst)
         appraisal.rounding[i] = score_rounding(x, coef, intercept, ball)
         appraisal.loss_above[i] = loss_value(goal.loss, worst - appraisal.rounding[i])
-        lower, upper = pick(rows.lower, i), pick(rows.upper, i)
-        appraisal.unit[i] = cheapest_unit(
-            rows.points[i], coef, ball.scale, cost, lower, upper, ball.radius
-        )
+        if goal.mode == GUARANTEE:
+            lower, upper = pick(rows.lower, i), pick(rows.upper, i)
+            appraisal.unit[i] = cheapest_unit(
+                rows.points[i], coef, ball.scale, cost, lower, upper, ball.radius
+            )
 
 
 @kernel

@@ -46,14 +46,15 @@ def cheapest_unit(
     start: Any, coef: Any, scale: Any, cost: Any, lower: Any, upper: Any, radius: Any
 ) -> Any:
     """Return a cost below which no number buys a unit of worst-case score; 0 if none can move."""
-    least = math.inf
+    least, slope = 0.0, 0.0  # ... is least / slope; compared without a division
     for j in range(start.size):
         reach = radius * scale[j]
-        if upper[j] > start[j] and reach + coef[j] > 0.0:
-            least = min(least, cost[j] / (reach + coef[j]))
-        if lower[j] < start[j] and reach - coef[j] > 0.0:
-            least = min(least, cost[j] / (reach - coef[j]))
-    return least if least < math.inf else 0.0
+        up = reach + coef[j] if upper[j] > start[j] else 0.0
+        down = reach - coef[j] if lower[j] < start[j] else 0.0
+        best = max(up, down)
+        if best > 0.0 and (slope == 0.0 or cost[j] * slope < least * best):
+            least, slope = cost[j], best
+    return least / slope if slope > 0.0 else 0.0
 
 
 @kernel

@@ -284,7 +284,7 @@ class _Master:
         """Solve the continuous rest of an answer's discrete choices, adding cuts on the way."""
         program, goal = self.program, self.goal
         best: tuple[float, Floats | None, list[int]] = (math.inf, None, [])
-        margin, level = 0.0, program.lower[program.score]
+        margin, level, last = 0.0, program.lower[program.score], math.inf
         for _ in range(_ROUNDS):
             if goal.mode == GUARANTEE:  # aim higher by what was missing
                 program.lower[program.score] = level + margin
@@ -301,14 +301,21 @@ class _Master:
                     best = min(best, (cost, x, options), key=lambda found: found[0])
                     break
                 missing = goal.level - score
-                if missing <= 1e-13 * (1.0 + abs(goal.level)) or len(program.rows) == before:
+                small = missing / (1.0 + abs(goal.level))
+                is_stuck = small < 1e-8 and missing > 0.5 * last
+                if is_stuck or small <= 1e-13 or len(program.rows) == before:
                     margin = 2.0 * margin + 1.1 * missing
+                last = missing
                 continue
             price = float(self.base.loss.value(score)) + goal.level * cost
             self.add_tangent(score)
             best = min(best, (price, x, options), key=lambda found: found[0])
-            if price - bound <= 1e-13 * (1.0 + price) or len(program.rows) == before:
+            missing = price - bound
+            small = missing / (1.0 + price)
+            is_stuck = small < 1e-9 and missing > 0.9 * last
+            if is_stuck or small <= 1e-12 or len(program.rows) == before:
                 break
+            last = missing
         return best
 
     def _one(self) -> DiscreteProblem:
@@ -376,7 +383,7 @@ def _answer(
             recourse[i], options[i] = best.point, best.options
     least = -np.inf
     if goal.mode == GUARANTEE:
-        bound, least = scaled(bound, exponent), 0.0
+        bound, least = np.maximum(scaled(bound, exponent), 0.0), 0.0
     # HiGHS knows rows to a tolerance: where the score itself is not known so well, nothing is
     rough = score_roundings(base, np.where(np.isnan(recourse), base.points, recourse))
     bound[rough > GAP_TOLERANCE * (1.0 + abs(goal.level))] = least

@@ -44,7 +44,7 @@ from holdfast.solvers.row import ROUNDING
 
 # what a search keeps count of; CUT: numbers were cut off; UNSURE: some part of it is empty only as
 # far as they go
-VALUE, DEAREST, PROVED, UNIT, CUT, UNSURE = 0, 1, 2, 3, 4, 5
+VALUE, DEAREST, PROVED, UNIT, CUT, UNSURE, NODES = 0, 1, 2, 3, 4, 5, 6
 MOST_CAPS = 8  # how often numbers without bounds are let go further
 MOST_ATTEMPTS = 4  # to bound a node, drop what cannot be better, and bound it again
 
@@ -219,9 +219,9 @@ def is_empty(layout, buffers, task, asked, dual, changes):
 def close_node(layout, buffers, task, asked, dual, bound, changes, tally):
     """Close the node at hand for its bound; note whether it is empty only as far as it was cut."""
     close(tally, bound)
-    if tally[VALUE] == math.inf and tally[UNSURE] == 0.0:
-        if not is_empty(layout, buffers, task, asked, dual, changes):
-            tally[UNSURE] = 1.0
+    is_unsure = tally[VALUE] == math.inf and tally[UNSURE] == 0.0
+    if is_unsure and not is_empty(layout, buffers, task, asked, dual, changes):
+        tally[UNSURE] = 1.0
 
 
 @kernel
@@ -465,15 +465,15 @@ def search(layout, buffers, task, kind, work, limits, answer):
             data.start, data.coef, data.rho, data.cost, data.lower, data.upper, ball.radius
         )
     asked = question_of(goal, kind, task.intercept, ball, unit)
-    tally = np.array(
-        [stay_put(data, task, score, state, answer), math.inf, math.inf, unit, 0.0, 0.0]
-    )
+    tally = np.zeros(7)
+    tally[VALUE] = stay_put(data, task, score, state, answer)
+    tally[DEAREST], tally[PROVED], tally[UNIT] = math.inf, math.inf, unit
     if goal.mode == GUARANTEE and tally[VALUE] == 0.0:
         return Found(0.0, 0.0, 0, True)
     if goal.mode == REACH and is_endless(data, ball, min(layout.most_changes, data.coef.size)):
         return Found(-math.inf, -math.inf, 0, True)
     cap = first_cap(data, goal, tally[VALUE], score, unit)
-    nodes, is_complete, is_cut = 0, False, False
+    is_complete, is_cut = False, False
     for attempt in range(MOST_CAPS):
         tally[PROVED], tally[UNSURE] = math.inf, 0.0
         is_cut = open_domains(
@@ -489,9 +489,7 @@ def search(layout, buffers, task, kind, work, limits, answer):
             state.allowed,
         )
         tally[CUT] = 1.0 if is_cut else 0.0
-        is_complete, nodes = explore(
-            layout, buffers, task, asked, work, limits, score, nodes, tally, answer
-        )
+        is_complete = explore(layout, buffers, task, asked, work, limits, score, tally, answer)
         if goal.mode != GUARANTEE or not is_cut or not is_complete or tally[VALUE] <= cap:
             break
         if tally[VALUE] < math.inf:
@@ -502,12 +500,13 @@ def search(layout, buffers, task, kind, work, limits, answer):
             cap *= 1e4
     if goal.mode == GUARANTEE and is_cut and (tally[VALUE] < math.inf or tally[UNSURE] == 1.0):
         tally[PROVED] = min(tally[PROVED], cap)  # nothing is known of costs beyond the cap
-    return Found(tally[VALUE], min(tally[PROVED], tally[VALUE]), nodes, is_complete)
+    bound = min(tally[PROVED], tally[VALUE])
+    return Found(tally[VALUE], bound, int(tally[NODES]), is_complete)
 
 
 @kernel
-def explore(layout, buffers, task, asked, work, limits, score, nodes, tally, answer):
-    """Search the domains at hand; return (was it all of them, nodes looked at so far)."""
+def explore(layout, buffers, task, asked, work, limits, score, tally, answer):
+    """Search the domains at hand; return whether it was all of them."""
     state, goal, ball = state_of(buffers), task.goal, task.ball
     tolerance, most_nodes = limits
     state.active[:] = 0
@@ -519,12 +518,12 @@ def explore(layout, buffers, task, asked, work, limits, score, nodes, tally, ans
         mu = loss_slope(goal.loss, score) / goal.level
     save(state, -math.inf, mu, max(norm, 1e-9), 0.0, stack[0], flags[0])
     top = 1
-    while top > 0 and nodes < most_nodes and tally[VALUE] > -math.inf:
+    while top > 0 and tally[NODES] < most_nodes and tally[VALUE] > -math.inf:
         top -= 1
         if tally[VALUE] < math.inf and stack[top, 0] >= cutoff_of(tally, tolerance):
             close(tally, stack[top, 0])
             continue
-        nodes += 1
+        tally[NODES] += 1.0
         load(state, stack[top], flags[top])
         node = Dual(stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3], 1.0)
         is_left, dual, bound, changes = visit(
@@ -541,7 +540,7 @@ def explore(layout, buffers, task, asked, work, limits, score, nodes, tally, ans
     for k in range(top):
         least = 0.0 if goal.mode == GUARANTEE else -math.inf
         tally[PROVED] = min(tally[PROVED], max(stack[k, 0], least))
-    return top == 0, nodes
+    return top == 0
 
 
 @kernel
