@@ -31,7 +31,7 @@ def check_batch(rng: np.random.Generator) -> int:
     has_link = problem.loss.link is not None
     tau = float(rng.uniform(0.05, 0.95)) if has_link else 0.5
     sure = solve_problem(problem, guarantee=tau)
-    found = sure.status != Status.INFEASIBLE
+    found = np.isfinite(sure.cost)
     assert np.all(sure.worst_case_score[found] >= problem.loss.score(tau))
     assert np.all((lower <= sure.recourse) & (sure.recourse <= upper) | ~found[:, None])
     # near the limit of what can be reached, rounding of the score is multiplied by `multiplier`
@@ -41,7 +41,8 @@ def check_batch(rng: np.random.Generator) -> int:
     size = 1 + (reach * np.abs(np.where(found[:, None], sure.recourse, 0.0))).sum(axis=1)
     slack = 1e-9 * (1 + sure.cost) + 1e-13 * sure.multiplier * size
     assert np.all((np.abs(sure.gap) <= slack)[found])
-    # infeasible means: proven, or only at a cost beyond all measure
+    # infeasible means proven; next to it, only a cost beyond all measure is
+    assert np.all(sure.lower_bound[sure.status == Status.INFEASIBLE] == np.inf)
     assert np.all(sure.lower_bound[~found] >= 1e6)
     return priced.gap.size + int(found.sum())
 

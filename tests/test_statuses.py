@@ -93,9 +93,28 @@ def test_price_mode_statuses():
     cheap = solve(points, COEF, -1.0, ball=ball, cost_weight=0.1)
     assert list(cheap.status) == [Status.OPTIMAL, Status.OPTIMAL, Status.ALREADY_VALID]
     dear = solve(points, COEF, -1.0, ball=ball, cost_weight=5.0)
-    assert dear.status[0] is Status.OPTIMAL
+    assert dear.status[0] is Status.STILL_REFUSED
     assert dear.cost[0] == 0.0
-    assert "No change is worth its cost" in dear.message(0)
+    assert dear.message(0) == (
+        "No change is worth its cost: staying put has the lowest price, proven; today's model "
+        "still refuses."
+    )
+
+
+def test_the_best_trade_off_may_still_be_refused():
+    """A proven price says nothing of a yes: a point that today's model refuses says so."""
+    ball = NormBall(1, 0.1)
+    for loss in ("logistic", "hinge", "squared_error"):
+        more = {"ball": ball, "cost_weight": 0.3, "bounds": ([-9.0, 0.0], [0.5, 9.0])}
+        result = solve([[0.0, 1.0]], [2.0, -0.5], -3.0, loss=loss, **more)
+        if loss != "squared_error":
+            assert result.cost[0] > 0.0
+        assert result.problem.score(result.recourse)[0] < 0.0
+        assert result.status[0] is Status.STILL_REFUSED
+        assert result.status[0].is_proven
+        assert "still refuses" in result.message(0)
+    sure = solve([[0.0, 1.0]], [2.0, -0.5], -3.0, ball=ball, guarantee=0.05)
+    assert sure.status[0] is Status.OPTIMAL  # what was asked for is a probability of 0.05
 
 
 def test_per_row_bounds_that_contradict_each_other_are_that_rows_problem():

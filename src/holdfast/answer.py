@@ -11,59 +11,95 @@ from holdfast._compile import kernel
 from holdfast._numbers import Floats
 from holdfast._threads import over_rows
 from holdfast.ball import pick, score_of, worst_score_of
-from holdfast.certificate import price_bound, price_bound_under_lines, row_line
+from holdfast.certificate import price_bound_under_lines, proven_bound, row_line
 from holdfast.losses import loss_value
-from holdfast.problem import GUARANTEE, Goal, RecourseProblem, cost_of
+from holdfast.problem import (
+    GUARANTEE,
+    Goal,
+    RecourseProblem,
+    cheapest_unit,
+    cost_of,
+    levels_of,
+    scaled,
+)
 from holdfast.solvers import Answers, find_answers, new_answers
-from holdfast.solvers.batch import NOT_FINITE, open_row
+from holdfast.solvers.batch import NOT_FINITE, open_row, own_goal, score_rounding
 from holdfast.solvers.bent import new_lines, solve_bent_row
 from holdfast.solvers.kinds import new_work
 from holdfast.solvers.row import FOUND
 
 
 class Appraisal(NamedTuple):
-    """What is known about each answer, none of it taken from the solver."""
+    """What is known about each answer, none of it taken from the solver.
+
+    `rounding` is what rounding can take off the worst-case score, and `loss_above` the loss that is
+    not exceeded even then; `unit` is, for a guarantee, the least cost of a unit of score.
+    """
 
     cost: Floats
     score: Floats
     worst_score: Floats
     loss: Floats
+    rounding: Floats
+    loss_above: Floats
+    unit: Floats
     lower_bound: Floats
+
+
+class Proofs(NamedTuple):
+    """The line below the frontier that bounds each row: its multiplier and its model."""
+
+    multiplier: Floats
+    coef: Floats
+    intercept: Floats
+
+
+def new_appraisal(n: int) -> Appraisal:
+    return Appraisal(*(np.full(n, np.nan) for _ in Appraisal._fields))
 
 
 def answer(problem: RecourseProblem, goal: Goal, threads: int) -> tuple[Answers, Appraisal]:
     """Solve, certify and appraise every row."""
     n, d = problem.points.shape
-    rows, ball = problem.rows(), problem.ball.numbers(d)
-    appraisal = Appraisal(*(np.full(n, np.nan) for _ in Appraisal._fields))
+    answers, bound, _ = solve_and_prove(problem, goal, threads, keep=False)
+    appraisal = new_appraisal(n)._replace(lower_bound=bound)
+    numbers = problem.ball.numbers(d)
+    over_rows(appraise_rows, n, threads, problem.rows(), numbers, goal, answers, appraisal)
+    return answers, appraisal
+
+
+def solve_and_prove(
+    problem: RecourseProblem, goal: Goal, threads: int, *, keep: bool
+) -> tuple[Answers, Floats, Proofs]:
+    """Solve and certify every row, in even costs; the models of the proofs only to `keep` them."""
+    n, d = problem.points.shape
+    even, exponent = problem.in_even_costs()
+    levels = levels_of(goal, exponent)
+    rows, ball = even.rows(), even.ball.numbers(d)
+    kept = Proofs(np.full(n, np.nan), np.full((n, d), np.nan), np.full(n, np.nan))
+    bound = np.full(n, np.nan)
+
+    def models() -> tuple[Floats, Floats]:
+        return (kept.coef, kept.intercept) if keep else (np.empty((1, d)), np.empty(1))
+
     if goal.mode == GUARANTEE or problem.loss.convex:
-        answers = find_answers(problem, goal, threads)
-        over_rows(
-            certify_rows,
-            n,
-            threads,
-            rows,
-            ball,
-            goal,
-            answers,
-            appraisal.lower_bound,
-            private=lambda: np.empty(d),
-        )
+        answers = find_answers(even, goal, levels, threads)
+        arguments = (rows, ball, goal, levels, answers, kept.multiplier, bound)
+        over_rows(certify_rows, n, threads, *arguments, private=models)
     else:
         answers = new_answers(n, d)
+        arguments = (rows, ball, goal, levels, answers, kept.multiplier, bound)
         over_rows(
             bent_rows,
             n,
             threads,
-            rows,
-            ball,
-            goal,
-            answers,
-            appraisal.lower_bound,
-            private=lambda: (new_work(problem), new_lines(d), np.empty(d)),
+            *arguments,
+            private=lambda: (new_work(even), new_lines(d), *models()),
         )
-    over_rows(appraise_rows, n, threads, rows, ball, goal, answers, appraisal)
-    return answers, appraisal
+    multiplier = scaled(kept.multiplier, exponent)
+    if goal.mode == GUARANTEE:
+        bound = scaled(bound, exponent)
+    return answers._replace(multiplier=multiplier), bound, kept._replace(multiplier=multiplier)
 
 
 def appraise(
@@ -73,33 +109,32 @@ def appraise(
     n, d = problem.points.shape
     outcome = np.where(np.isnan(recourse).any(axis=1), NOT_FINITE, FOUND).astype(np.int8)
     answers = Answers(recourse, np.full(n, np.nan), outcome)
-    unknown = Appraisal(*(np.full(n, np.nan) for _ in Appraisal._fields))
-    appraisal = unknown._replace(lower_bound=lower_bound.copy())
+    appraisal = new_appraisal(n)._replace(lower_bound=lower_bound.copy())
     numbers = problem.ball.numbers(d)
     over_rows(appraise_rows, n, threads, problem.rows(), numbers, goal, answers, appraisal)
     return answers, appraisal
 
 
-def worst_models(
-    problem: RecourseProblem, recourse: Floats, multiplier: Floats
-) -> tuple[Floats, Floats]:
-    """Return the worst model of the ball for each recourse; NaN for rows without one.
+def prove(problem: RecourseProblem, goal: Goal) -> Proofs:
+    """Return the multiplier and the model that prove the lower bound of each row.
 
-    Where several models are equally bad, it is the one that proves the recourse optimal.
+    A row gives the same bits whenever it is solved, so that proofs need not be kept: they are
+    worked out again when somebody asks for them.
     """
-    coef, intercept = problem.ball.worst_model(recourse, problem.coef, problem.intercept)
-    ball = problem.ball.numbers(problem.n_features)
-    prove_rows(problem.rows(), ball, recourse, multiplier, coef, intercept)
-    intercept[np.isnan(recourse).any(axis=1)] = np.nan
-    return coef, intercept
+    return solve_and_prove(problem, goal, 1, keep=True)[2]
+
+
+def score_roundings(problem: RecourseProblem, points: Floats) -> Floats:
+    """Return what rounding can take off the worst-case score of each point."""
+    rounding, ball = np.empty(len(points)), problem.ball.numbers(problem.n_features)
+    write_roundings(problem.rows(), ball, points, rounding)
+    return rounding
 
 
 @kernel
-def prove_rows(rows, ball, recourse, multiplier, coef, intercept):
-    """Overwrite worst models by those that the certificate uses."""
-    for i in range(multiplier.size):
-        if multiplier[i] > 0.0 and not math.isnan(recourse[i, 0]):
-            _, _, intercept[i] = row_line(rows, i, recourse[i], multiplier[i], ball, coef[i])
+def write_roundings(rows, ball, points, rounding):
+    for i in range(rounding.size):
+        rounding[i] = score_rounding(points[i], pick(rows.coef, i), pick(rows.intercept, i), ball)
 
 
 @kernel
@@ -108,38 +143,44 @@ def appraise_rows(_, rows, ball, goal, answers, appraisal, begin, end):
         if answers.outcome[i] > 1:
             continue
         x = answers.recourse[i]
-        coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
+        coef, intercept, cost = pick(rows.coef, i), pick(rows.intercept, i), pick(rows.cost, i)
         worst = worst_score_of(x, coef, intercept, ball)
-        appraisal.cost[i] = cost_of(x, rows.points[i], pick(rows.cost, i))
+        appraisal.cost[i] = cost_of(x, rows.points[i], cost)
         appraisal.score[i] = score_of(x, coef, intercept)
         appraisal.worst_score[i] = worst
         appraisal.loss[i] = loss_value(goal.loss, worst)
-
-
-@kernel
-def certify_rows(model, rows, ball, goal, answers, lower_bound, begin, end):
-    for i in range(begin, end):
-        if math.isnan(answers.multiplier[i]):
-            continue
-        mu, offset, _ = row_line(rows, i, answers.recourse[i], answers.multiplier[i], ball, model)
+        appraisal.rounding[i] = score_rounding(x, coef, intercept, ball)
+        appraisal.loss_above[i] = loss_value(goal.loss, worst - appraisal.rounding[i])
         if goal.mode == GUARANTEE:
-            bound = mu * goal.level - offset
-            if mu == math.inf:  # an upright line: nothing beyond `offset` can be reached
-                bound = math.inf if goal.level > offset else 0.0
-            lower_bound[i] = max(bound, 0.0)
-        else:
-            lower_bound[i] = price_bound(goal.loss, goal.level, mu, offset)
+            lower, upper = pick(rows.lower, i), pick(rows.upper, i)
+            appraisal.unit[i] = cheapest_unit(
+                rows.points[i], coef, ball.scale, cost, lower, upper, ball.radius
+            )
 
 
 @kernel
-def bent_rows(private, rows, ball, goal, answers, lower_bound, begin, end):
-    """Solve and certify together: the many lines of such a proof are not kept."""
-    work, lines, model = private
+def certify_rows(models, rows, ball, goal, levels, answers, multiplier, bound, begin, end):
+    coefs, intercepts = models
     for i in range(begin, end):
-        if not open_row(rows, answers, i, work):
+        if not math.isnan(answers.multiplier[i]):
+            x, own = answers.recourse[i], own_goal(goal, levels, i)
+            multiplier[i], intercept, bound[i] = proven_bound(
+                own, answers.multiplier[i], rows, i, x, ball, pick(coefs, i)
+            )
+            intercepts[min(i, intercepts.size - 1)] = intercept
+
+
+@kernel
+def bent_rows(private, rows, ball, goal, levels, answers, multiplier, lower_bound, begin, end):
+    """Solve and certify together: of the many lines of such a proof the answer's own is kept."""
+    work, lines, coefs, intercepts = private
+    for i in range(begin, end):
+        own = own_goal(goal, levels, i)
+        if not open_row(rows, own.level, answers, i, work):
             continue
-        count, answers.multiplier[i] = solve_bent_row(
-            rows, i, ball, goal.loss, goal.level, work, lines, answers.recourse[i]
+        model = pick(coefs, i)
+        count, mu = solve_bent_row(
+            rows, i, ball, goal.loss, own.level, work, lines, answers.recourse[i]
         )
         for k in range(count):
             lines.mus[k], lines.offsets[k], _ = row_line(
@@ -149,5 +190,7 @@ def bent_rows(private, rows, ball, goal, answers, lower_bound, begin, end):
             rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball
         )
         lower_bound[i] = price_bound_under_lines(
-            goal.loss, goal.level, start_score, lines.mus, lines.offsets, count
+            goal.loss, own.level, start_score, lines.mus, lines.offsets, count
         )
+        multiplier[i], _, intercept = row_line(rows, i, answers.recourse[i], mu, ball, model)
+        intercepts[min(i, intercepts.size - 1)] = intercept

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from holdfast._numbers import Floats, check_kind, shown
+from holdfast._numbers import Floats, check_kind
 from holdfast._threads import thread_count
 from holdfast.answer import Appraisal, answer, appraise
 from holdfast.ball import NormBall
-from holdfast.problem import (
-    GUARANTEE,
-    PRICE,
-    Goal,
-    RecourseProblem,
-    check_cost_weight,
-    check_guarantee,
-)
+from holdfast.problem import GUARANTEE, Goal, RecourseProblem
+from holdfast.problem import make_goal as make_goal
 from holdfast.result import GAP_TOLERANCE, Recourse, Status
 from holdfast.solvers import Answers, largest_radii
 from holdfast.solvers.batch import OUT_OF_BOUNDS
@@ -138,19 +131,6 @@ def judge(best: Recourse, recourse: Floats, threads: int | None = None) -> Recou
     return replace(judged, exact=best)
 
 
-def make_goal(problem: RecourseProblem, cost_weight: float | None, guarantee: float | None) -> Goal:
-    """Check the one of the two that is given, and say what the kernels must do."""
-    if (cost_weight is None) == (guarantee is None):
-        raise ValueError(
-            f"cost_weight = {shown(cost_weight)} and guarantee = {shown(guarantee)}: "
-            "give exactly one of them"
-        )
-    if guarantee is not None:
-        target = problem.loss.score(check_guarantee(guarantee))
-        return Goal(GUARANTEE, problem.loss.code, target)
-    return Goal(PRICE, problem.loss.code, check_cost_weight(cost_weight))
-
-
 def _result(
     problem: RecourseProblem,
     goal: Goal,
@@ -162,6 +142,7 @@ def _result(
 ) -> Recourse:
     outcome, recourse = answers.outcome, answers.recourse
     price = known.cost.copy() if goal.mode == GUARANTEE else known.loss + goal.level * known.cost
+    proven = is_proven(goal, GAP_TOLERANCE, price, known.lower_bound, known)
     validity = problem.loss.probability(known.worst_score)
     current = problem.loss.probability(known.score)
     reachable = np.full(len(outcome), np.nan)
@@ -181,7 +162,7 @@ def _result(
         problem=problem,
         cost_weight=cost_weight,
         guarantee=guarantee,
-        status=_status(goal, outcome, gap, price, known),
+        status=statuses_of(goal, outcome, known.lower_bound, proven, known),
         cost=known.cost,
         price=price,
         lower_bound=known.lower_bound,
@@ -197,15 +178,50 @@ def _result(
     )
 
 
-def _status(goal: Goal, outcome: Any, gap: Any, price: Any, known: Appraisal) -> Any:
+def is_proven(
+    goal: Goal,
+    tolerance: float,
+    price: Floats,
+    lower_bound: Floats,
+    known: Appraisal,
+) -> NDArray[np.bool_]:
+    """Say which recourses are proven to be the best: the one promise that every solver keeps.
+
+    The gap is at most ``tolerance * (price + unit)``. The unit is 1 for a price, which a loss is
+    measured in; for a guarantee it is the least cost of a unit of score, so that the promise is the
+    same in whatever unit costs are given. What rounding can take off the score counts as part
+    of the gap, and a guarantee is not proven where it could undo it.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        if goal.mode == GUARANTEE:
+            above, unit = price, known.unit
+            hair = GAP_TOLERANCE * (1.0 + abs(goal.level))
+            sure = (known.rounding <= hair) | (known.worst_score - known.rounding >= goal.level)
+        else:
+            above, unit = known.loss_above + goal.level * known.cost, np.ones(1)
+            sure = np.ones(1, dtype=bool)
+        most = tolerance * (np.abs(price) + unit)
+        closed = (above - lower_bound <= most) & (price - lower_bound >= -most)
+        return np.asarray(np.isfinite(price) & sure & closed)
+
+
+def statuses_of(
+    goal: Goal,
+    outcome: NDArray[np.int8],
+    lower_bound: Floats,
+    proven: NDArray[np.bool_],
+    known: Appraisal,
+) -> NDArray[np.object_]:
+    """Say what became of each row; what is not FOUND or EXHAUSTED cannot be used."""
     status = np.empty(len(outcome), dtype=object)
     status[:] = Status.INVALID_INPUT  # np.full would turn it into a plain string
-    found = outcome == FOUND
-    closed = np.abs(gap) <= GAP_TOLERANCE * (1.0 + price)
-    status[found & closed] = Status.OPTIMAL
-    status[found & ~closed] = Status.GAP_OPEN
+    status[(outcome == FOUND) | (outcome == EXHAUSTED)] = Status.GAP_OPEN
+    found = (outcome == FOUND) & proven
+    status[found] = Status.OPTIMAL
+    if goal.mode != GUARANTEE:
+        status[found & (known.score < 0.0)] = Status.STILL_REFUSED
     approved = known.worst_score >= (goal.level if goal.mode == GUARANTEE else 0.0)
-    status[found & closed & approved & (known.cost == 0.0)] = Status.ALREADY_VALID
-    status[outcome == EXHAUSTED] = Status.INFEASIBLE
+    status[found & approved & (known.cost == 0.0)] = Status.ALREADY_VALID
+    status[(outcome == EXHAUSTED) & (lower_bound == np.inf)] = Status.INFEASIBLE
     status[outcome == OUT_OF_BOUNDS] = Status.OUT_OF_BOUNDS
     return status

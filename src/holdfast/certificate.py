@@ -28,6 +28,7 @@ from holdfast._compile import kernel
 from holdfast._numbers import EPS
 from holdfast.ball import dual_norm, pick, power
 from holdfast.losses import loss_value, score_at_slope, steepest, tilted_minimum
+from holdfast.problem import GUARANTEE
 
 # Points of the box whose size is this near to the largest count as tied with it (p = 1).
 _TIE = 1e-12
@@ -271,6 +272,33 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
 
 
 @kernel
+def proven_bound(goal, mu, rows, i, x, ball, v):
+    """Return (mu, intercept, bound) for row i: the line that is used, and what it proves.
+
+    The model of the line is (v, intercept). A bound of inf says that the goal is out of reach.
+    """
+    if goal.mode == GUARANTEE:
+        mu, offset, b = row_line(rows, i, x, mu, ball, v)
+        if mu == math.inf:  # an upright line: nothing beyond `offset` can be reached
+            return mu, b, math.inf if goal.level > offset else 0.0
+        return mu, b, max(mu * goal.level - offset, 0.0)
+    mu = flat_enough(goal.loss, goal.level, mu)
+    mu, offset, b = row_line(rows, i, x, mu, ball, v)
+    return mu, b, price_bound(goal.loss, goal.level, mu, offset)
+
+
+@kernel
+def flat_enough(loss, cost_weight, mu):
+    """Lower mu until no loss is flatter everywhere than ``cost_weight * mu``, as it is rounded."""
+    top = steepest(loss)
+    if cost_weight * mu > top:
+        mu = top / cost_weight
+        while cost_weight * mu > top:
+            mu *= 1.0 - EPS
+    return mu
+
+
+@kernel
 def row_line(rows, i, x, mu, ball, v):
     """Return `support_line` for row i of a batch."""
     return support_line(
@@ -289,12 +317,8 @@ def row_line(rows, i, x, mu, ball, v):
 
 @kernel
 def price_bound(loss, cost_weight, mu, offset):
-    """Return a lower bound on the price, for a convex loss."""
-    slope = cost_weight * mu
-    top = steepest(loss)
-    if slope > top:  # by rounding alone: C(t) >= mu t - offset also holds for a flatter line
-        return tilted_minimum(loss, top) - cost_weight * offset * (top / slope)
-    return tilted_minimum(loss, slope) - cost_weight * offset
+    """Return a lower bound on the price, for a convex loss and a line that is `flat_enough`."""
+    return tilted_minimum(loss, cost_weight * mu) - cost_weight * offset
 
 
 @kernel

@@ -14,7 +14,7 @@ from holdfast.answer import answer
 from holdfast.api import make_goal
 from holdfast.ball import NormBall, worst_score_of
 from holdfast.losses import get_loss
-from holdfast.problem import GUARANTEE, Goal, RecourseProblem, check_cost_weight, cost_of
+from holdfast.problem import GUARANTEE, Goal, RecourseProblem, check_cost_weight, cost_of, scaled
 from holdfast.result import unusable_message
 from holdfast.solvers import largest_score
 from holdfast.solvers.batch import check_row, score_rounding
@@ -76,7 +76,8 @@ class Frontier:
         if problem.n_rows != 1:
             raise ValueError(f"a frontier is that of one point, not of {problem.n_rows}")
         self.problem = problem
-        rows = problem.rows()
+        self._even, self._exponent = problem.in_even_costs()
+        rows = self._even.rows()
         outcome = check_row(
             rows.points[0],
             rows.coef[0],
@@ -96,7 +97,7 @@ class Frontier:
 
     @cached_property
     def _vertices(self) -> Vertices | None:
-        return frontier_vertices(self.problem)
+        return frontier_vertices(self._even)  # its costs and multipliers are in even costs
 
     @property
     def is_piecewise_linear(self) -> bool:
@@ -130,8 +131,8 @@ class Frontier:
         columns = {
             "worst_case_score": scores,
             "worst_case_validity": self.problem.loss.probability(scores),
-            "cost": self._vertices.costs,
-            "multiplier": multipliers,
+            "cost": scaled(self._vertices.costs, self._exponent),
+            "multiplier": scaled(multipliers, self._exponent),
         }
         for name, values in zip(self.problem.names, self._vertices.points.T, strict=True):
             columns[f"recourse.{name}"] = values
@@ -164,7 +165,7 @@ class Frontier:
         if self._vertices is None:
             other = Frontier(replace(self.problem, loss=chosen))
             return other._solve(make_goal(other.problem, weight, None))
-        vertices = self._vertices
+        vertices, weight = self._vertices, float(scaled(np.array(weight), self._exponent)[0])
         starts = np.append(vertices.scores, np.inf)
         best = (float(chosen.value(self.start_score)), self.start_score)
         for k, multiplier in enumerate(vertices.multipliers):
@@ -211,7 +212,8 @@ class Frontier:
         )
         reached = worst_score_of(point, rows.coef[0], rows.intercept[0], ball)
         cost = cost_of(point, rows.points[0], rows.cost[0])
-        return FrontierPoint(float(reached), float(cost), float(vertices.multipliers[k]), point)
+        multiplier = scaled(vertices.multipliers[k : k + 1], self._exponent)
+        return FrontierPoint(float(reached), float(cost), float(multiplier[0]), point)
 
     def _solve(self, goal: Goal) -> FrontierPoint:
         answers, known = answer(self.problem, goal, 1)

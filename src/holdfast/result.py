@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from holdfast._labels import position_of
 from holdfast._numbers import Floats
-from holdfast.answer import worst_models
-from holdfast.problem import RecourseProblem, wrong_bounds
+from holdfast.answer import prove, score_roundings
+from holdfast.problem import RecourseProblem, is_uneven, make_goal, wrong_bounds
 from holdfast.surrogate import Surrogate
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from holdfast.curve import Frontier
 
-# A row is called optimal when the certificate leaves less than this, relative to 1 + price.
+# A row is called optimal when the certificate leaves less than this, relative to 1 + price; for a
+# guarantee, relative to its cost + the least cost of a unit of score (`api.is_proven`).
 GAP_TOLERANCE = 1e-9
 
 
@@ -133,6 +134,9 @@ class Certificate:
         whole unit of it. The next bit costs as much or more.
     worst_model : (coef, intercept)
         A model of the ball under which the bound holds; it is a worst one for the optimum.
+
+    For an infeasible row the multiplier is inf: under the worst model, no point within the bounds
+    has the score that was asked for.
 
     Examples
     --------
@@ -304,28 +308,52 @@ class Recourse:
             status is Status.NOT_FOUND and self.surrogate is not None and self.method == "exact"
         ):
             return _infeasible_message(self, i)
-        if status is Status.OPTIMAL and self.cost[i] == 0.0:
-            return "No change is worth its cost: staying put has the lowest price, proven."
+        if status in (Status.OPTIMAL, Status.STILL_REFUSED) and self.cost[i] == 0.0:
+            said = "No change is worth its cost: staying put has the lowest price, proven"
+            refused = "; today's model still refuses." if status is Status.STILL_REFUSED else "."
+            return said + refused
         if status is Status.GAP_OPEN:
+            unknown = self._unknown_score(i)
+            if unknown:
+                return unknown
+            if np.isnan(self.recourse_array[i, 0]):
+                return (
+                    "No recourse was found; proven is only that none costs less than "
+                    f"{self.lower_bound[i]:.6g}."
+                )
             return (
                 f"A recourse was found at {self.price[i]:.6g}; proven is only that none is below "
                 f"{self.lower_bound[i]:.6g}."
             )
         return status.sentence
 
-    def certificate(self, label: Any) -> Certificate:
-        """Return the proof of the row of that label, with its worst model."""
-        i = self._position(label)
-        proof = self.exact or self  # the bound is proven at the optimum
-        coef, intercept = worst_models(
-            self.problem.row(i), proof.recourse_array[i : i + 1], proof.multiplier[i : i + 1]
+    def _unknown_score(self, i: int) -> str:
+        """Say that the score of row i is mostly rounding; nothing where it is not."""
+        found = not np.isnan(self.recourse_array[i, 0])
+        row = self.problem.row(i)
+        x = self.recourse_array[i : i + 1] if found else row.points
+        rounding, score = score_roundings(row, x)[0], abs(row.score(x)[0])
+        if rounding <= GAP_TOLERANCE * (1.0 + score):
+            return ""
+        return (
+            f"The score of this row is only known to +-{rounding:.2g}: its terms are so large that "
+            "rounding them leaves nothing to be proven."
         )
+
+    def certificate(self, label: Any) -> Certificate:
+        """Return the proof of a row: the multiplier and the model that its bound was made of.
+
+        docs/certificate.md has the few lines of numpy that check it.
+        """
+        i = self._position(label)
+        row = self.problem.row(i)
+        proof = prove(row, make_goal(row, self.cost_weight, self.guarantee))
         return Certificate(
             price=float(self.price[i]),
             lower_bound=float(self.lower_bound[i]),
             gap=float(self.gap[i]),
-            multiplier=float(proof.multiplier[i]),
-            worst_model=(coef[0], float(intercept[0])),
+            multiplier=float(proof.multiplier[0]),
+            worst_model=(proof.coef[0], float(proof.intercept[0])),
         )
 
     def worst_models(self) -> tuple[Floats, Floats]:
@@ -333,7 +361,14 @@ class Recourse:
 
         Where several are equally bad, it is the one that proves the recourse optimal.
         """
-        return worst_models(self.problem, self.recourse_array, self.multiplier)
+        problem, recourse = self.problem, self.recourse_array
+        coef, intercept = problem.ball.worst_model(recourse, problem.coef, problem.intercept)
+        if self.exact is None:
+            proof = prove(problem, make_goal(problem, self.cost_weight, self.guarantee))
+            used = (proof.multiplier > 0.0) & ~np.isnan(recourse).any(axis=1)
+            coef[used], intercept[used] = proof.coef[used], proof.intercept[used]
+        intercept[np.isnan(recourse).any(axis=1)] = np.nan
+        return coef, intercept
 
     def frontier(self, label: Any) -> Frontier:
         """Return the curve from cost to worst-case score of the row of that label."""
@@ -400,8 +435,6 @@ def _infeasible_message(result: Recourse, i: int) -> str:
     row = result.problem.row(i)
     bounded = np.isfinite(row.lower).any() or np.isfinite(row.upper).any()
     which = "No change within the bounds" if bounded else "No change"
-    if np.isfinite(result.lower_bound[i]):  # at the very edge of what can be reached
-        which += f" that costs less than {result.lower_bound[i]:.2g}"
     said = (
         f"{which} keeps the probability at {result.guarantee:.4g} for every model within "
         f"{result.problem.ball.radius:.4g}{best}. "
@@ -422,10 +455,19 @@ def unusable_message(row: RecourseProblem) -> str:
     for name, cost in zip(names, row.feature_costs[0], strict=True):
         if not 0.0 < cost < np.inf:
             return f"The row cannot be used: the cost of {name} is {cost}, expected a positive one."
+    if is_uneven(row.feature_costs)[0]:
+        low, high = np.argmin(row.feature_costs[0]), np.argmax(row.feature_costs[0])
+        return (
+            f"The row cannot be used: the costs of {names[low]} and {names[high]} are too far "
+            f"apart to be computed with ({row.feature_costs[0, low]:g} and "
+            f"{row.feature_costs[0, high]:g})."
+        )
     lower, upper, point = row.lower[0], row.upper[0], row.points[0]
     wrong = wrong_bounds(lower, upper)
     if wrong.any():
         k = int(np.argmax(wrong))
         return f"The row cannot be used: the bounds of {names[k]} are [{lower[k]:g}, {upper[k]:g}]."
+    if np.all((lower <= point) & (point <= upper)):
+        return "The row cannot be used: cost weight times cost is out of the range of numbers."
     k = int(np.argmax(~((lower <= point) & (point <= upper))))
     return f"{names[k]} is {point[k]:g}, outside its own bounds [{lower[k]:g}, {upper[k]:g}]."

@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._numbers import Floats
-from holdfast.discrete.layout import fixed_costs_of
+from holdfast.answer import Appraisal, score_roundings
+from holdfast.api import is_proven, statuses_of
 from holdfast.discrete.problem import DiscreteProblem
+from holdfast.problem import GUARANTEE, Goal, cheapest_unit
 from holdfast.result import Status
+from holdfast.solvers.row import EXHAUSTED
+
+
+class Found(NamedTuple):
+    """What a solver brings back, a row each.
+
+    Rows without a recourse have NaN there, and the outcome EXHAUSTED: with a bound of inf it is
+    proven that there is none, with another one it is not.
+    """
+
+    recourse: Floats
+    options: NDArray[np.int64]
+    outcome: NDArray[np.int8]
+    lower_bound: Floats
+    nodes: NDArray[np.int64]
+    reachable_validity: Floats
+    reachable_radius: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +88,6 @@ class DiscreteAnswer:
         return self.problem.problem.n_rows
 
 
-def grouped_columns(problem: DiscreteProblem) -> NDArray[np.int64]:
-    """Return the columns of all groups."""
-    columns = [np.asarray(group.columns, dtype=np.int64) for group in problem.groups]
-    return np.concatenate(columns) if columns else np.empty(0, dtype=np.int64)
-
-
-def number_columns(problem: DiscreteProblem) -> NDArray[np.int64]:
-    """Return the columns outside all groups."""
-    return np.setdiff1d(np.arange(problem.problem.n_features), grouped_columns(problem))
-
-
 def fees_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Floats:
     """Return what each group's option costs each row, (n, groups)."""
     n = len(options)
@@ -91,10 +100,72 @@ def fees_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Floats:
 
 def costs_of(problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64]) -> Floats:
     """Cost of moving every row to its recourse, straight from the definition."""
-    base, numbers = problem.problem, number_columns(problem)
+    base, numbers = problem.problem, problem.number_columns
     moved = base.feature_costs * np.abs(recourse - base.points)
-    moved += np.where(recourse != base.points, fixed_costs_of(problem), 0.0)
+    moved += np.where(recourse != base.points, problem.fees, 0.0)
     return np.asarray(moved[:, numbers].sum(axis=1) + fees_of(problem, options).sum(axis=1))
+
+
+def appraised(
+    problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64], lower_bound: Floats
+) -> Appraisal:
+    """Work out what is known of each recourse, none of it taken from a solver but the bound."""
+    base, numbers = problem.problem, problem.number_columns
+    worst = base.ball.worst_score(recourse, base.coef, base.intercept)
+    rounding, ball = score_roundings(base, recourse), base.ball.numbers(base.n_features)
+    unit = np.zeros(base.n_rows)
+    for i in range(base.n_rows):
+        row = base.row(i)
+        values = (row.points, row.coef, row.feature_costs, row.lower, row.upper)
+        start, coef, cost, lower, upper = (v[0, numbers] for v in values)
+        unit[i] = cheapest_unit(start, coef, ball.scale[numbers], cost, lower, upper, ball.radius)
+    return Appraisal(
+        cost=costs_of(problem, recourse, options),
+        score=base.score(recourse),
+        worst_score=worst,
+        loss=base.loss.value(worst),
+        rounding=rounding,
+        loss_above=base.loss.value(worst - rounding),
+        unit=unit,
+        lower_bound=lower_bound,
+    )
+
+
+def make_answer(
+    problem: DiscreteProblem,
+    goal: Goal,
+    goals: tuple[float | None, float | None],
+    tolerance: float,
+    found: Found,
+) -> DiscreteAnswer:
+    """Appraise what a solver found, and say what became of each row."""
+    known = appraised(problem, found.recourse, found.options, found.lower_bound)
+    cost, price = known.cost, known.cost.copy()
+    if goal.mode != GUARANTEE:
+        price = known.loss + goal.level * cost
+    missing = (found.outcome == EXHAUSTED) & np.isnan(found.recourse).any(axis=1)
+    cost[missing] = price[missing] = np.inf
+    # a bound a hair above the price that it proves is rounding
+    bound = np.where(known.lower_bound > price, price, known.lower_bound)
+    proven = is_proven(goal, tolerance, price, known.lower_bound, known)
+    with np.errstate(invalid="ignore"):
+        gap = np.where(missing & (bound == np.inf), 0.0, price - bound)
+    return DiscreteAnswer(
+        problem=problem,
+        cost_weight=goals[0],
+        guarantee=goals[1],
+        recourse=found.recourse,
+        options=found.options,
+        status=statuses_of(goal, found.outcome, bound, proven, known),
+        cost=cost,
+        price=price,
+        lower_bound=bound,
+        gap=gap,
+        worst_case_score=known.worst_score,
+        nodes=found.nodes,
+        reachable_validity=found.reachable_validity,
+        reachable_radius=found.reachable_radius,
+    )
 
 
 def check_answer(answer: DiscreteAnswer) -> None:
@@ -127,7 +198,7 @@ def check_answer(answer: DiscreteAnswer) -> None:
 def violations(answer: DiscreteAnswer) -> dict[str, NDArray[np.bool_]]:
     """Say for each constraint which rows break it."""
     problem, x = answer.problem, answer.recourse
-    base, numbers = problem.problem, number_columns(problem)
+    base, numbers = problem.problem, problem.number_columns
     moved = x[:, numbers] != base.points[:, numbers]
     inside = (base.lower <= x) & (x <= base.upper)
     step, anchor = (np.broadcast_to(v, x.shape)[:, numbers] for v in (problem.step, problem.anchor))

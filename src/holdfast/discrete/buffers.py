@@ -24,6 +24,8 @@ class State(NamedTuple):
 
     lo: Floats
     hi: Floats
+    cut_lo: Floats  # where numbers were cut off that could go further; NaN where they were not
+    cut_hi: Floats
     allowed: NDArray[np.int8]
     active: NDArray[np.int8]
     chosen: Floats  # of each feature: its value, or the position of its option
@@ -51,7 +53,7 @@ def new_buffers(layout: Layout, d: int) -> Buffers:
     f, o, g = layout.columns.size, int(layout.option_start[-1]), layout.option_start.size - 1
     b, k = f + g, MOST_CANDIDATES * f + o
     return Buffers(
-        np.zeros((11, f)),
+        np.zeros((13, f)),
         np.zeros((4, o)),
         np.zeros((9, b)),
         np.zeros((7, b), dtype=np.int64),
@@ -79,6 +81,8 @@ def state_of(buffers):
     return State(
         n[9],
         n[10],
+        n[11],
+        n[12],
         buffers.flags[:options],
         buffers.flags[options:split],
         buffers.features[0],

@@ -23,6 +23,7 @@ from holdfast._numbers import EPS, Floats
 from holdfast.discrete.layout import LINF, Ints
 
 MOST_CANDIDATES = 5  # of a number
+MOST_STEPS_OUT = 2.0**50
 
 
 class Table(NamedTuple):
@@ -106,25 +107,62 @@ def allowed_above(v, step, anchor, x0, hi):
 
 
 @kernel
-def open_domains(data, option_start, cap, lo, hi, allowed):
-    """Write what the whole row allows where nothing costs more than `cap`; say whether it cut."""
+def reach_of(data, f, cap, anywhere):
+    """Return how far number f may go for a cost of `cap`; or, at any cost, for a score of `cap`."""
+    reach = cap / data.cost[f]
+    if anywhere:
+        reach = cap * (abs(data.start[f]) + 1.0 / abs(data.coef[f])) if data.coef[f] != 0.0 else 0.0
+        reach = max(reach, 4.0 * abs(data.start[f]))  # 0 may be the best place
+    if data.step[f] > 0.0:  # a lattice further out than this cannot be told from its neighbours
+        reach = min(reach, MOST_STEPS_OUT * data.step[f])
+    return reach
+
+
+@kernel
+def useful_range(data, f, blunt):
+    """Return the bounds of number f within which every move can be of use.
+
+    Beyond 0 and its start, a move against its coefficient only costs: both the score and the norm
+    get worse. So does one along a coefficient that is not above `blunt`, what the adversary takes
+    off it (p = inf). The next allowed value is the last that can be of use.
+    """
+    x0, low, high = data.start[f], data.lower[f], data.upper[f]
+    least, most = min(x0, 0.0), max(x0, 0.0)
+    if data.step[f] > 0.0:
+        least = lattice_floor(least, data.step[f], data.anchor[f])
+        most = lattice_ceil(most, data.step[f], data.anchor[f])
+    if data.coef[f] >= 0.0 or -data.coef[f] <= blunt * data.rho[f]:
+        low = max(low, min(least, x0))
+    if data.coef[f] <= 0.0 or data.coef[f] <= blunt * data.rho[f]:
+        high = min(high, max(most, x0))
+    return low, high
+
+
+@kernel
+def open_domains(data, option_start, cap, anywhere, blunt, lo, hi, cut_lo, cut_hi, allowed):
+    """Write what the whole row allows where nothing costs more than `cap`; say whether it cut.
+
+    `cut_lo` and `cut_hi` are the ends where numbers were cut off, NaN where they were not.
+    """
     cut = False
     for f in range(lo.size):
-        x0, reach = data.start[f], cap / data.cost[f]
-        low, high = data.lower[f], data.upper[f]
-        if x0 - low > reach:
+        x0, reach = data.start[f], reach_of(data, f, cap, anywhere)
+        low, high = useful_range(data, f, blunt)
+        below, above = x0 - low > reach, high - x0 > reach
+        if below:
             low, cut = x0 - reach, True
-        if high - x0 > reach:
+        if above:
             high, cut = x0 + reach, True
         if data.step[f] > 0.0:
             low = min(x0, lattice_ceil(low, data.step[f], data.anchor[f]))
             high = max(x0, lattice_floor(high, data.step[f], data.anchor[f]))
         lo[f], hi[f] = low, high
+        cut_lo[f], cut_hi[f] = low if below else math.nan, high if above else math.nan
     for g in range(option_start.size - 1):
         for k in range(option_start[g], option_start[g + 1]):
             home = k == option_start[g] + data.current[g]
             allowed[k] = 1 if home or data.fee[k] < math.inf else 0
-            if not home and data.fee[k] > cap and allowed[k] == 1:
+            if not anywhere and not home and data.fee[k] > cap and allowed[k] == 1:
                 allowed[k], cut = 0, True
     return cut
 

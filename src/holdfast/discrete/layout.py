@@ -71,10 +71,9 @@ class RowData(NamedTuple):
 def make_layout(problem: DiscreteProblem) -> Layout:
     """Flatten; shapes have been checked."""
     d, groups = problem.problem.n_features, problem.groups
-    grouped = [np.asarray(group.columns, dtype=np.int64) for group in groups]
-    taken = np.concatenate(grouped) if grouped else np.empty(0, dtype=np.int64)
+    taken = problem.grouped_columns
     counts = [len(group.options) for group in groups]
-    widths = [len(columns) for columns in grouped]
+    widths = [len(group.columns) for group in groups]
     per_option = [width for width, m in zip(widths, counts, strict=True) for _ in range(m)]
     n_costs = max([costs.shape[0] for costs in problem.option_costs], default=1)
     fees = [
@@ -83,7 +82,7 @@ def make_layout(problem: DiscreteProblem) -> Layout:
     values = [np.asarray(group.options, dtype=np.float64).reshape(-1) for group in groups]
     most = problem.most_changes
     return Layout(
-        np.setdiff1d(np.arange(d), taken).astype(np.int64),
+        problem.number_columns,
         _starts(counts),
         _starts(widths),
         taken,
@@ -92,17 +91,10 @@ def make_layout(problem: DiscreteProblem) -> Layout:
         np.ascontiguousarray(problem.step, dtype=np.float64),
         np.ascontiguousarray(problem.anchor, dtype=np.float64),
         np.ascontiguousarray(np.concatenate(fees, axis=1)) if fees else np.empty((1, 0)),
-        np.ascontiguousarray(fixed_costs_of(problem), dtype=np.float64),
+        np.ascontiguousarray(problem.fees, dtype=np.float64),
         np.ascontiguousarray(problem.current, dtype=np.int64),
         d + 1 if most is None else int(most),
     )
-
-
-def fixed_costs_of(problem: DiscreteProblem) -> Floats:
-    """Return what touching each column costs; zeros where nothing is said."""
-    if problem.fixed_costs is None:
-        return np.zeros((1, problem.problem.n_features))
-    return np.asarray(problem.fixed_costs, dtype=np.float64)
 
 
 def kind_of(ball: BallNumbers) -> int:

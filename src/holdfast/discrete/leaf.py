@@ -8,7 +8,7 @@ from typing import NamedTuple
 from holdfast._compile import kernel
 from holdfast._numbers import Floats
 from holdfast.ball import worst_score_of
-from holdfast.certificate import price_bound, support_line
+from holdfast.certificate import flat_enough, price_bound, support_line
 from holdfast.discrete.relax import REACH
 from holdfast.losses import loss_value
 from holdfast.problem import GUARANTEE, PRICE, Goal, cost_of
@@ -88,14 +88,13 @@ def solve_leaf(layout, data, coef, intercept, costs, ball, goal, work, chosen, f
         value = value_of(goal, fixed, 0.0, score)
         return value, value
     if goal.mode == REACH:
-        value = reach_leaf(coef, intercept, costs, ball, work, leaf)
-        return value, value
+        return reach_leaf(coef, intercept, costs, ball, work, leaf)
     orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, costs)
     make_plan(work, ball, goal)
     if goal.mode == GUARANTEE:
         outcome, gain = reach_target(leaf.start, coef, intercept, ball, goal, work, leaf.point)
         if outcome != FOUND:
-            return math.inf, math.inf
+            return math.inf, empty_leaf(fixed + touched, coef, intercept, costs, ball, goal, leaf)
     else:
         _, gain = solve_row(work, intercept, ball, goal)
         turn_back(coef, work.row, work.y, leaf.point)
@@ -103,9 +102,12 @@ def solve_leaf(layout, data, coef, intercept, costs, ball, goal, work, chosen, f
     paid = fixed + max(touched - unmoved(layout, data, free, leaf), 0.0)
     fixed += touched
     value = value_of(goal, paid, cost_of(leaf.point, leaf.start, costs), score)
+    mu = 1.0 / gain
+    if goal.mode == PRICE:
+        mu = flat_enough(goal.loss, goal.level, mu)
     mu, offset, _ = support_line(
         leaf.point,
-        1.0 / gain,
+        mu,
         leaf.start,
         coef,
         intercept,
@@ -122,12 +124,40 @@ def solve_leaf(layout, data, coef, intercept, costs, ball, goal, work, chosen, f
 
 @kernel
 def reach_leaf(coef, intercept, costs, ball, work, leaf):
-    """Return minus the largest worst-case score; -inf where it has no end."""
+    """Return minus the largest worst-case score, -inf where it has no end; and its proof."""
     orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, costs)
     everything = Goal(GUARANTEE, 0, math.inf)
     make_plan(work, ball, everything)
     outcome, _ = solve_row(work, intercept, ball, everything)
     if outcome == UNBOUNDED:
-        return -math.inf
+        return -math.inf, -math.inf
     turn_back(coef, work.row, work.y, leaf.point)
-    return -worst_score_of(leaf.point, coef, intercept, ball)
+    mu, offset, _ = end_of_leaf(coef, intercept, costs, ball, leaf)
+    floor = -offset if mu == math.inf else -math.inf
+    return -worst_score_of(leaf.point, coef, intercept, ball), floor
+
+
+@kernel
+def end_of_leaf(coef, intercept, costs, ball, leaf):
+    """Return the support line at the end of what a leaf can reach: upright, but for rounding."""
+    return support_line(
+        leaf.point,
+        math.inf,
+        leaf.start,
+        coef,
+        intercept,
+        costs,
+        leaf.lower,
+        leaf.upper,
+        ball,
+        leaf.model,
+    )
+
+
+@kernel
+def empty_leaf(fixed, coef, intercept, costs, ball, goal, leaf):
+    """Return what is proven of a leaf where no answer was found: inf, if there is none in it."""
+    mu, offset, _ = end_of_leaf(coef, intercept, costs, ball, leaf)
+    if mu < math.inf:
+        return fixed + max(mu * goal.level - offset, 0.0)
+    return math.inf if goal.level > offset else -math.inf

@@ -10,26 +10,29 @@ its answer (the continuous rest solved for its discrete choices) the upper one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast._numbers import Floats, check_kind, check_positive, read_floats
+from holdfast.answer import score_roundings
 from holdfast.api import make_goal
-from holdfast.discrete.answer import DiscreteAnswer, check_answer, costs_of
-from holdfast.discrete.layout import fixed_costs_of, make_layout
+from holdfast.discrete.answer import DiscreteAnswer, Found, check_answer, costs_of, make_answer
+from holdfast.discrete.layout import make_layout
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.discrete.program import Program
+from holdfast.discrete.program import SCORE_UNIT, Program
 from holdfast.discrete.rows import check_groups, check_numbers
 from holdfast.discrete.solve import check_problem
-from holdfast.problem import GUARANTEE, Goal
-from holdfast.result import Status
+from holdfast.problem import GUARANTEE, PRICE, Goal, cheapest_unit, scaled
+from holdfast.result import GAP_TOLERANCE
 from holdfast.solvers.batch import OUT_OF_BOUNDS
-from holdfast.solvers.row import FOUND
+from holdfast.solvers.row import EXHAUSTED, FOUND
 
 LINK_TOLERANCE = 1e-9
 _ROUNDS = 200
+_MOST_CAPS = 8  # how often numbers that can be touched or not are let go further
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,7 @@ def solve_linked(
     *,
     cost_weight: float | None = None,
     guarantee: float | None = None,
-    tolerance: float = 1e-7,
+    tolerance: float = GAP_TOLERANCE,
 ) -> DiscreteAnswer:
     """Find the optimal robust recourse of every row under linear links between its columns.
 
@@ -83,13 +86,13 @@ def solve_linked(
     cost_weight, guarantee : float
         As in `solve_discrete`.
     tolerance : float
-        A row is optimal when its gap is at most ``tolerance * (1 + price)``.
+        As in `solve_discrete`. HiGHS cannot always prove so much; such rows are GAP_OPEN.
 
     Returns
     -------
     DiscreteAnswer
         `nodes` counts the rounds of the master program; what an infeasible row could reach is not
-        worked out (NaN). Numbers without bounds go no further than 10,000 times their own size.
+        worked out (NaN).
 
     Examples
     --------
@@ -115,25 +118,108 @@ def solve_linked(
     goal = make_goal(base, cost_weight, guarantee)
     if guarantee is None and not base.loss.convex:
         raise ValueError(f"loss = {base.loss.name!r} is not convex; give a guarantee instead")
-    outcomes = [_usable(problem, i) for i in range(base.n_rows)]
-    found = [
-        _solve_row(problem, links, goal, i, tolerance) if outcome == FOUND else None
-        for i, outcome in enumerate(outcomes)
-    ]
-    answer = _answer(problem, goal, cost_weight, guarantee, outcomes, found, tolerance)
+    even, exponent = problem.in_even_costs()
+    exponent = np.broadcast_to(exponent, base.n_rows).copy()
+    outcomes = [_usable(even, i) for i in range(base.n_rows)]
+    found: list[_Best | None] = []
+    for i, outcome in enumerate(outcomes):
+        if outcome != FOUND:
+            found.append(None)
+            continue
+        more = _unit_exponent(even, goal, int(exponent[i]), i)
+        exponent[i] += more
+        own = goal
+        if goal.mode == PRICE:
+            own = goal._replace(level=math.ldexp(goal.level, int(exponent[i])))
+        found.append(_solve_row(_in_units(even, i, more), links, own, i, tolerance))
+    answer = _answer(
+        problem, goal, (cost_weight, guarantee), outcomes, found, exponent, float(tolerance)
+    )
     check_answer(answer)
     _check_kept(answer, links)
     return answer
 
 
+def _unit_exponent(even: DiscreteProblem, goal: Goal, exponent: int, i: int) -> int:
+    """Return the power of two of the unit in which the gap of row i is measured.
+
+    HiGHS keeps everything to absolute tolerances: in this unit they mean what the promise means.
+    """
+    if goal.mode == PRICE:  # the cost that weighs as much as a loss of 1
+        return -math.frexp(goal.level)[1] - exponent
+    base, numbers = even.problem.row(i), even.number_columns
+    values = (base.points, base.coef, base.feature_costs, base.lower, base.upper)
+    start, coef, cost, lower, upper = (v[0, numbers] for v in values)
+    scale = base.ball.feature_scale(base.n_features)[numbers]
+    unit = cheapest_unit(start, coef, scale, cost, lower, upper, base.ball.radius)
+    return math.frexp(unit)[1] if unit > 0.0 else 0
+
+
+def _in_units(even: DiscreteProblem, i: int, exponent: int) -> DiscreteProblem:
+    """Return the problem with its costs divided by a power of two."""
+    less = np.array([-exponent])
+    return replace(
+        even,
+        problem=replace(even.problem, feature_costs=scaled(even.problem.feature_costs, less)),
+        option_costs=[scaled(costs, less) for costs in even.option_costs],
+        fixed_costs=scaled(even.fees, less),
+    )
+
+
 def _solve_row(
     problem: DiscreteProblem, links: Links, goal: Goal, i: int, tolerance: float
 ) -> _Best:
-    program = Program(problem, i)
+    """Solve row i; its costs are measured in the unit that its gap is measured in.
+
+    Numbers that can be touched or not go no further than some cost. An answer within that cost is
+    the best of all: a better one would be cheaper still. Until there is one, the cost is raised.
+    """
+    base = problem.problem.row(i)
+    start_score = float(base.ball.worst_score(base.points, base.coef, base.intercept)[0])
+    cap, weight = 1e4 * (1.0 + abs(goal.level) + abs(start_score)), 1.0
+    if goal.mode != GUARANTEE:
+        weight = goal.level
+        cap = 1e2 * (1.0 + float(base.loss.value(start_score))) / weight
+    best = _Best(math.inf, -math.inf, None, [], 0)
+    for attempt in range(_MOST_CAPS):
+        program = _linked_program(problem, links, i, cap)
+        found = _cut_rounds(program, goal, tolerance)
+        best = found._replace(rounds=best.rounds + found.rounds)
+        if not program.is_cut or best.value <= weight * cap:
+            return best
+        best = best._replace(bound=min(best.bound, weight * cap))  # all that is proven so far
+        if best.point is not None:
+            cap = best.value / weight * (1.0 + 1e-9)
+        elif found.bound < math.inf:
+            return best
+        else:
+            if attempt == 0 and _is_out_of_reach(problem, links, goal, i):
+                return best._replace(bound=math.inf)
+            cap *= 1e4
+    return best
+
+
+def _linked_program(
+    problem: DiscreteProblem, links: Links, i: int, cap: float, relaxed: bool = False
+) -> Program:
+    program = Program(problem, i, cap, relaxed)
     lower = links.lower[i] if links.lower.shape[0] > 1 else links.lower[0]
     upper = links.upper[i] if links.upper.shape[0] > 1 else links.upper[0]
     for row, low, high in zip(links.matrix, lower.tolist(), upper.tolist(), strict=True):
         program.link(row, low, high)
+    return program
+
+
+def _is_out_of_reach(problem: DiscreteProblem, links: Links, goal: Goal, i: int) -> bool:
+    """Whether not even numbers that are neither whole nor cut off have an answer."""
+    program = _linked_program(problem, links, i, math.inf, relaxed=True)
+    _Master(program, goal)
+    variables, bound = program.solve()
+    return variables is None and bound == math.inf
+
+
+def _cut_rounds(program: Program, goal: Goal, tolerance: float) -> _Best:
+    """Solve a program, a worst model more in each round, until its bound meets its answer."""
     master = _Master(program, goal)
     best = _Best(math.inf, -math.inf, None, [], 0)
     for rounds in range(1, _ROUNDS + 1):
@@ -146,7 +232,7 @@ def _solve_row(
         if value < best.value:
             best = best._replace(value=value, point=point, options=options)
         gap = best.value - best.bound
-        closed = gap <= 0.5 * tolerance * (1.0 + abs(best.value)) and best.point is not None
+        closed = gap <= 0.1 * tolerance * (1.0 + abs(best.value)) and best.point is not None
         if closed or len(program.rows) == before:
             return best
     return best
@@ -189,9 +275,9 @@ class _Master:
         key = np.float64(t).tobytes()
         if key not in self.seen:
             self.seen.add(key)
-            program.rows.append(
-                ({self.loss: 1.0, program.score: slope}, height + slope * t, math.inf)
-            )
+            unit = SCORE_UNIT
+            row = {self.loss: unit, program.score: unit * slope}
+            program.rows.append((row, unit * (height + slope * t), math.inf))
 
     def worst_score(self, x: Floats) -> float:
         return float(self.base.ball.worst_score(x[None], self.base.coef, self.base.intercept)[0])
@@ -200,7 +286,7 @@ class _Master:
         """Solve the continuous rest of an answer's discrete choices, adding cuts on the way."""
         program, goal = self.program, self.goal
         best: tuple[float, Floats | None, list[int]] = (math.inf, None, [])
-        margin, level = 0.0, program.lower[program.score]
+        margin, level, last = 0.0, program.lower[program.score], math.inf
         for _ in range(_ROUNDS):
             if goal.mode == GUARANTEE:  # aim higher by what was missing
                 program.lower[program.score] = level + margin
@@ -217,14 +303,21 @@ class _Master:
                     best = min(best, (cost, x, options), key=lambda found: found[0])
                     break
                 missing = goal.level - score
-                if missing <= 1e-9 * (1.0 + abs(goal.level)) or len(program.rows) == before:
-                    margin = 2.0 * (margin + missing)
+                small = missing / (1.0 + abs(goal.level))
+                is_stuck = small < 1e-8 and missing > 0.5 * last
+                if is_stuck or small <= 1e-13 or len(program.rows) == before:
+                    margin = 2.0 * margin + 1.1 * missing
+                last = missing
                 continue
             price = float(self.base.loss.value(score)) + goal.level * cost
             self.add_tangent(score)
             best = min(best, (price, x, options), key=lambda found: found[0])
-            if price - bound <= 1e-9 * (1.0 + price) or len(program.rows) == before:
+            missing = price - bound
+            small = missing / (1.0 + price)
+            is_stuck = small < 1e-9 and missing > 0.9 * last
+            if is_stuck or small <= 1e-12 or len(program.rows) == before:
                 break
+            last = missing
         return best
 
     def _one(self) -> DiscreteProblem:
@@ -239,7 +332,7 @@ class _Master:
             problem.current[i : i + 1],
             fees,
             problem.most_changes,
-            self.program.own(fixed_costs_of(problem))[None],
+            self.program.own(problem.fees)[None],
         )
 
 
@@ -271,62 +364,34 @@ def _usable(problem: DiscreteProblem, i: int) -> int:
 def _answer(
     problem: DiscreteProblem,
     goal: Goal,
-    cost_weight: float | None,
-    guarantee: float | None,
+    goals: tuple[float | None, float | None],
     outcomes: list[int],
     found: list[_Best | None],
+    exponent: NDArray[np.int64],
     tolerance: float,
 ) -> DiscreteAnswer:
     base, n = problem.problem, problem.problem.n_rows
     recourse = np.full((n, base.n_features), np.nan)
     options = np.full((n, len(problem.groups)), -1, dtype=np.int64)
     bound, nodes = np.full(n, np.nan), np.zeros(n, dtype=np.int64)
-    status = np.empty(n, dtype=object)
-    status[:] = Status.INVALID_INPUT
-    lost = np.zeros(n, dtype=bool)
+    outcome = np.array(outcomes, dtype=np.int8)
     for i, best in enumerate(found):
         if best is None:
-            if outcomes[i] == OUT_OF_BOUNDS:
-                status[i] = Status.OUT_OF_BOUNDS
             continue
         bound[i], nodes[i] = best.bound, best.rounds
-        status[i] = Status.GAP_OPEN
         if best.point is None:
-            lost[i] = True
-            if math.isinf(best.bound):
-                status[i] = Status.INFEASIBLE
+            outcome[i] = EXHAUSTED
         else:
             recourse[i], options[i] = best.point, best.options
-    cost = costs_of(problem, recourse, options)
-    score = base.ball.worst_score(recourse, base.coef, base.intercept)
-    price = cost.copy()
-    if goal.mode != GUARANTEE:
-        price = base.loss.value(score) + goal.level * cost
-    cost[lost] = price[lost] = np.inf
-    bound = np.where(bound > price, price, bound)
-    with np.errstate(invalid="ignore"):
-        gap = np.where(lost & np.isinf(bound), 0.0, price - bound)
-    closed = ~lost & (gap <= tolerance * (1.0 + price))
-    status[closed] = Status.OPTIMAL
-    approved = score >= (goal.level if goal.mode == GUARANTEE else 0.0)
-    status[closed & approved & (cost == 0.0)] = Status.ALREADY_VALID
+    least = -np.inf
+    if goal.mode == GUARANTEE:
+        bound, least = np.maximum(scaled(bound, exponent), 0.0), 0.0
+    # HiGHS knows rows to a tolerance: where the score itself is not known so well, nothing is
+    rough = score_roundings(base, np.where(np.isnan(recourse), base.points, recourse))
+    bound[rough > GAP_TOLERANCE * (1.0 + abs(goal.level))] = least
     unknown = np.full(n, np.nan)
-    return DiscreteAnswer(
-        problem=problem,
-        cost_weight=cost_weight,
-        guarantee=guarantee,
-        recourse=recourse,
-        options=options,
-        status=status,
-        cost=cost,
-        price=price,
-        lower_bound=bound,
-        gap=gap,
-        worst_case_score=score,
-        nodes=nodes,
-        reachable_validity=unknown,
-        reachable_radius=unknown.copy(),
-    )
+    kept = Found(recourse, options, outcome, bound, nodes, unknown, unknown.copy())
+    return make_answer(problem, goal, goals, tolerance, kept)
 
 
 def _check_kept(answer: DiscreteAnswer, links: Links) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._numbers import Floats
-from holdfast.problem import RecourseProblem
+from holdfast.problem import RecourseProblem, even_exponents, is_uneven, scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +51,8 @@ class DiscreteProblem:
     most_changes : int or None
         At most so many features may change.
     fixed_costs : (1, d) or (n, d) array or None
-        What it costs to touch a number at all, on top of ``feature_costs * |x - x0|``; None: nothing.
-        Columns of groups are not read: their fee is part of `option_costs`.
+        What it costs to touch a number at all, on top of ``feature_costs * |x - x0|``; None:
+        nothing. Columns of groups are not read: their fee is part of `option_costs`.
     """
 
     problem: RecourseProblem
@@ -63,3 +63,48 @@ class DiscreteProblem:
     option_costs: list[Floats]
     most_changes: int | None = None
     fixed_costs: Floats | None = None
+
+    @property
+    def fees(self) -> Floats:
+        """What touching each column costs; zeros where nothing is said."""
+        if self.fixed_costs is None:
+            return np.zeros((1, self.problem.n_features))
+        return np.asarray(self.fixed_costs, dtype=np.float64)
+
+    @property
+    def grouped_columns(self) -> NDArray[np.int64]:
+        """The columns of all groups."""
+        columns = [np.asarray(group.columns, dtype=np.int64) for group in self.groups]
+        return np.concatenate(columns) if columns else np.empty(0, dtype=np.int64)
+
+    @property
+    def number_columns(self) -> NDArray[np.int64]:
+        """The columns outside all groups."""
+        return np.setdiff1d(np.arange(self.problem.n_features), self.grouped_columns)
+
+    def in_even_costs(self) -> tuple[DiscreteProblem, NDArray[np.int64]]:
+        """Return the problem with all costs of a row around 1, and the power of 2 taken out.
+
+        As `RecourseProblem.in_even_costs`, with the fees and the costs of options among them.
+        """
+        base, numbers = self.problem, self.number_columns
+        parts = [base.feature_costs[:, numbers], self.fees[:, numbers], *self.option_costs]
+        n = max(part.shape[0] for part in parts)
+        costs = np.concatenate([np.broadcast_to(p, (n, p.shape[1])) for p in parts], axis=1)
+        exponent, uneven = even_exponents(costs), is_uneven(costs)
+
+        def even(values: Floats) -> Floats:
+            result = scaled(np.broadcast_to(values, (n, values.shape[1])), -exponent[:, None])
+            result[uneven] = np.nan
+            result.flags.writeable = False
+            return result
+
+        return (
+            replace(
+                self,
+                problem=replace(base, feature_costs=even(base.feature_costs)),
+                option_costs=[even(costs) for costs in self.option_costs],
+                fixed_costs=even(self.fees),
+            ),
+            exponent,
+        )

@@ -11,31 +11,47 @@ import warnings
 from typing import Any, cast
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from holdfast._numbers import Floats
-from holdfast.discrete.answer import grouped_columns
-from holdfast.discrete.layout import fixed_costs_of
 from holdfast.discrete.problem import DiscreteProblem
 
-_FAR = 1e4  # times its own size: a number without bounds goes no further
-_SHARP = {"mip_feasibility_tolerance": 1e-9, "primal_feasibility_tolerance": 1e-9}
+_SHARP = {
+    "mip_feasibility_tolerance": 1e-9,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+    "mip_abs_gap": 0.0,
+    "mip_rel_gap": 0.0,
+    "presolve": False,  # it was seen to cut off the optimum of small programs of this kind
+    "output_flag": False,  # without it, HiGHS now and then prints a line
+}
+_MOST_STEPS_OUT = 2.0**50  # a lattice further out cannot be told from its neighbours
+_INFEASIBLE = 2  # scipy's word for it
+# HiGHS keeps rows to an absolute tolerance; those of the score are multiplied by this.
+SCORE_UNIT = 1024.0
 
 
-def _last_within(high: float, step: float, anchor: float) -> int:
+def _last_within(high: float, step: float, anchor: float) -> float:
     """Return the largest whole k with ``anchor + step * k <= high``, as the sum is rounded."""
+    if math.isinf(high):
+        return high
     k = math.floor((high - anchor) / step) + 1
     while anchor + step * k > high:
         k -= 1
-    return k
+    return float(k)
 
 
 class Program:
-    """Variables, rows and costs; `forms @ variables + points` is the encoded point."""
+    """Variables, rows and costs; `forms @ variables + points` is the encoded point.
 
-    def __init__(self, problem: DiscreteProblem, i: int) -> None:
+    How far a number goes up or down is measured in what it costs. Where a number can be touched or
+    not, it goes no further than a cost of `cap`; `is_cut` says whether that cut anything off. With
+    `relaxed`, nothing is whole and nothing is cut: what is infeasible then is infeasible.
+    """
+
+    def __init__(self, problem: DiscreteProblem, i: int, cap: float, relaxed: bool = False) -> None:
         self.problem, self.base = problem, problem.problem.row(i)
-        self.row = i
+        self.row, self.cap, self.relaxed, self.is_cut = i, cap, relaxed, False
         self.cost: list[float] = []
         self.lower: list[float] = []
         self.upper: list[float] = []
@@ -44,7 +60,7 @@ class Program:
         self.parts: list[dict[int, float]] = [{} for _ in range(self.base.n_features)]
         self.constant = self.base.points[0].copy()
         self.taken = [self._add_group(g) for g in range(len(problem.groups))]
-        grouped = set(grouped_columns(problem).tolist())
+        grouped = set(problem.grouped_columns.tolist())
         self.numbers = [j for j in range(self.base.n_features) if j not in grouped]
         self.moves = {j: self._add_number(j) for j in self.numbers}
         self._limit_changes()
@@ -62,7 +78,7 @@ class Program:
         self.cost.append(cost)
         self.lower.append(lower)
         self.upper.append(upper)
-        self.whole.append(whole)
+        self.whole.append(0 if self.relaxed else whole)
         return len(self.cost) - 1
 
     def _add_group(self, g: int) -> list[int]:
@@ -84,36 +100,50 @@ class Program:
             float(self.own(self.problem.step)[j]),
             float(self.own(self.problem.anchor)[j]),
         )
-        far = _FAR * (1.0 + abs(x0))
-        low = max(float(self.base.lower[0, j]), x0 - far)
-        high = min(float(self.base.upper[0, j]), x0 + far)
-        up, down = self.variable(price, 0.0, high - x0), self.variable(price, 0.0, x0 - low)
-        self.parts[j] = {up: 1.0, down: -1.0}
-        moved, k = -1, -1
+        low, high = float(self.base.lower[0, j]), float(self.base.upper[0, j])
         home = round((x0 - anchor) / step) if step > 0.0 else 0
         is_off = step > 0.0 and anchor + step * home != x0
-        fee = float(self.own(fixed_costs_of(self.problem))[j])
-        if is_off or fee > 0.0 or self.problem.most_changes is not None:
+        fee = float(self.own(self.problem.fees)[j])
+        is_counted = is_off or fee > 0.0 or self.problem.most_changes is not None
+        if is_counted and not self.relaxed:
+            low, high = self._cut(x0, low, high, price, step)
+        up = self.variable(1.0, 0.0, (high - x0) * price)
+        down = self.variable(1.0, 0.0, (x0 - low) * price)
+        self.parts[j] = {up: 1.0 / price, down: -1.0 / price}
+        if self.relaxed:
+            return up, down, -1, -1
+        moved, k = -1, -1
+        if is_counted:
             moved = self.variable(fee, upper=1.0, whole=1)
-            self.rows.append(({up: 1.0, moved: x0 - high}, -math.inf, 0.0))
-            self.rows.append(({down: 1.0, moved: low - x0}, -math.inf, 0.0))
+            self.rows.append(({up: 1.0, moved: (x0 - high) * price}, -math.inf, 0.0))
+            self.rows.append(({down: 1.0, moved: (low - x0) * price}, -math.inf, 0.0))
         if step > 0.0:
             first = -_last_within(-low, step, -anchor) - home
             last = _last_within(high, step, anchor) - home
-            k = self.variable(0.0, min(first, 0), max(last, 0), 1)
-            row = {up: 1.0, down: -1.0, k: -step}
+            k = self.variable(0.0, min(first, 0.0), max(last, 0.0), 1)
+            row = {up: 1.0, down: -1.0, k: -step * price}
             if is_off:
                 # x = x0 + moved * (nearest lattice point - x0) + step * k; k = 0 unless moved
-                row[moved] = x0 - (anchor + step * home)
-                self.rows.append(({k: 1.0, moved: -float(last)}, -math.inf, 0.0))
-                self.rows.append(({k: 1.0, moved: -float(first)}, 0.0, math.inf))
+                row[moved] = (x0 - (anchor + step * home)) * price
+                self.rows.append(({k: 1.0, moved: -last}, -math.inf, 0.0))
+                self.rows.append(({k: 1.0, moved: -first}, 0.0, math.inf))
                 if first > last:  # no lattice point within the bounds
                     self.upper[moved] = 0.0
             self.rows.append((row, 0.0, 0.0))
         return up, down, k, moved
 
+    def _cut(
+        self, x0: float, low: float, high: float, price: float, step: float
+    ) -> tuple[float, float]:
+        """Return how far a number may go for the cap; note whether that is less than allowed."""
+        reach = self.cap / price
+        if step > 0.0:
+            reach = min(reach, _MOST_STEPS_OUT * step)
+        self.is_cut = self.is_cut or low < x0 - reach or high > x0 + reach
+        return max(low, x0 - reach), min(high, x0 + reach)
+
     def _limit_changes(self) -> None:
-        if self.problem.most_changes is None:
+        if self.problem.most_changes is None or self.relaxed:
             return
         changes = {moved: 1.0 for *_, moved in self.moves.values() if moved >= 0}
         for g, taken in enumerate(self.taken):
@@ -131,10 +161,11 @@ class Program:
     def link(self, coef: Floats, lower: float, upper: float, score: float = 0.0) -> None:
         """Add ``lower <= coef @ x + score * (score variable) <= upper``."""
         shift = float(coef @ self.constant)
-        row = {k: float(v) for k, v in enumerate(coef @ self.forms) if v != 0.0}
+        unit = 1.0 if score == 0.0 else SCORE_UNIT
+        row = {k: unit * float(v) for k, v in enumerate(coef @ self.forms) if v != 0.0}
         if score != 0.0:
-            row[self.score] = score
-        self.rows.append((row, lower - shift, upper - shift))
+            row[self.score] = unit * score
+        self.rows.append((row, unit * (lower - shift), unit * (upper - shift)))
 
     def matrix(self) -> tuple[Floats, Floats, Floats]:
         """Return the rows as (matrix, lower, upper)."""
@@ -145,7 +176,21 @@ class Program:
         return matrix, np.array([r[1] for r in self.rows]), np.array([r[2] for r in self.rows])
 
     def solve(self) -> tuple[Floats | None, float]:
-        """Solve the whole program: (variables, proven lower bound); None, inf without a point."""
+        """Solve the whole program: (variables, lower bound).
+
+        Without a point the bound is inf where the program is infeasible, and -inf where HiGHS
+        gave up.
+        """
+        return self._ask(np.array(self.lower), np.array(self.upper), np.array(self.whole))
+
+    def solve_rest(self, fixed: Floats) -> tuple[Floats | None, float]:
+        """Solve for the continuous variables alone, with the whole ones as in `fixed`, rounded."""
+        whole = np.array(self.whole) == 1
+        lower = np.where(whole, np.round(fixed), self.lower)
+        upper = np.where(whole, np.round(fixed), self.upper)
+        return self._ask(lower, upper, np.zeros(len(whole)))
+
+    def _ask(self, lower: Floats, upper: Floats, whole: Any) -> tuple[Floats | None, float]:
         matrix, low, high = self.matrix()
         with warnings.catch_warnings():
             # scipy hands options that it does not know on to HiGHS, and warns of it
@@ -153,34 +198,14 @@ class Program:
             result = milp(
                 self.cost,
                 constraints=LinearConstraint(matrix, low, high),
-                bounds=Bounds(np.array(self.lower), np.array(self.upper)),
-                integrality=np.array(self.whole),
-                # its presolve was seen to cut off the optimum of small programs of this kind
-                options=cast(Any, {"mip_rel_gap": 1e-10, "presolve": False, **_SHARP}),
+                bounds=Bounds(lower, upper),
+                integrality=whole,
+                options=cast(Any, dict(_SHARP)),
             )
-        if result.x is None:
-            return None, math.inf
+        if result.x is None or not np.isfinite(result.x).all():
+            return None, math.inf if result.status == _INFEASIBLE else -math.inf
         bound = result.mip_dual_bound
         return result.x, float(result.fun if bound is None else min(bound, result.fun))
-
-    def solve_rest(self, fixed: Floats) -> tuple[Floats | None, float]:
-        """Solve for the continuous variables alone, with the whole ones as in `fixed`, rounded."""
-        matrix, low, high = self.matrix()
-        whole = np.array(self.whole) == 1
-        lower = np.where(whole, np.round(fixed), self.lower)
-        upper = np.where(whole, np.round(fixed), self.upper)
-        above, below = np.isfinite(high), np.isfinite(low)
-        result = linprog(
-            self.cost,
-            A_ub=np.vstack([matrix[above], -matrix[below]]),
-            b_ub=np.concatenate([high[above], -low[below]]),
-            bounds=list(zip(lower.tolist(), upper.tolist(), strict=True)),
-            method="highs",
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        )
-        if result.x is None or result.fun is None:
-            return None, math.inf
-        return result.x, float(result.fun)
 
     def point(self, variables: Floats) -> tuple[Floats, list[int]]:
         """Return the encoded point, discrete values exactly, and the option of each group."""
@@ -196,6 +221,6 @@ class Program:
                 home = round(float((x[j] - anchor) / step))
                 x[j] = anchor + step * (home + round(float(variables[k])))
             else:
-                x[j] += variables[up] - variables[down]
+                x[j] += (variables[up] - variables[down]) / base.feature_costs[0, j]
                 x[j] = min(max(x[j], base.lower[0, j]), base.upper[0, j])
         return x, options

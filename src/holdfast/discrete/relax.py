@@ -65,6 +65,7 @@ class Question(NamedTuple):
     p: float
     q: float
     rho_0: float
+    unit: float  # what a gap is measured in, beside the value itself
 
 
 class Dual(NamedTuple):
@@ -214,7 +215,7 @@ def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
             continue
         mu = (high_height - low_height) / (low_slope - high_slope)
         above = low_height + low_slope * mu
-        if above - bound <= 1e-13 * (1.0 + abs(above)) or not low < mu < high:
+        if above - bound <= 1e-13 * (asked.unit + abs(above)) or not low < mu < high:
             break
         if above < cutoff and above - bound <= 0.1 * (cutoff - above):
             break

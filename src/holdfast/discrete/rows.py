@@ -15,7 +15,7 @@ from holdfast.discrete.buffers import costs_of, data_of, state_of
 from holdfast.discrete.layout import Ints, load_data, shape_of
 from holdfast.discrete.relax import REACH
 from holdfast.discrete.search import Task, search
-from holdfast.solvers.batch import BAD_BOUNDS, BAD_COST, NOT_FINITE, OUT_OF_BOUNDS
+from holdfast.solvers.batch import BAD_BOUNDS, BAD_COST, NOT_FINITE, OUT_OF_BOUNDS, own_goal
 from holdfast.solvers.row import EXHAUSTED, FOUND
 
 LIMIT = 7  # the search was stopped: what it has may not be the best
@@ -125,20 +125,23 @@ def open_discrete_row(rows, layout, ball, i, buffers):
 
 
 @kernel
-def search_rows(private, rows, layout, ball, goal, kind, limits, which, out, begin, end):
+def search_rows(private, rows, layout, ball, goal, levels, kind, limits, which, out, begin, end):
     """Search the rows `which`; row k of `out` is row which[k]."""
     work, buffers = private
     for k in range(begin, end):
         if limits[2][0] != 0:
             return
         i = which[k]
+        own = own_goal(goal, levels, i)
         outcome = open_discrete_row(rows, layout, ball, i, buffers)
+        if outcome == FOUND and math.isnan(own.level):
+            outcome = BAD_COST
         out.outcome[k] = outcome
         if outcome != FOUND:
             continue
         if goal.mode == REACH:
             data_of(buffers).touch[:] = 0.0  # whatever it costs: there is nothing to decide
-        task = Task(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, goal)
+        task = Task(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, own)
         found = search(shape_of(layout), buffers, task, kind, work, limits, out.recourse[k])
         out.value[k], out.bound[k], out.nodes[k] = found.value, found.bound, found.nodes
         if not found.is_complete:

@@ -1,9 +1,8 @@
 """Branch and bound over one row: depth first, the most promising child first.
 
 Every node is closed in one of three ways: its bound (`bound.node_bound`) reaches the best value
-found less half the tolerance, its discrete choices are all made and the core kernels finish it, or
-it is split. The least bound of all that was closed is the proof: nothing is better than the answer
-by more than half the tolerance, or by what the certificate of a finished node left open.
+found, its discrete choices are all made and the core kernels finish it, or it is split. The least
+bound of all that was closed is the proof.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast._compile import kernel
-from holdfast._numbers import Floats
-from holdfast.ball import BallNumbers, dual_norm, worst_score_of
+from holdfast._numbers import EPS, Floats
+from holdfast.ball import BallNumbers, dual_norm, power, worst_score_of
+from holdfast.discrete.bound import separable_minimum
 from holdfast.discrete.branch import (
     BY_CHANGE,
     NOWHERE,
@@ -39,9 +39,13 @@ from holdfast.discrete.layout import LINF
 from holdfast.discrete.leaf import solve_leaf, value_of
 from holdfast.discrete.relax import REACH, Dual, Question, bound_node
 from holdfast.losses import loss_slope
-from holdfast.problem import GUARANTEE, PRICE, Goal
+from holdfast.problem import GUARANTEE, PRICE, Goal, cheapest_unit
+from holdfast.solvers.row import ROUNDING
 
-VALUE, DEAREST, PROVED = 0, 1, 2  # what a search keeps count of
+# what a search keeps count of; CUT: numbers were cut off; UNSURE: some part of it is empty only as
+# far as they go
+VALUE, DEAREST, PROVED, UNIT, CUT, UNSURE, NODES = 0, 1, 2, 3, 4, 5, 6
+MOST_CAPS = 8  # how often numbers without bounds are let go further
 MOST_ATTEMPTS = 4  # to bound a node, drop what cannot be better, and bound it again
 
 
@@ -96,12 +100,14 @@ def grown(stack):
 
 
 @kernel
-def question_of(goal, kind, intercept, ball):
+def question_of(goal, kind, intercept, ball, unit):
     """For p = inf the norm is folded into the gains, the intercept's part into the intercept."""
     radius, rho_0, base = ball.radius, ball.intercept_scale, intercept
     if kind == LINF:
         radius, rho_0, base = 0.0, 0.0, intercept - ball.radius * ball.intercept_scale
-    return Question(goal.mode, goal.loss, goal.level, kind, base, radius, ball.p, ball.q, rho_0)
+    return Question(
+        goal.mode, goal.loss, goal.level, kind, base, radius, ball.p, ball.q, rho_0, unit
+    )
 
 
 @kernel
@@ -118,13 +124,10 @@ def dearest(table, features):
 
 @kernel
 def cutoff_of(tally, tolerance):
-    """Return the bound that closes a node: nothing in it beats the best by half the tolerance.
-
-    Before there is an answer, it is a cost that no point of a node exceeds: none is feasible.
-    """
+    """Return the bound at which a node is closed: nothing in it is better, or feasible at all."""
     if tally[VALUE] == math.inf:
         return tally[DEAREST]
-    return tally[VALUE] - 0.5 * tolerance * (1.0 + abs(tally[VALUE]))
+    return tally[VALUE] - 0.5 * tolerance * (tally[UNIT] + abs(tally[VALUE]))
 
 
 @kernel
@@ -132,6 +135,93 @@ def close(tally, bound):
     """Note the bound of a node that is done with; without an answer yet, it has none in it."""
     if tally[VALUE] < math.inf:
         tally[PROVED] = min(tally[PROVED], bound)
+
+
+@kernel
+def has_cut_end(state, f):
+    return state.lo[f] < state.hi[f] and (
+        state.lo[f] == state.cut_lo[f] or state.hi[f] == state.cut_hi[f]
+    )
+
+
+@kernel
+def budgets_for_ever(buffers, task, mu):
+    """Write budgets under which no number of the node gains by going on for ever.
+
+    Return (is there one, the intercept's budget). Numbers that were cut off get what that takes,
+    the others of `best_gammas` what is left.
+    """
+    relaxed, state, data, ball = (
+        relaxed_of(buffers),
+        state_of(buffers),
+        data_of(buffers),
+        task.ball,
+    )
+    gammas, most = relaxed.gammas, mu * ball.radius
+    needed, wanted = 0.0, 0.0
+    for b in range(gammas.size):
+        gammas[b] = relaxed.best_gammas[b]
+        if b < state.lo.size and has_cut_end(state, b):
+            gammas[b] = max(gammas[b], mu * abs(data.coef[b]) / data.rho[b] * (1.0 + 8.0 * EPS))
+            needed += power(gammas[b] / most, ball.p)
+        else:
+            wanted += power(gammas[b] / most, ball.p)
+    left = power(1.0 - 4.0 * (gammas.size + 4.0) * EPS, ball.p) - needed
+    if not left >= 0.0:  # 0 / 0 too: nothing is attacked
+        return False, 0.0
+    if wanted <= left:
+        return True, most * power(left - wanted, 1.0 / ball.p)
+    for b in range(gammas.size):
+        if not (b < state.lo.size and has_cut_end(state, b)):
+            gammas[b] *= power(left / wanted, 1.0 / ball.p)
+    return True, 0.0
+
+
+@kernel
+def is_empty(layout, buffers, task, asked, dual, changes):
+    """Prove that the node at hand holds no answer, however far its numbers that were cut off go.
+
+    The bound is that of `bound.node_bound` without costs: if it is above 0 for some multiplier, it
+    exceeds every cost for a larger one.
+    """
+    relaxed, state, data = relaxed_of(buffers), state_of(buffers), data_of(buffers)
+    cut = False
+    for f in range(state.lo.size):
+        cut = cut or has_cut_end(state, f)
+    if not cut:
+        return True
+    if asked.kind == LINF:
+        return False
+    mu = dual.mu
+    is_there, gamma_0 = budgets_for_ever(buffers, task, mu)
+    if not is_there:
+        return False
+    build_table(
+        data,
+        layout.option_start,
+        state.lo,
+        state.hi,
+        state.allowed,
+        state.active,
+        asked.kind,
+        asked.radius,
+        False,
+        relaxed.table,
+    )
+    least, rounding, _ = separable_minimum(
+        relaxed.table, mu, relaxed.gammas, state.active, changes, relaxed.picks, relaxed.saved
+    )
+    rounding += 4.0 * EPS * (mu * (abs(asked.level) + abs(asked.base)) + gamma_0 * asked.rho_0)
+    return least + mu * (asked.level - asked.base) + gamma_0 * asked.rho_0 > rounding
+
+
+@kernel
+def close_node(layout, buffers, task, asked, dual, bound, changes, tally):
+    """Close the node at hand for its bound; note whether it is empty only as far as it was cut."""
+    close(tally, bound)
+    is_unsure = tally[VALUE] == math.inf and tally[UNSURE] == 0.0
+    if is_unsure and not is_empty(layout, buffers, task, asked, dual, changes):
+        tally[UNSURE] = 1.0
 
 
 @kernel
@@ -231,6 +321,8 @@ def finish(layout, buffers, task, work, bound, tally, answer):
             state.free[b] = 1 if state.lo[b] < state.hi[b] else 0
     floor = try_choice(layout, buffers, task, work, tally, answer)
     close(tally, max(floor, bound))
+    if tally[VALUE] == math.inf and floor < math.inf:  # nothing was found, and that is no proof
+        tally[PROVED] = min(tally[PROVED], max(floor, bound))
 
 
 @kernel
@@ -278,8 +370,10 @@ def visit(layout, buffers, task, asked, work, node, tolerance, tally, answer):
             cutoff_of(tally, tolerance),
         )
         bound = max(bound, dual.bound)
+        if task.goal.mode == GUARANTEE:
+            bound = max(bound, 0.0)  # no cost is below 0
         if bound >= cutoff_of(tally, tolerance):
-            close(tally, bound)
+            close_node(layout, buffers, task, asked, dual, bound, changes, tally)
             return False, dual, bound, changes
         if is_decided(data_of(buffers), relaxed.table, state, changes):
             finish(layout, buffers, task, work, bound, tally, answer)
@@ -290,21 +384,57 @@ def visit(layout, buffers, task, asked, work, node, tolerance, tally, answer):
                 close(tally, bound)
                 return False, dual, bound, changes
         last = attempt == MOST_ATTEMPTS - 1
+        if tally[CUT] == 1.0 and tally[VALUE] == math.inf:
+            break  # what is too dear as far as numbers go may not be where they go further
         if last or not tighten(layout, buffers, task, asked, dual, changes, tolerance, tally):
             break
     return True, dual, bound, changes
 
 
 @kernel
-def first_cap(data, goal, value, start_score):
-    """Return a cost that no better answer exceeds; for a guarantee, one beyond all measure."""
+def first_cap(data, goal, value, start_score, unit):
+    """Return a cost that no better answer exceeds; for a guarantee, one that few exceed."""
     if goal.mode == PRICE:
         return value / goal.level * (1.0 + 1e-9)  # no loss is below 0
-    steepest = 0.0
-    for f in range(data.coef.size):
-        steepest = max(steepest, abs(data.coef[f]) / data.cost[f])
-    far = 1e5 if goal.mode == REACH else 1e8 * (1.0 + abs(goal.level))  # rounding grows with it
-    return far * (1.0 + abs(start_score)) / steepest if steepest > 0.0 else math.inf
+    if goal.mode == REACH:
+        return 1e6 * (1.0 + abs(start_score))
+    if unit == 0.0:  # no number is of use: all that can be paid for is options
+        total = 1.0
+        for k in range(data.fee.size):
+            total += data.fee[k] if data.fee[k] < math.inf else 0.0
+        return total
+    return 1e4 * (1.0 + abs(goal.level) + abs(start_score)) * unit
+
+
+@kernel
+def is_endless(data, ball, changes):
+    """Whether score can be had without end by moving at most so many numbers.
+
+    Along a ray of numbers without a bound the score grows when their coefficients are out of the
+    adversary's reach: when ``||w / rho||_p > radius``. The largest ratios decide.
+    """
+    total, last, taken = 0.0, math.inf, 0
+    while taken < changes:
+        largest, ties = 0.0, 0
+        for f in range(data.coef.size):
+            w = data.coef[f]
+            room = data.upper[f] if w > 0.0 else -data.lower[f]
+            if w == 0.0 or room < math.inf:
+                continue
+            if abs(w) > ball.radius * data.rho[f] * (1.0 + ROUNDING):
+                return True  # alone
+            ratio = abs(w) / (ball.radius * data.rho[f])
+            if ratio < last and ratio > largest:
+                largest, ties = ratio, 1
+            elif ratio == largest:
+                ties += 1
+        if ball.p == math.inf:
+            return False
+        if ties == 0:
+            break
+        total += power(largest, ball.p) * min(ties, changes - taken)
+        taken, last = taken + ties, largest
+    return total > 1.0 + ROUNDING * ball.p
 
 
 @kernel
@@ -324,29 +454,76 @@ def search(layout, buffers, task, kind, work, limits, answer):
     """Minimise over one row; write the best point into `answer` (untouched where there is none).
 
     `limits` are (tolerance, most nodes, stop): whoever no longer wants the answer sets stop[0].
+    Numbers without bounds are searched as far as some cost goes. An answer within that cost is the
+    best of all: a better one would be cheaper still. Until there is one, the cost is raised.
     """
     data, state, goal, ball = data_of(buffers), state_of(buffers), task.goal, task.ball
-    tolerance, most_nodes, stop = limits
-    asked = question_of(goal, kind, task.intercept, ball)
     score = worst_score_of(task.point, task.coef, task.intercept, ball)
-    tally = np.array([stay_put(data, task, score, state, answer), math.inf, math.inf])
+    unit = 1.0
+    if goal.mode == GUARANTEE:
+        unit = cheapest_unit(
+            data.start, data.coef, data.rho, data.cost, data.lower, data.upper, ball.radius
+        )
+    asked = question_of(goal, kind, task.intercept, ball, unit)
+    tally = np.zeros(7)
+    tally[VALUE] = stay_put(data, task, score, state, answer)
+    tally[DEAREST], tally[PROVED], tally[UNIT] = math.inf, math.inf, unit
     if goal.mode == GUARANTEE and tally[VALUE] == 0.0:
         return Found(0.0, 0.0, 0, True)
-    cap = first_cap(data, goal, tally[VALUE], score)
-    cut = open_domains(data, layout.option_start, cap, state.lo, state.hi, state.allowed)
+    if goal.mode == REACH and is_endless(data, ball, min(layout.most_changes, data.coef.size)):
+        return Found(-math.inf, -math.inf, 0, True)
+    cap = first_cap(data, goal, tally[VALUE], score, unit)
+    is_complete, is_cut = False, False
+    for attempt in range(MOST_CAPS):
+        tally[PROVED], tally[UNSURE] = math.inf, 0.0
+        is_cut = open_domains(
+            data,
+            layout.option_start,
+            cap,
+            goal.mode == REACH,
+            ball.radius if kind == LINF else 0.0,
+            state.lo,
+            state.hi,
+            state.cut_lo,
+            state.cut_hi,
+            state.allowed,
+        )
+        tally[CUT] = 1.0 if is_cut else 0.0
+        is_complete = explore(layout, buffers, task, asked, work, limits, score, tally, answer)
+        if goal.mode != GUARANTEE or not is_cut or not is_complete or tally[VALUE] <= cap:
+            break
+        if tally[VALUE] < math.inf:
+            cap = tally[VALUE] * (1.0 + 1e-9)
+        elif tally[UNSURE] == 0.0:
+            break
+        elif attempt < MOST_CAPS - 1:
+            cap *= 1e4
+    if goal.mode == GUARANTEE and is_cut and (tally[VALUE] < math.inf or tally[UNSURE] == 1.0):
+        tally[PROVED] = min(tally[PROVED], cap)  # nothing is known of costs beyond the cap
+    bound = min(tally[PROVED], tally[VALUE])
+    return Found(tally[VALUE], bound, int(tally[NODES]), is_complete)
+
+
+@kernel
+def explore(layout, buffers, task, asked, work, limits, score, tally, answer):
+    """Search the domains at hand; return whether it was all of them."""
+    state, goal, ball = state_of(buffers), task.goal, task.ball
+    tolerance, most_nodes, stop = limits
     state.active[:] = 0
     stack = np.empty((64, 4 + 2 * state.lo.size))
     flags = np.empty((64, state.allowed.size + state.active.size), np.int8)
     norm = dual_norm(task.point, ball.scale, ball.intercept_scale, ball.q)
-    mu = loss_slope(goal.loss, score) / goal.level if goal.mode == PRICE else 1.0
+    mu = tally[UNIT] if tally[UNIT] > 0.0 else 1.0
+    if goal.mode == PRICE:
+        mu = loss_slope(goal.loss, score) / goal.level
     save(state, -math.inf, mu, max(norm, 1e-9), 0.0, stack[0], flags[0])
-    top, nodes = 1, 0
-    while top > 0 and nodes < most_nodes and tally[VALUE] > -math.inf and stop[0] == 0:
+    top = 1
+    while top > 0 and tally[NODES] < most_nodes and tally[VALUE] > -math.inf and stop[0] == 0:
         top -= 1
-        if stack[top, 0] >= cutoff_of(tally, tolerance):
+        if tally[VALUE] < math.inf and stack[top, 0] >= cutoff_of(tally, tolerance):
             close(tally, stack[top, 0])
             continue
-        nodes += 1
+        tally[NODES] += 1.0
         load(state, stack[top], flags[top])
         node = Dual(stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3], 1.0)
         is_left, dual, bound, changes = visit(
@@ -356,12 +533,14 @@ def search(layout, buffers, task, kind, work, limits, answer):
             while top + 3 + state.allowed.size >= stack.shape[0]:
                 stack, flags = grown(stack), grown(flags)
             unit = goal.level if goal.mode == PRICE else 1.0
+            before = top
             top = push_children(layout, buffers, dual, bound, changes, unit, stack, flags, top)
+            if top == before:  # nothing to split: its bound is all that is known
+                tally[PROVED] = min(tally[PROVED], bound)
     for k in range(top):
-        tally[PROVED] = min(tally[PROVED], stack[k, 0])
-    if goal.mode == GUARANTEE and cut:  # nothing is known of costs beyond the cap
-        tally[PROVED] = min(tally[PROVED], cap)
-    return Found(tally[VALUE], min(tally[PROVED], tally[VALUE]), nodes, top == 0)
+        least = 0.0 if goal.mode == GUARANTEE else -math.inf
+        tally[PROVED] = min(tally[PROVED], max(stack[k, 0], least))
+    return top == 0
 
 
 @kernel

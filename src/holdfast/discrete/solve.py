@@ -12,15 +12,14 @@ from holdfast._numbers import Floats, check_count, check_kind, check_positive, r
 from holdfast._threads import over_rows, thread_count
 from holdfast.api import make_goal
 from holdfast.ball import NormBall
-from holdfast.discrete.answer import DiscreteAnswer, check_answer, costs_of, grouped_columns
+from holdfast.discrete.answer import DiscreteAnswer, Found, check_answer, make_answer
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import kind_of, make_layout
 from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.discrete.relax import REACH
 from holdfast.discrete.rows import LIMIT, Outcomes, new_outcomes, search_rows
-from holdfast.problem import GUARANTEE, Goal, RecourseProblem
-from holdfast.result import GAP_TOLERANCE, Status
-from holdfast.solvers.batch import OUT_OF_BOUNDS
+from holdfast.problem import GUARANTEE, Goal, RecourseProblem, levels_of, scaled
+from holdfast.result import GAP_TOLERANCE
 from holdfast.solvers.kinds import new_work
 from holdfast.solvers.row import EXHAUSTED, FOUND
 
@@ -45,9 +44,10 @@ def solve_discrete(
     cost_weight, guarantee : float
         Exactly one of them, as in `holdfast.solve`. A cost weight needs a convex loss.
     tolerance : float
-        A row is optimal when its gap is at most ``tolerance * (1 + price)``.
+        A row is optimal when its gap is at most ``tolerance * (1 + price)``; for a guarantee,
+        ``tolerance * (cost + the least cost of a unit of score)``.
     most_nodes : int
-        Where a row's search is stopped; its status is then GAP_OPEN.
+        Where a row's search is stopped; its status is then GAP_OPEN, with a recourse or without.
     threads : int, optional
         All available processors by default. The answer does not depend on it.
 
@@ -92,7 +92,7 @@ def solve_discrete(
         )
     out = run_search(problem, goal, np.arange(base.n_rows), (float(tolerance), most_nodes), workers)
     reachable, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
-    lost = np.flatnonzero(out.outcome == EXHAUSTED)
+    lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
     if lost.size:
         few = min(most_nodes, _REACH_NODES)
         reach = run_search(problem, Goal(REACH, 0, 0.0), lost, (GAP_TOLERANCE, few), workers)
@@ -101,9 +101,12 @@ def solve_discrete(
         reachable[lost] = base.loss.probability(most)
         if base.ball.radius > 0.0:
             radius[lost] = [reachable_radius(problem, goal.level, int(i), few) for i in lost]
-    answer = make_answer(
-        problem, goal, cost_weight, guarantee, out, reachable, radius, float(tolerance)
+    missing = (out.outcome == LIMIT) & np.isnan(out.recourse).any(axis=1)
+    outcome = np.where(missing, EXHAUSTED, np.where(out.outcome == LIMIT, FOUND, out.outcome))
+    found = Found(
+        out.recourse, out.chosen, outcome.astype(np.int8), out.bound, out.nodes, reachable, radius
     )
+    answer = make_answer(problem, goal, (cost_weight, guarantee), float(tolerance), found)
     check_answer(answer)
     return answer
 
@@ -141,11 +144,13 @@ def run_search(
     threads: int,
 ) -> Outcomes:
     """Search some rows."""
-    base, layout = problem.problem, make_layout(problem)
+    even, exponent = problem.in_even_costs()
+    base, layout = even.problem, make_layout(even)
     out = new_outcomes(which.size, base.n_features, len(problem.groups))
-    ball = base.ball.numbers(base.n_features)
+    ball, levels = base.ball.numbers(base.n_features), levels_of(goal, exponent)
     stop = np.zeros(1, dtype=np.int8)
-    tasks = (base.rows(), layout, ball, goal, kind_of(ball), (*limits, stop), which, out)
+    every = (*limits, stop)
+    tasks = (base.rows(), layout, ball, goal, levels, kind_of(ball), every, which, out)
     over_rows(
         search_rows,
         which.size,
@@ -155,7 +160,10 @@ def run_search(
         least_rows=_LEAST_ROWS,
         stop=stop,  # a row may take minutes
     )
-    return out
+    if goal.mode != GUARANTEE:
+        return out
+    own = exponent[which] if exponent.size > 1 else exponent
+    return out._replace(value=scaled(out.value, own), bound=scaled(out.bound, own))
 
 
 def reachable_radius(problem: DiscreteProblem, target: float, i: int, most_nodes: int) -> float:
@@ -194,73 +202,6 @@ def reachable_radius(problem: DiscreteProblem, target: float, i: int, most_nodes
     return best
 
 
-def make_answer(
-    problem: DiscreteProblem,
-    goal: Goal,
-    cost_weight: float | None,
-    guarantee: float | None,
-    out: Outcomes,
-    reachable: Floats,
-    radius: Floats,
-    tolerance: float,
-) -> DiscreteAnswer:
-    """Work out what is known of each recourse, none of it taken from the search but the bound."""
-    base, recourse = problem.problem, out.recourse
-    found = ~np.isnan(recourse).any(axis=1)
-    cost = np.where(found, costs_of(problem, recourse, out.chosen), np.nan)
-    score = base.ball.worst_score(recourse, base.coef, base.intercept)
-    price = cost.copy()
-    if goal.mode != GUARANTEE:
-        price = base.loss.value(score) + goal.level * cost
-    lost = out.outcome == EXHAUSTED
-    cost[lost] = price[lost] = np.inf
-    none = (out.outcome == LIMIT) & ~found
-    cost[none] = price[none] = np.inf
-    # a bound a hair above the price that it proves is rounding
-    bound = np.where(out.bound > price, np.minimum(out.bound, price), out.bound)
-    with np.errstate(invalid="ignore"):
-        gap = price - bound
-    gap[lost] = np.where(np.isinf(bound[lost]), 0.0, np.inf)
-    return DiscreteAnswer(
-        problem=problem,
-        cost_weight=cost_weight,
-        guarantee=guarantee,
-        recourse=recourse,
-        options=out.chosen,
-        status=_status(goal, out, gap, price, cost, score, tolerance),
-        cost=cost,
-        price=price,
-        lower_bound=bound,
-        gap=gap,
-        worst_case_score=score,
-        nodes=out.nodes,
-        reachable_validity=reachable,
-        reachable_radius=radius,
-    )
-
-
-def _status(
-    goal: Goal,
-    out: Outcomes,
-    gap: Floats,
-    price: Floats,
-    cost: Floats,
-    score: Floats,
-    tolerance: float,
-) -> NDArray[np.object_]:
-    status = np.empty(len(gap), dtype=object)
-    status[:] = Status.INVALID_INPUT
-    found = (out.outcome == FOUND) | (out.outcome == LIMIT)
-    closed = gap <= tolerance * (1.0 + price)
-    status[found & closed] = Status.OPTIMAL
-    status[found & ~closed] = Status.GAP_OPEN
-    approved = score >= (goal.level if goal.mode == GUARANTEE else 0.0)
-    status[found & closed & approved & (cost == 0.0)] = Status.ALREADY_VALID
-    status[out.outcome == EXHAUSTED] = Status.INFEASIBLE
-    status[out.outcome == OUT_OF_BOUNDS] = Status.OUT_OF_BOUNDS
-    return status
-
-
 def check_problem(problem: DiscreteProblem) -> None:
     """Refuse shapes that do not fit together."""
     check_kind("problem", problem, DiscreteProblem, "make a DiscreteProblem")
@@ -277,7 +218,7 @@ def check_problem(problem: DiscreteProblem) -> None:
         shape = read_floats(name, getattr(problem, name)).shape
         if shape not in ((1, d), (n, d)):
             raise ValueError(f"{name} has shape {shape}, expected (1, {d}) or ({n}, {d})")
-    columns = grouped_columns(problem)
+    columns = problem.grouped_columns
     if np.unique(columns).size < columns.size or np.any((columns < 0) | (columns >= d)):
         raise ValueError(f"groups have the columns {columns.tolist()}: each of 0 to {d - 1} once")
     if not np.array_equal(current := read_floats("current", problem.current), np.round(current)):

@@ -10,7 +10,7 @@ import pandas as pd
 
 from holdfast.report.cells import AGREES, BETTER, DIFFERS, small
 from holdfast.report.names import SHORT_DATASETS
-from holdfast.report.optimality import TOLERANCE, excess
+from holdfast.report.optimality import PROVEN, TOLERANCE, excess
 from holdfast.report.prices import AS_PUBLISHED, SOUNDLY, TABLES, Figure, Line, figures, protocol
 from holdfast.report.results import PUBLISHED, Results
 from holdfast.report.sheet import Sheet, cell
@@ -80,7 +80,7 @@ def _all_proven(results: Results) -> Bar:
     rows = rows[rows["p"] == rows["judged_p"]]
     if rows.empty:
         return Bar(what, None, "")
-    proven = int((rows["status"] == "optimal").sum())
+    proven = int(rows["status"].isin(PROVEN).sum())
     detail = f"{proven:,} of {len(rows):,}, largest gap {small(float(rows['gap'].max()))}"
     return Bar(what, proven == len(rows), detail)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast._numbers import Floats
 from holdfast._threads import over_rows
 from holdfast.problem import GUARANTEE, Goal, RecourseProblem
 from holdfast.solvers.batch import (
@@ -25,12 +26,12 @@ def new_answers(n: int, d: int) -> Answers:
     return Answers(np.empty((n, d)), np.empty(n), np.empty(n, dtype=np.int8))
 
 
-def find_answers(problem: RecourseProblem, goal: Goal, threads: int) -> Answers:
-    """Solve every row, for a guarantee or for the price with a convex loss."""
+def find_answers(problem: RecourseProblem, goal: Goal, levels: Floats, threads: int) -> Answers:
+    """Solve every row of a problem in even costs, for a guarantee or a price with a convex loss."""
     n, d = problem.points.shape
     answers = new_answers(n, d)
     rows_kernel = guarantee_rows if goal.mode == GUARANTEE else price_rows
-    arguments = (problem.rows(), problem.ball.numbers(d), goal, answers)
+    arguments = (problem.rows(), problem.ball.numbers(d), goal, levels, answers)
     over_rows(rows_kernel, n, threads, *arguments, private=lambda: new_work(problem))
     return answers
 
@@ -43,6 +44,7 @@ def largest_radii(
     NaN where even radius 0 does not help.
     """
     radii = np.empty(which.size)
+    problem, _ = problem.in_even_costs()
     arguments = (problem.rows(), problem.ball.numbers(problem.n_features), goal, which, radii)
     over_rows(radius_rows, which.size, threads, *arguments, private=lambda: new_work(problem))
     return radii
@@ -50,6 +52,6 @@ def largest_radii(
 
 def largest_score(problem: RecourseProblem) -> float:
     """Return the largest worst-case score that the first row can reach; inf if there is no end."""
-    work, rows = new_work(problem), problem.rows()
+    work, rows = new_work(problem), problem.in_even_costs()[0].rows()
     load_row(rows, 0, work)
     return float(best_score(rows.intercept[0], problem.ball.numbers(problem.n_features), work)[0])

@@ -55,18 +55,26 @@ def load_row(rows, i, work):
 
 
 @kernel
-def open_row(rows, answers, i, work):
+def open_row(rows, level, answers, i, work):
     """Load row i into the workspace; False, and its answer is written, if it cannot be used."""
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
     cost = pick(rows.cost, i)
     answers.outcome[i] = check_row(rows.points[i], coef, intercept, cost, lower, upper)
     answers.multiplier[i] = math.nan
+    if math.isnan(level):
+        answers.outcome[i] = BAD_COST
     if answers.outcome[i] != FOUND:
         answers.recourse[i] = math.nan
         return False
     load_row(rows, i, work)
     return True
+
+
+@kernel
+def own_goal(goal, levels, i):
+    """Return the goal of row i; its level is that of the row's costs."""
+    return Goal(goal.mode, goal.loss, pick(levels, i))
 
 
 @kernel
@@ -88,25 +96,26 @@ def turn_back(coef, row, y, point):
 
 
 @kernel
-def price_rows(work, rows, ball, goal, answers, begin, end):
+def price_rows(work, rows, ball, goal, levels, answers, begin, end):
     """Minimise worst-case loss + cost weight * cost, for a convex loss."""
-    shared = plan_shared(rows, ball, goal, work)
+    shared = plan_shared(rows, ball, own_goal(goal, levels, 0), work)
     for i in range(begin, end):
-        if open_row(rows, answers, i, work):
+        own = own_goal(goal, levels, i)
+        if open_row(rows, own.level, answers, i, work):
             if not shared:
-                make_plan(work, ball, goal)
-            outcome, gain = solve_row(work, pick(rows.intercept, i), ball, goal)
+                make_plan(work, ball, own)
+            outcome, gain = solve_row(work, pick(rows.intercept, i), ball, own)
             turn_back(pick(rows.coef, i), work.row, work.y, answers.recourse[i])
             answers.outcome[i] = outcome
             answers.multiplier[i] = 1.0 / gain
 
 
 @kernel
-def guarantee_rows(work, rows, ball, goal, answers, begin, end):
+def guarantee_rows(work, rows, ball, goal, levels, answers, begin, end):
     """Minimise the cost of reaching the target score."""
     shared = plan_shared(rows, ball, goal, work)
     for i in range(begin, end):
-        if not open_row(rows, answers, i, work):
+        if not open_row(rows, goal.level, answers, i, work):
             continue
         if not shared:
             make_plan(work, ball, goal)
