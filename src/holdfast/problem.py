@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast._compile import kernel
-from holdfast._numbers import (, shown
+from holdfast._numbers import (
     Floats,
     check_kind,
     is_frame,
     is_series,
     read_floats,
     refuse,
+    shown,
     to_number,
 )
 from holdfast.ball import NormBall
