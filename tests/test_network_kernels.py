@@ -225,7 +225,7 @@ def lowest_corner(network: Network, x: np.ndarray, radius: float) -> float:
 
 def test_loud_units_are_not_the_worst_where_they_silence_others():
     """The radius is above the weights -5, but cannot turn them around: silence wakes the rest."""
-    network = filled(([[0.0], [0.0]], [0.0, 0.0]), ([[-5.0, -5.0]], [10.0]), ([[0.5]], [0.0]))
+    network = filled(([[0.0], [0.0]], [1.0, 1.0]), ([[-5.0, -5.0]], [10.0]), ([[0.5]], [0.0]))
     point = np.array([[1.0]])
     found = worst_network(network, point, NormBall(math.inf, 1.0), starts=2).score[0]
     assert found == pytest.approx(-6.5, abs=1e-12)
