@@ -658,7 +658,7 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
 
 def label(value: Any) -> str:
     text = " ".join(f"{value!r}".split()) if not isinstance(value, int) or value < HUGE else "huge"
-    return text[:40]
+    return text.partition(" at 0x")[0][:40]  # an address differs from process to process
 
 
 TABLE = [
@@ -741,13 +741,11 @@ def test_losses_cannot_be_added():
 def test_costs_that_could_be_a_matrix_over_features_are_asked_about():
     points = POINTS[:2]
     matrix = np.array([[1.0, 0.2], [0.2, 2.0]])
-    with pytest.raises(ValueError, match=r"feature_costs is a symmetric matrix.*DataFrame"):
-        build(points=points, feature_costs=matrix)
+    for square in (matrix, np.ones((2, 2)), [[1.0, 0.3], [0.2, 2.0]]):
+        with pytest.raises(ValueError, match=r"feature_costs has shape \(2, 2\).*DataFrame"):
+            build(points=points, feature_costs=square)
     said = build(points=points, feature_costs=pd.DataFrame(matrix))
     np.testing.assert_array_equal(said.feature_costs, matrix)
-    # no matrix over features: rows that are alike, or not symmetric
-    build(points=points, feature_costs=np.full((2, 2), 3.0))
-    build(points=points, feature_costs=[[1.0, 0.3], [0.2, 2.0]])
     build(points=points[:1], feature_costs=[[2.0, 1.0]])
 
 

@@ -391,20 +391,13 @@ def _intercept(values: Any, n: int, index: Any) -> Floats:
 
 
 def _ask_about_matrix(costs: Any, n: int, d: int) -> None:
-    """Refuse costs that could be a matrix over features, and would be taken for one row each.
-
-    Costs of n rows are symmetric only by design, unless all rows have the same ones.
-    """
-    if n != d or n == 1 or is_frame(costs):
-        return
-    array = read_floats("feature_costs", costs)
-    if array.shape == (d, d) and np.array_equal(array, array.T) and np.ptp(array) > 0.0:
+    """Refuse costs that could be a matrix over features, and would be taken for one row each."""
+    if n == d > 1 and not is_frame(costs) and np.shape(costs) == (d, d):
         raise ValueError(
-            f"feature_costs is a symmetric matrix of shape ({d}, {d}), and there are {n} points "
-            f"with {d} features: is it a row of costs for each point, or a matrix over features? "
-            "A cost is one number for each feature and unit, so a matrix over features cannot be "
-            "used; give its diagonal. If it is a row for each point, say so by a data frame: "
-            "feature_costs=pandas.DataFrame(feature_costs)"
+            f"feature_costs has shape ({d}, {d}), and there are {n} points with {d} features: is "
+            "it a row of costs for each point, or a matrix over features? A matrix cannot be used: "
+            "a cost is one number for each feature and unit, so give its diagonal. A row for each "
+            "point is said by a data frame: feature_costs=pandas.DataFrame(feature_costs)"
         )
 
 

@@ -89,7 +89,8 @@ class DiscreteProblem:
         """
         base, numbers = self.problem, self.number_columns
         parts = [base.feature_costs[:, numbers], self.fees[:, numbers], *self.option_costs]
-        n = max(part.shape[0] for part in parts)
+        sizes = {part.shape[0] for part in parts}
+        n = (sizes - {1}).pop() if sizes != {1} else 1  # what all rows share has one row
         costs = np.concatenate([np.broadcast_to(p, (n, p.shape[1])) for p in parts], axis=1)
         exponent, uneven = even_exponents(costs), is_uneven(costs)
 
