@@ -14,7 +14,7 @@ from holdfast import Status
 from holdfast.discrete import DiscreteProblem, Links, solve_discrete, solve_linked
 
 FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
-# where numbers without bounds can be touched or not, it is not always proven that there is no answer
+# where numbers without bounds can be touched or not, that there is no answer may stay unproven
 LOST = (Status.INFEASIBLE, Status.GAP_OPEN)
 
 
