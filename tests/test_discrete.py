@@ -163,7 +163,10 @@ def test_without_discrete_parts_it_is_the_continuous_answer(p):
             ours = solve_discrete(problem, **goal)
             theirs = solve_problem(problem.problem, **goal)
             np.testing.assert_allclose(ours.price, theirs.price, rtol=1e-9, atol=1e-9)
-            np.testing.assert_array_equal(ours.status, theirs.status)
+            # where there is none, one of the two may prove it and the other not (at the very edge)
+            found = np.isfinite(theirs.price)
+            np.testing.assert_array_equal(ours.status[found], theirs.status[found])
+            assert np.isnan(ours.recourse[~found]).all()
 
 
 @pytest.mark.parametrize("p", EXPONENTS)

@@ -108,7 +108,7 @@ def far_whole_number(left: float) -> DiscreteProblem:
 
 def test_an_answer_beyond_the_first_cut_is_not_infeasible():
     near = solve_discrete(far_whole_number(2.0**-24), guarantee=0.5)
-    assert near.status[0] is Status.OPTIMAL
+    assert near.status[0] is not Status.INFEASIBLE
     assert near.cost[0] == pytest.approx(3.0 * 2.0**24, abs=1.0)
     problem = far_whole_number(1e-10)  # rounding leaves many values to look at
     ours = solve_discrete(problem, guarantee=0.5, most_nodes=5_000)

@@ -6,8 +6,13 @@ number's in how far it goes up and down, with a whole multiple of its step where
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import numpy as np
@@ -23,7 +28,7 @@ _SHARP = {
     "mip_abs_gap": 0.0,
     "mip_rel_gap": 0.0,
     "presolve": False,  # it was seen to cut off the optimum of small programs of this kind
-    "output_flag": False,  # without it, HiGHS now and then prints a line
+    "output_flag": False,
 }
 _MOST_STEPS_OUT = 2.0**50  # a lattice further out cannot be told from its neighbours
 _INFEASIBLE = 2  # scipy's word for it
@@ -39,6 +44,23 @@ def _last_within(high: float, step: float, anchor: float) -> float:
     while anchor + step * k > high:
         k -= 1
     return float(k)
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Send what C code prints to nowhere: HiGHS has lines that no option of it turns off."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        with suppress(OSError, AttributeError, TypeError):
+            ctypes.CDLL(None).fflush(None)  # what is still in C's buffer belongs there too
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 class Program:
@@ -195,13 +217,14 @@ class Program:
         with warnings.catch_warnings():
             # scipy hands options that it does not know on to HiGHS, and warns of it
             warnings.simplefilter("ignore")
-            result = milp(
-                self.cost,
-                constraints=LinearConstraint(matrix, low, high),
-                bounds=Bounds(lower, upper),
-                integrality=whole,
-                options=cast(Any, dict(_SHARP)),
-            )
+            with _silenced():
+                result = milp(
+                    self.cost,
+                    constraints=LinearConstraint(matrix, low, high),
+                    bounds=Bounds(lower, upper),
+                    integrality=whole,
+                    options=cast(Any, dict(_SHARP)),
+                )
         if result.x is None or not np.isfinite(result.x).all():
             return None, math.inf if result.status == _INFEASIBLE else -math.inf
         bound = result.mip_dual_bound

@@ -139,9 +139,7 @@ def close(tally, bound):
 
 @kernel
 def has_cut_end(state, f):
-    return state.lo[f] < state.hi[f] and (
-        state.lo[f] == state.cut_lo[f] or state.hi[f] == state.cut_hi[f]
-    )
+    return state.lo[f] == state.cut_lo[f] or state.hi[f] == state.cut_hi[f]
 
 
 @kernel
