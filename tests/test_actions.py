@@ -632,7 +632,7 @@ def test_only_rows_with_a_recourse_are_decoded():
 def test_a_pandas_category_learns_new_levels():
     table = pd.DataFrame({"c": pd.Categorical(["x", "y", "z"]), "n": [1.0, 2.0, 3.0]})
     columns = ColumnTransformer([("c", OneHotEncoder(), ["c"])], remainder="passthrough")
-    pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [0, 1, 1])
+    pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [False, True, True])
     people = table.iloc[:1].assign(c=pd.Categorical(["x"]))
     compiled = to_problem(people, Encoding.of(pipeline), ActionSet.from_data(table), ball=BALL)
     assert list(decode(compiled, compiled.problem.problem.points, [[2]])["c"]) == ["z"]
@@ -644,7 +644,7 @@ def test_a_pandas_category_learns_new_levels():
 def test_people_who_cannot_be_used_have_their_reason_and_the_others_go_on():
     table = pd.DataFrame({"n": [1.0, 2.0, 3.0] * 4, "c": ["x", "y", "z"] * 4})
     columns = ColumnTransformer([("c", OneHotEncoder(), ["c"])], remainder=StandardScaler())
-    pipeline = make_pipeline(columns, LogisticRegression()).fit(table, np.arange(12) % 2)
+    pipeline = make_pipeline(columns, LogisticRegression()).fit(table, np.arange(12) % 2 == 1)
     actions = ActionSet.from_data(table[table["c"] != "z"])
     people = pd.DataFrame(
         {"n": [9.0, "much", None, 1.0, 2.0], "c": ["x", "y", "x", "gold", "z"], "id": range(5)},
@@ -676,7 +676,7 @@ def test_people_who_cannot_be_used_have_their_reason_and_the_others_go_on():
 def test_action_sets_that_do_not_fit_the_pipeline():
     table = pd.DataFrame({"n": [1, 2, 3], "c": ["x", "y", "z"], "unused": [1, 2, 3]})
     columns = ColumnTransformer([("c", OneHotEncoder(), ["c", "n"])])
-    pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [0, 1, 1])
+    pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [False, True, True])
     encoding = Encoding.of(pipeline)
     draft = ActionSet.from_data(table)
     with pytest.raises(ValueError, match="n: the pipeline reads it as a category, but the action"):

@@ -275,7 +275,7 @@ def test_a_label_that_stands_for_several_is_refused(advised):
     assert len(twins.table()) >= 8  # a table can still be had
     plain = people.drop(columns="home").to_numpy()
     names = [f"x{j}" for j in range(plain.shape[1])]
-    model = LogisticRegression().fit(plain, np.arange(8) % 2)
+    model = LogisticRegression().fit(plain, np.arange(8) % 2 == 1)
     free = ActionSet.from_data(pd.DataFrame(plain, columns=names))
     ball = NormBall(1, 0.0)
     numbered = RobustRecourse(model, ball=ball, actions=free, guarantee=0.5).recommend(plain)

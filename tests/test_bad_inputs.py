@@ -66,7 +66,7 @@ Y = (X @ [1.0, -1.0] > 0.0).astype(int)
 
 @functools.cache
 def fitted() -> LogisticRegression:
-    return LogisticRegression().fit(pd.DataFrame(X, columns=["a", "b"]), Y)
+    return LogisticRegression().fit(pd.DataFrame(X, columns=["a", "b"]), Y == 1)
 
 
 @functools.cache

@@ -83,5 +83,5 @@ def test_the_samples_are_those_of_the_paper():
         assert published_sample(fold, people, "network") == sample
     for fold, (people, sample) in enumerate(OF_LOGISTIC_REGRESSION):
         assert sorted(published_sample(fold, people, "logistic")) == sample
-    with pytest.raises(ValueError, match="'network' or 'logistic'"):
+    with pytest.raises(ValueError, match="one of 'network', 'logistic'"):
         published_sample(0, 39, "forest")

@@ -116,7 +116,7 @@ def test_an_mlp_of_scikit_learn_has_gradients():
 
 
 def test_a_black_box_has_none():
-    forest = RandomForestClassifier(3).fit([[0.0], [1.0]], [0, 1])
+    forest = RandomForestClassifier(3).fit([[0.0], [1.0]], [False, True])
     for kind in (Gradient(), SmoothGrad()):
         with pytest.raises(ValueError, match="black box model; use linearise='lime'"):
             kind.fit(as_model(forest), np.zeros((1, 1)), None, seed=0)

@@ -90,10 +90,8 @@ CALLS = {
         torch.manual_seed(0)
         layers = [torch.nn.Linear(20, 200), torch.nn.ReLU(), torch.nn.Linear(200, 200),
             torch.nn.ReLU(), torch.nn.Linear(200, 1)]
-        worst_network(
-            Network(torch.nn.Sequential(*layers)), rng.normal(size=(n, 20)),
-            NormBall(np.inf, 0.1), threads=threads, memory=1e6
-        )
+        network, ball = Network(torch.nn.Sequential(*layers)), NormBall(np.inf, 0.1)
+        worst_network(network, rng.normal(size=(max(n, 1), 20)), ball, threads=threads, memory=1e6)
         """,
     ),
 }

@@ -146,7 +146,7 @@ def test_algorithm_1_approaches_the_optimum_from_above(seed):
 
 
 def test_the_candidates_of_algorithm_1_need_the_intercept():
-    """With 2d models, as printed, the best region misses points whose features are small."""
+    """The constant is a coordinate too: its region holds the points of small features."""
     problem = RecourseProblem.build([[0.1]], [0.2], -0.5, ball=NormBall(1, 0.3))
     result, _ = run(Algorithm1(max_steps=20_000), problem, 1.0)
     assert np.abs(result.recourse_array).max() < 1  # none of the 2d regions holds it

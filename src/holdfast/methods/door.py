@@ -129,7 +129,6 @@ def find_recourse(
     judged = adapted.choose_loss(loss)
     adapted.check_guarantee(guarantee, judged)
     encoded = _encode(adapted, points)
-    adapted.compare_people(points, encoded, judged)
     known = None if training is None else _like(encoded, adapted.encode(training))
 
     def build(coef: Any, intercept: Any) -> RecourseProblem:
@@ -154,6 +153,7 @@ def find_recourse(
     task = Task(problem, cost_weight, guarantee, adapted, known, seed, workers)
     make_goal(problem, cost_weight, guarantee)
     chosen.check(task)  # before anything is computed
+    adapted.compare_people(points, problem.points, judged)
     if not isinstance(adapted, LinearModel):
         surrogate = _surrogate(adapted, problem.points, known, linearise, seed)
         task = replace(task, problem=build(surrogate.coef, surrogate.intercept))

@@ -113,7 +113,9 @@ def _origin(whole: Any, found: Unwrapped, favorable_class: Any, people: Any) -> 
             "function of probabilities as holdfast.models.BlackBox(function)"
         )
     if not hasattr(last, "classes_") and hasattr(last, "fit"):
-        raise ValueError(f"{here}{name} is not fitted, or is no classifier: it has no classes_")
+        raise ValueError(
+            f"{here}the model {name} is not fitted, or no classifier: it has no classes_"
+        )
     classes = [plain(label) for label in getattr(last, "classes_", (0, 1))]
     if len(classes) != 2:
         raise ValueError(
