@@ -140,7 +140,7 @@ def find_network(**other: Any) -> Any:
 
 
 def radius(**other: Any) -> Any:
-    arguments = {"model": fitted(), "X": pd.DataFrame(X, columns=["a", "b"]), "y": Y}
+    arguments = {"model": fitted(), "X": pd.DataFrame(X, columns=["a", "b"]), "y": Y == 1}
     return holdfast.estimate_radius(**{**arguments, "n_models": 20, "p": 1, **other})
 
 

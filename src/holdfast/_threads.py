@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -55,20 +56,29 @@ def over_rows(
         return
     # Compiled here, on no rows: a thread that compiles would be waited for.
     kernel(private(), *arguments, 0, 0)
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            runs = [
-                pool.submit(_work, kernel, private(), arguments, ranges) for _ in range(workers)
-            ]
-            while wait(runs, timeout=0.2).not_done:  # some systems wake nobody who waits for ever
-                pass
-        except BaseException:
-            ranges.close()
-            if stop is not None:
-                stop[0] = 1
-            raise  # when the pieces under way have ended
+    pool, runs = _pool(os.getpid()), []
+    try:
+        for _ in range(workers):
+            runs.append(pool.submit(_work, kernel, private(), arguments, ranges))
+        while wait(runs, timeout=0.2).not_done:  # some systems wake nobody who waits for ever
+            pass
+    except BaseException:
+        ranges.close()
+        if stop is not None:
+            stop[0] = 1
+        wait(runs)  # for the pieces under way
+        raise
     for run in runs:
         run.result()
+
+
+@functools.cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Return the threads of this process, which wait for work: to start one takes a while.
+
+    A process that was forked has none of the threads of the one that it comes from.
+    """
+    return ThreadPoolExecutor(max(64, thread_count(None)), thread_name_prefix="holdfast")
 
 
 class _Ranges:

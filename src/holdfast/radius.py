@@ -23,7 +23,7 @@ from holdfast._numbers import (
 from holdfast.api import solve
 from holdfast.ball import NormBall
 from holdfast.models import LinearModel, as_model
-from holdfast.models.base import accepts
+from holdfast.models.base import accepts, read_encoded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +88,7 @@ class RadiusEstimate:
         found = self.radius(p, scaled)
         kept = int(np.sum(~self.chosen))
         least = self.quantile - 4.0 * math.sqrt(self.quantile * (1.0 - self.quantile) / kept)
-        if found.coverage < least:
+        if found.coverage < least or found.coverage == 0.0:
             raise ValueError(
                 f"the radius {found.radius:.4g} was to cover {self.quantile:.0%} of the changes, "
                 f"but covers {found.coverage:.0%} of those kept back: they are not alike. Look at "
@@ -225,11 +225,12 @@ def estimate_radius(
     today = _linear(model, favorable_class, X)
     points = _read_table(today, X)
     today.compare_people(X, points, today.choose_loss(None))
-    labels = _read_labels(y, len(points))
-    retrain = _Retrainer(today, points, labels, np.random.default_rng(seed))
+    labels = _read_labels(y, today, len(points))
     if past_models is not None:
         changes, chosen = _past(today, past_models, X, points, favorable_class)
-    elif time is not None:
+        return _estimate(today, points, changes, chosen, exponents, float(quantile))
+    retrain = _Retrainer(today, points, labels, np.random.default_rng(seed))
+    if time is not None:
         changes, chosen = retrain.over_time(_read_time(time, len(points)), n_periods, n_models)
     else:
         changes, chosen = retrain.on_fresh_samples(n_models)
@@ -245,29 +246,30 @@ def _read_exponents(p: Any) -> list[float]:
 
 def _read_table(today: LinearModel, table: Any) -> Floats:
     """Return the table as the classifier reads it."""
-    if not hasattr(table, "columns"):
-        no_encoders = today.origin is None or not today.origin.steps
-        table = read_matrix("X", table) if no_encoders else table
-    try:
-        points = read_matrix("X", today.encode(table), len(today.coef))
-    except (TypeError, ValueError, AttributeError) as error:
-        why = str(error).partition("\n")[0]
-        raise ValueError(why if why.startswith("X ") else f"X cannot be encoded: {why}") from None
+    points = read_matrix("X", read_encoded("X", today, table), len(today.coef))
     if not np.isfinite(points).all():
         raise ValueError("X holds values that are missing or infinite; leave these rows out")
     return points
 
 
-def _read_labels(y: Any, n: int) -> NDArray[Any]:
+def _read_labels(y: Any, today: LinearModel, n: int) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}, expected ({n},): X has {n} rows")
     try:
-        kinds = len(np.unique(labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels))
+        kinds = set(labels.tolist())
     except TypeError:
-        kinds = 0
-    if kinds != 2:
+        kinds = set()
+    if len(kinds) != 2:
         raise ValueError(f"y = {shown(y)} does not hold two classes")
+    classes = list(kinds) if today.origin is None else today.origin.classes
+    same = [kind for kind in kinds for known in classes if kind == known]
+    if len(same) != 2 or {type(kind) is bool for kind in kinds} != {
+        type(k) is bool for k in classes
+    }:
+        raise ValueError(
+            f"y = {shown(y)} does not hold the classes that the model was fitted on, {classes}"
+        )
     return labels
 
 
@@ -326,12 +328,13 @@ def _past(
             version = _linear(past, favorable_class, X)
         except (TypeError, ValueError) as error:
             raise ValueError(f"past_models[{k}]: {error}") from None
-        encoded = np.asarray(version.encode(X), dtype=np.float64)
+        encoded = read_matrix(f"X, for past_models[{k}],", read_encoded("X", version, X))
         if encoded.shape != points.shape or not np.allclose(encoded, points, rtol=1e-9, atol=1e-9):
             raise ValueError(
                 f"past_models[{k}] encodes people otherwise than `model` does, so that their "
                 "coefficients cannot be compared; fit its classifier behind the same encoders"
             )
+        version.compare_people(X, encoded, version.choose_loss(None))
         versions.append(_vector(version))
     changes = np.diff([*versions, _vector(today)], axis=0)
     if len(changes) < 2:

@@ -64,8 +64,8 @@ class Status(StrEnum):
 _SENTENCES = {
     Status.OPTIMAL: "The best recourse there is, proven by its certificate.",
     Status.ALREADY_VALID: "Every model of the ball approves this point as it is; nothing to do.",
-    Status.STILL_REFUSED: "The best trade-off at this cost weight, proven; but today's model still "
-    "refuses this point. Ask for a guarantee to get a yes.",
+    Status.STILL_REFUSED: "The best that was asked for, proven; but today's model still refuses "
+    "this point. Ask for a guarantee, or a higher one, to get a yes.",
     Status.INFEASIBLE: "No change within the bounds gives the guarantee.",
     Status.NOT_FOUND: "The method brought back no finite point.",
     Status.ACCEPTED: "The model itself accepts this recourse. It is not linear, so nothing is "
@@ -80,13 +80,22 @@ _SENTENCES = {
 
 
 def sort_proven(
-    status: NDArray[np.object_], cost: Floats, worst_score: Floats, score: Floats, cutoff: float
+    status: NDArray[np.object_],
+    cost: Floats,
+    worst_score: Floats,
+    score: Floats,
+    cutoff: float,
+    target: float | None,
 ) -> None:
-    """Sort rows of least price that are proven: what the decision, at its cutoff, makes of them."""
+    """Sort rows that are proven by what a model, which accepts from `cutoff` on, makes of them.
+
+    `target` is the worst-case score that was asked for; None: the least price was.
+    """
     proven = np.array([each.is_proven for each in status], dtype=bool)
+    enough = cutoff if target is None else target
     status[proven] = Status.OPTIMAL
+    status[proven & (worst_score >= enough) & (cost == 0.0)] = Status.ALREADY_VALID
     status[proven & (score < cutoff)] = Status.STILL_REFUSED
-    status[proven & (worst_score >= cutoff) & (cost == 0.0)] = Status.ALREADY_VALID
 
 
 class MethodStatus(StrEnum):

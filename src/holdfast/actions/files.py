@@ -40,6 +40,9 @@ def save(actions: ActionSet, path: str | Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise type(error)(f"path = {str(path)!r} cannot be written: {error.strerror}") from None
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

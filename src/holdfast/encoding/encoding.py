@@ -12,16 +12,13 @@ from holdfast.encoding.columns import Affine, Column
 from holdfast.encoding.features import Category, Number, gather
 from holdfast.encoding.reading import Reading, as_table
 from holdfast.encoding.steps import raw_names, walk
-from holdfast.encoding.unwrap import unwrap
+from holdfast.encoding.unwrap import AGREEMENT, unwrap
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from holdfast.losses import Loss
     from holdfast.models import Model
-
-# Rounding apart, our rule and the pipeline must agree; what is misunderstood differs by far more.
-AGREEMENT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +89,14 @@ class Encoding:
         steps, where = found.steps, found.where
         model = as_model(pipeline, favorable_class=favorable_class, people=people)
         coef = getattr(model, "coef", None)
+        if coef is None and model.origin is None:
+            raise ValueError(
+                f"a {model.kind} that is no fitted classifier or pipeline has no columns to take "
+                "apart: holdfast.find_recourse takes any model"
+            )
         names, named = raw_names(steps[0] if steps else (where, found.last), coef)
+        if not steps and model.feature_names is not None:
+            names, named = [str(name) for name in model.feature_names], True
         columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
         for label, step in steps:
             columns = walk(step, columns, label)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+# Rounding apart, what was read and the model must agree; what is misread differs by far more.
+AGREEMENT = 1e-9
+
 Place = tuple[str, Any]  # (where it stands, the fitted object)
 
 

@@ -18,7 +18,7 @@ from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.methods.exact import Exact
 from holdfast.models import LinearModel, Model, as_model
-from holdfast.models.base import accepts
+from holdfast.models.base import accepts, read_encoded
 from holdfast.problem import RecourseProblem
 from holdfast.result import MethodStatus, Recourse, Status, sort_proven
 from holdfast.surrogate import Surrogate
@@ -129,7 +129,9 @@ def find_recourse(
     judged = adapted.choose_loss(loss)
     adapted.check_guarantee(guarantee, judged)
     encoded = _encode(adapted, points)
-    known = None if training is None else _like(encoded, adapted.encode(training))
+    known = None
+    if training is not None:
+        known = _like(encoded, read_encoded("training", adapted, training))
 
     def build(coef: Any, intercept: Any) -> RecourseProblem:
         return RecourseProblem.build(
@@ -265,8 +267,9 @@ def _with_the_model(result: Recourse, model: Model, surrogate: Surrogate | None)
     status = result.status.copy()
     if surrogate is not None:
         _say_of_the_model(status, result, there, refused)
-    elif result.guarantee is None:
-        sort_proven(status, result.cost, result.worst_case_score, score, model.cutoff)
+    else:
+        target = None if result.guarantee is None else result.problem.loss.score(result.guarantee)
+        sort_proven(status, result.cost, result.worst_case_score, score, model.cutoff, target)
     if model.origin is not None and there.any():
         between = np.zeros(len(result), dtype=bool)
         between[there] = model.origin.fractional(points)
@@ -308,7 +311,7 @@ def _say_of_the_model(
 
 def _encode(model: Model, points: Any) -> Any:
     """Bring people to the columns in which recourse is found: numbers, all of them."""
-    encoded = model.encode(points)
+    encoded = read_encoded("points", model, points, usable_only=True)
     rest = model.origin.rest if model.origin is not None else []
     if rest and hasattr(encoded, "dtypes"):
         texts = [name for name in encoded.columns if encoded[name].dtype.kind not in "biuf"]

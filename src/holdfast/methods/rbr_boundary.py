@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from holdfast._numbers import Floats
 from holdfast.models import Model
+from holdfast.models.base import accepts
 
 # After a scan in steps of a hundredth this many halvings reach the resolution of a double.
 _HALVINGS = 46
@@ -21,7 +22,7 @@ def approves(model: Model, points: Floats) -> NDArray[np.bool_]:
     chunk = max(1, _SCORED_AT_ONCE // d)
     for begin in range(0, n, chunk):
         piece = points[begin : begin + chunk].copy()  # torch warns of frozen arrays
-        wanted[begin : begin + chunk] = model.score(piece) >= 0.0
+        wanted[begin : begin + chunk] = accepts(model, model.score(piece))
     return wanted
 
 

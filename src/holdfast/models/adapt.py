@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from holdfast._extras import need_torch
-from holdfast._numbers import refuse
+from holdfast._numbers import refuse, shown
 from holdfast.encoding.features import Category
 from holdfast.encoding.reading import plain
 from holdfast.encoding.steps import understood
@@ -75,7 +75,11 @@ want, favorable_class='default' or favorable_class='paid'
     found = unwrap(model)
     origin = _origin(model, found, favorable_class, people)
     adapted = _read(origin, device)
-    return adapted if found.threshold is None else _cut(adapted, origin, found.threshold)
+    if found.threshold is not None:
+        return _cut(adapted, origin, found.threshold)
+    # an even chance goes to the first class
+    even = float(np.nextafter(0.0, 1.0)) if origin.favorable == 1 else 0.0
+    return replace(adapted, cutoff=even)  # type: ignore[type-var]
 
 
 def _refuse_class(favorable_class: Any) -> None:
@@ -117,9 +121,10 @@ def _origin(whole: Any, found: Unwrapped, favorable_class: Any, people: Any) -> 
             f"{here}the model {name} is not fitted, or no classifier: it has no classes_"
         )
     classes = [plain(label) for label in getattr(last, "classes_", (0, 1))]
-    if len(classes) != 2:
+    if len(classes) != 2 or any(np.ndim(label) for label in classes):
         raise ValueError(
-            f"{here}{name} has {len(classes)} classes {classes}; recourse needs exactly 2"
+            f"{here}{name} has {len(classes)} classes {shown(classes)}; recourse needs exactly 2 "
+            "labels"
         )
     favorable = _favorable(name, classes, favorable_class, whole, people)
     count, parts = understood(found.steps)
@@ -139,17 +144,19 @@ def _origin(whole: Any, found: Unwrapped, favorable_class: Any, people: Any) -> 
 def _favorable(name: str, classes: list[Any], said: Any, whole: Any, people: Any) -> int:
     """Return the position of the favourable class."""
     said = plain(said)
+    if np.ndim(said):
+        refuse("favorable_class", said, "one label")
     if said is None and all(isinstance(label, bool) for label in classes):
         return classes.index(True)
     known = [k for k, label in enumerate(classes) if label == said and _alike(label, said)]
     if known:
         return known[0]
     counts = _counts(classes, whole, people)
-    shown = " and ".join(f"{label!r}{count}" for label, count in zip(classes, counts, strict=True))
+    named = " and ".join(f"{label!r}{count}" for label, count in zip(classes, counts, strict=True))
     ask = " or ".join(f"favorable_class={label!r}" for label in classes)
     if said is None:
-        raise ValueError(f"{name} has the classes {shown}: say which of them people want, {ask}")
-    raise ValueError(f"favorable_class = {said!r} is none of the classes {shown}: say {ask}")
+        raise ValueError(f"{name} has the classes {named}: say which of them people want, {ask}")
+    raise ValueError(f"favorable_class = {said!r} is none of the classes {named}: say {ask}")
 
 
 def _alike(label: Any, said: Any) -> bool:
@@ -211,6 +218,12 @@ def _cut(model: Model, origin: Origin, threshold: Threshold) -> Model:
     positive = origin.classes[1] if threshold.positive is None else plain(threshold.positive)
     towards = 1.0 if positive == origin.classes[origin.favorable] else -1.0
     if threshold.method == "predict_proba":
+        if _margin(origin.last):
+            raise ValueError(
+                f"{type(origin.whole).__name__} has a threshold on the probabilities of "
+                f"{origin.name}, which decides by a margin: put it on the margin instead, "
+                "response_method='decision_function'"
+            )
         if not 0.0 < threshold.value < 1.0:
             raise ValueError(
                 f"{type(origin.whole).__name__} has the threshold {threshold.value}: it decides "

@@ -16,6 +16,8 @@ from holdfast.losses import LOSSES, Loss, get_loss
 from holdfast.models.origin import Origin, agreement
 from holdfast.problem import check_guarantee
 
+_EVEN = float(np.nextafter(0.0, 1.0))  # the least score above an even chance
+
 
 class Model:
     """A classifier of two classes, as a score: the log-odds of the favourable class.
@@ -53,6 +55,11 @@ class Model:
     def knows_scores(self) -> bool:
         """Whether its score is the classifier's own, not one made from a probability."""
         return True
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether its cutoff was set, and is not the even chance of any classifier."""
+        return abs(self.cutoff) > _EVEN
 
     def encode(self, points: Any) -> Any:
         """Bring raw points to the space in which recourse is found.
@@ -103,7 +110,7 @@ class Model:
 
     def check_guarantee(self, guarantee: float | None, loss: Loss) -> None:
         """Refuse a guarantee that the model's own threshold would still refuse."""
-        if self.cutoff == 0.0 or guarantee is None:
+        if guarantee is None or not self.has_threshold:
             return
         if loss.link is None:
             raise ValueError(
@@ -135,7 +142,12 @@ class Model:
     def compare_points(self, encoded: Any, labels: Any, loss: Loss) -> None:
         """Compare what was read with what the classifier says of encoded points."""
         if self.origin is not None and len(encoded):
-            self._compare(encoded, encoded, labels, loss, whole=False, tolerance=agreement(encoded))
+            asked, whole = encoded, not self.origin.steps  # the whole reads what is not encoded
+            if whole and self.feature_names is not None:
+                import pandas as pd
+
+                asked = pd.DataFrame(encoded, columns=self.feature_names)
+            self._compare(asked, encoded, labels, loss, whole=whole, tolerance=agreement(encoded))
 
     def _compare(
         self, rows: Any, points: Floats, labels: Any, loss: Loss, *, whole: bool, tolerance: float
@@ -219,8 +231,11 @@ class LinearModel(Model):
             )
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
             raise ValueError("coef and intercept must be finite numbers")
+        coef.flags.writeable = False
         object.__setattr__(self, "coef", coef)
         object.__setattr__(self, "intercept", float(intercept.reshape(-1)[0]))
+        if self.feature_names is not None:
+            object.__setattr__(self, "feature_names", list(self.feature_names))
 
     def score(self, points: ArrayLike) -> Floats:
         """Score of each (encoded) point."""
@@ -293,3 +308,43 @@ class BlackBox(Model):
 def accepts(model: Model, scores: Floats) -> NDArray[np.bool_]:
     """Say which scores the model accepts; NaN is not one of them."""
     return np.asarray(scores >= model.cutoff)
+
+
+def read_encoded(name: str, model: Model, table: Any, *, usable_only: bool = False) -> Any:
+    """Encode a table, or say which argument cannot be encoded, and why.
+
+    With `usable_only` a row that cannot be encoded (a level never seen, text for a number) becomes
+    missing, and does not affect the others.
+    """
+    try:
+        return model.encode(table)
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        encoded = _usable_rows(model, table) if usable_only and hasattr(table, "iloc") else None
+        if encoded is not None:
+            return encoded
+        why = " ".join(str(error).split())
+        raise ValueError(f"{name} cannot be encoded: {why}") from None
+
+
+def _usable_rows(model: Model, table: Any) -> Any:
+    """Encode the rows that can be, found by halving; None where there are none."""
+    import pandas as pd
+
+    parts: list[Any] = []
+    rows: list[int] = []
+
+    def encode(begin: int, end: int) -> None:
+        try:
+            parts.append(model.encode(table.iloc[begin:end]))
+            rows.extend(range(begin, end))
+        except (TypeError, ValueError, AttributeError, IndexError):
+            if end - begin > 1:
+                middle = (begin + end) // 2
+                encode(begin, middle)
+                encode(middle, end)
+
+    encode(0, len(table))
+    if not parts:
+        return None
+    found = pd.concat(parts).set_axis(rows, axis=0)
+    return found.reindex(range(len(table))).set_axis(table.index, axis=0)

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from holdfast._numbers import Floats
 from holdfast.encoding.features import Category
-from holdfast.encoding.unwrap import Place
+from holdfast.encoding.unwrap import AGREEMENT, Place
 
-# Rounding apart, what was read and the model must agree; what is misread differs by far more.
-AGREEMENT = 1e-9
 _AGREEMENT_OF_SINGLES = 1e-5  # of numbers in single precision
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from holdfast._numbers import check_count, check_kind
-from holdfast.actions import ActionSet, Compiled, LinkRows, check, to_problem
+from holdfast.actions import ActionSet, Compiled, LinkRows, to_problem
+from holdfast.actions.check import check_change
 from holdfast.ball import NormBall
 from holdfast.discrete import DiscreteAnswer, DiscreteProblem, solve_discrete
 from holdfast.discrete.linked import Links, solve_linked
@@ -132,7 +133,7 @@ is 2.25."
                 "one; holdfast.find_recourse takes any model"
             )
         encoding.model.check_guarantee(self.guarantee, encoding.model.choose_loss(self.loss))
-        return self._frozen()._recommend(as_table(applicants), encoding)
+        return self._frozen()._recommend(applicants, encoding)
 
     def _frozen(self) -> RobustRecourse:
         """Return an estimator of the same model that no later change of a setting reaches."""
@@ -144,10 +145,9 @@ is 2.25."
         compiled, answer = self._solve(applicants, self.actions, encoding)
         base = compiled.problem.problem
         encoding.compare(compiled.people, base.points, base.loss)
-        if self.guarantee is None:
-            score = base.score(answer.recourse)
-            cutoff = encoding.model.cutoff
-            sort_proven(answer.status, answer.cost, answer.worst_case_score, score, cutoff)
+        target = None if self.guarantee is None else base.loss.score(self.guarantee)
+        score, cutoff = base.score(answer.recourse), encoding.model.cutoff
+        sort_proven(answer.status, answer.cost, answer.worst_case_score, score, cutoff, target)
         ways = []
         for i in range(len(compiled.rows)):
             there = bool(np.isfinite(answer.recourse[i]).all())
@@ -171,8 +171,13 @@ is 2.25."
     ) -> tuple[list[list[Way]], list[pd.DataFrame]]:
         """Settle the ways, option by option, as they are printed."""
         base = compiled.problem.problem
-        target = None if self.guarantee is None else base.loss.score(self.guarantee)
-        aim = Aim(target, self.cost_weight)
+        cutoff = compiled.encoding.model.cutoff
+        target = None
+        if self.guarantee is not None:
+            target = base.loss.score(self.guarantee)
+            if target < cutoff and base.loss.score(0.5) == target:  # a tie is no yes
+                target = cutoff
+        aim = Aim(target, self.cost_weight, cutoff)
         printed: list[list[Way]] = [[] for _ in ways]
         tables = []
         for option in range(max((len(found) for found in ways), default=0)):
@@ -231,7 +236,7 @@ is 2.25."
             points = np.array([ways[i][option].recourse for i in rows])
             compiled.encoding.compare(after, points, compiled.problem.problem.loss)
             for position, i in enumerate(rows):
-                wrong = check(self.actions, compiled.people.iloc[i], after.iloc[position])
+                wrong = check_change(self.actions, compiled.people.iloc[i], after.iloc[position])
                 if wrong:
                     label = compiled.people.index[i]
                     raise RuntimeError(f"row {label}: {'; '.join(wrong)}: a bug, please report it")

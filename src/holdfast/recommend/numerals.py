@@ -42,15 +42,20 @@ def at_least(probability: float) -> str:
     return _per_cent(probability, math.floor)
 
 
-def at_most(probability: float) -> str:
-    """Write a probability in per cent, rounded up.
+def at_most(probability: float, limit: float = 1.0) -> str:
+    """Write a probability in per cent, rounded up; with more digits where it is below a limit.
 
     Examples
     --------
-    >>> at_most(0.5999), at_most(0.41234), at_most(0.9999)
-    ('60%', '42%', '100%')
+    >>> at_most(0.5999), at_most(0.41234), at_most(0.9999), at_most(0.4906, limit=0.5)
+    ('60%', '42%', '100%', '49.1%')
     """
-    return _per_cent(probability, math.ceil)
+    text = _per_cent(probability, math.ceil)
+    digits = 0
+    while probability < limit <= 1.0 and float(text[:-1]) >= 100.0 * limit and digits < 12:
+        digits += 1
+        text = f"{math.ceil(probability * 10.0 ** (digits + 2)) / 10.0**digits:.{digits}f}%"
+    return text
 
 
 def _per_cent(probability: float, rounded: Any) -> str:
@@ -61,6 +66,20 @@ def _per_cent(probability: float, rounded: Any) -> str:
     near = round(number)
     number = near if abs(number - near) <= 1e-9 else rounded(number)
     return f"{number / (10.0 if tenths else 1.0):g}%"
+
+
+def above(value: float) -> str:
+    """Write a number rounded up to two digits.
+
+    Examples
+    --------
+    >>> above(0.0121), above(3.0), above(0.0)
+    ('0.013', '3', '0')
+    """
+    if not 0.0 < value < math.inf:
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return f"{math.ceil(value / unit * (1.0 - 1e-12)) * unit:.2g}"
 
 
 def below(value: float, digits: int = 3) -> str:

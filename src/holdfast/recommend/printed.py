@@ -41,6 +41,7 @@ class Aim(NamedTuple):
 
     target: float | None
     weight: float | None
+    cutoff: float  # from which score on today's model accepts
 
 
 class _Verdict(NamedTuple):
@@ -272,7 +273,9 @@ def _status(before: Status, close: bool, today: float, aim: Aim) -> Status:
         return before
     if not close:
         return Status.GAP_OPEN
-    return Status.STILL_REFUSED if aim.weight is not None and today < 0.0 else before
+    if today < aim.cutoff:
+        return Status.STILL_REFUSED
+    return Status.OPTIMAL if before is Status.STILL_REFUSED else before
 
 
 def _floats(column: pd.Series[Any]) -> Floats:

@@ -139,10 +139,18 @@ def released(actions: ActionSet, constraints: tuple[Constraint, ...]) -> ActionS
     """Return a copy of an action set without some of its constraints."""
     free = copy.deepcopy(actions)
     for constraint in constraints:
-        if constraint.feature is not None:
-            setattr(free[constraint.feature], constraint.setting, _NEUTRAL[constraint.setting])
-        else:
+        if constraint.feature is None:
             free.most_changes = None
+            continue
+        feature = free[constraint.feature]
+        costs = getattr(feature, "cost", None)
+        setattr(feature, constraint.setting, _NEUTRAL[constraint.setting])
+        if isinstance(costs, dict) and feature.moves is None:
+            # what has no cost was not meant to be done, whatever is lifted
+            moves: dict[Any, list[Any]] = {}
+            for before, after in costs:
+                moves.setdefault(before, []).append(after)
+            feature.moves = moves
     return free
 
 

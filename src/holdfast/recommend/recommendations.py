@@ -70,6 +70,10 @@ class Recommendations:
     ) -> None:
         self._estimator, self._compiled, self._answer = estimator, compiled, answer
         self._ways, self._after, self.labels = ways, after, labels
+        self._rank = [
+            {k: position for position, k in enumerate(self._having(option))}
+            for option in range(1, len(after) + 1)
+        ]
         self._place = {int(row): k for k, row in enumerate(compiled.rows)}
         self._refused = dict(compiled.refused)
         self.guarantee, self.cost_weight = estimator.guarantee, estimator.cost_weight
@@ -180,7 +184,7 @@ class Recommendations:
         if option > len(self._ways[k]):
             count = len(self._ways[k])
             raise ValueError(f"option {option} of person {label!r}, who has {count}, from 1 on")
-        after = self._after[option - 1].iloc[self._having(option).index(k)]
+        after = self._after[option - 1].iloc[self._rank[option - 1][k]]
         return self._changes(k, option, after)
 
     def _changes(self, k: int, option: int, after: Any) -> list[str]:
@@ -221,6 +225,15 @@ class Recommendations:
         score = row.score(way.recourse[None])
         return float(score[0]), float(row.loss.probability(score)[0])
 
+    @property
+    def _has_probabilities(self) -> bool:
+        return self._compiled.problem.problem.loss.link is not None
+
+    @property
+    def _cutoff(self) -> float:
+        """The score from which on today's model accepts."""
+        return float(self._compiled.encoding.model.cutoff)
+
     def _validity_of(self, way: Way) -> float:
         """Probability of approval of a way under the worst model of the ball."""
         return float(self._compiled.problem.problem.loss.probability(way.worst_case_score))
@@ -245,8 +258,9 @@ class Recommendations:
         known: dict[str, Any] = {"option": 0, "status": str(self.status[i]), "changes": ""}
         if i in self._place:
             k = self._place[i]
-            for name in ("cost", "price", "lower_bound", "gap"):
-                known[name] = float(getattr(self._answer, name)[k])
+            if self.status[i] is not Status.NOT_FOUND:  # what was found there is not advised
+                for name in ("cost", "price", "lower_bound", "gap"):
+                    known[name] = float(getattr(self._answer, name)[k])
             known["initial_validity"] = self._initial(k)
         return known
 

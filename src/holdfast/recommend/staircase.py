@@ -73,7 +73,7 @@ class Staircase:
         start = base.ball.worst_score(base.points, base.coef, base.intercept)[0]
         top = min(float(largest_reachable_score(alone)[0]), base.loss.score(_HIGHEST))
         first, last = (float(probability(score)) for score in (start, max(top, start)))
-        cutoff = float(probability(0.0)) if asked is None else asked
+        cutoff = float(probability(compiled.encoding.model.cutoff)) if asked is None else asked
 
         def ask(wanted: float) -> _Corner:
             answer = solve(alone, wanted)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.actions import ActionSet, NumberFeature
-from holdfast.recommend.numerals import at_least, at_most, below, shown
+from holdfast.recommend.numerals import above, at_least, at_most, below, shown
 from holdfast.result import Status
 
 if TYPE_CHECKING:
@@ -37,9 +37,11 @@ def explanation(result: Recommendations, label: Any) -> str:
     today = _today(result.initial_validity(label))
     if status is Status.ALREADY_VALID:
         chance = _chance(result._validity_of(ways[0]), "approves you")
-        return f"{today} {_every(result)} already {chance}. You need not change anything."
+        return f"{today} {_every(result)} already {chance}. You need not change anything.".strip()
     if status is Status.INFEASIBLE:
         return f"{today} {_hopeless(result, label)}".strip()
+    if status is Status.NOT_FOUND:
+        return f"{today} A way was found, but no row of the table that can be typed has it.".strip()
     if not ways:
         return f"{today} {status.sentence}".strip()
     parts = [today] if today else []
@@ -71,6 +73,8 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
     way, changes = result.ways(label)[option - 1], result.changes(label, option)
     after = _afterwards(result, label, way)
     held = _listed(sorted(way.held))
+    if not changes and result.guarantee is not None:
+        return f"You need not change anything for that. {after}"
     if not changes:
         stay = f"Without changing {held}, staying" if held else "Staying"
         proven = "provably " if way.status.is_proven else ""
@@ -90,11 +94,11 @@ def _afterwards(result: Recommendations, label: Any, way: Way) -> str:
     parts = []
     if result.guarantee is not None:
         parts = [every]
-    elif score >= 0.0:
+    elif score >= result._cutoff:
         known = result.radius > 0.0 and not np.isnan(probability)
         today = [f"Today's model then gives you {at_least(probability)}."] if known else []
         parts = [*today, every]
-    if score < 0.0:
+    if score < result._cutoff:
         gives = "" if np.isnan(probability) else f": it gives you {at_least(probability)}"
         parts.append(f"Today's model would still refuse you{gives}.")
     return " ".join(parts)
@@ -106,7 +110,7 @@ def _proof(result: Recommendations, way: Way) -> str:
         without = f" without changing {_listed(sorted(way.held))}" if way.held else ""
         return f"This is provably the {best}{without}."
     better = "cheaper way" if result.guarantee is not None else "better balance"
-    return f"There may be a {better}, but it is better by at most {way.gap:.2g}."
+    return f"There may be a {better}, but by no more than {above(way.gap)}."
 
 
 def _hopeless(result: Recommendations, label: Any) -> str:
@@ -114,7 +118,10 @@ def _hopeless(result: Recommendations, label: Any) -> str:
     wanted = f"{100.0 * (result.guarantee or 0.0):.10g}%"
     who = _every(result).replace("Every", "every", 1).replace("Today's", "today's", 1)
     said = f"Nothing that you may change gives you {wanted} with {who}"
-    said += f": at most {at_most(reach)} is within reach. " if np.isfinite(reach) else ". "
+    if not result._has_probabilities:
+        said = f"Nothing that you may change gets you approved by {who}"
+    most = at_most(reach, result.guarantee or 1.0) if np.isfinite(reach) else ""
+    said += f": at most {most} is within reach. " if most else ". "
     if np.isfinite(radius):
         said += f"It becomes possible at a radius of {below(radius)}. "
     elif np.isfinite(reach) and result.radius > 0.0:  # with links neither of the two is known
