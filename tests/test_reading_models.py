@@ -10,6 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron, Ridge
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -403,3 +404,96 @@ def test_fractions_of_a_category_are_for_study():
     words = found.message(people.index[~whole][0])
     assert "RobustRecourse" in words
     assert "for study" in words
+
+
+def test_a_tie_is_what_the_model_makes_of_it():
+    """Votes are often even; an even chance goes to the first class."""
+    approved = DEFAULT == 0
+    for model in (KNeighborsClassifier(4), RandomForestClassifier(4, random_state=0)):
+        model.fit(PEOPLE, approved)
+        people = PEOPLE[~model.predict(PEOPLE)]
+        found = find_recourse(people, model, ball=BALL, training=PEOPLE, guarantee=0.5)
+        said = model.predict(found.recourse)
+        np.testing.assert_array_equal(found.status == Status.ACCEPTED, said)
+        np.testing.assert_array_equal(found.method_status != "not valid", said)
+
+
+def test_a_scorecard_that_ends_in_a_tie_is_no_yes():
+    points = pd.DataFrame({"points": np.arange(8)})
+    model = LogisticRegression().fit(points, points["points"] > 3)
+    model.coef_, model.intercept_ = np.array([[1.0]]), np.array([-3.0])
+    actions = ActionSet.from_data(points)
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.5)
+    advice = recourse.recommend(points)
+    assert advice.changes(0) == ["points from 0 to 4"]
+    assert advice.changes(3) == ["points from 3 to 4"]
+    assert model.predict(advice.after()).all()
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.7])
+def test_words_and_other_options_know_the_threshold(threshold):
+    model = with_threshold(threshold=threshold, pos_label=0)
+    people = refused(model)
+    goals = [{"guarantee": threshold + 0.05}, {"cost_weight": 0.3}, {"cost_weight": 3.0}]
+    for goal in goals:
+        advice = RobustRecourse(
+            model, favorable_class=0, ball=BALL, actions=ACTIONS, n_options=2, **goal
+        ).recommend(people)
+        for option in (1, 2):
+            after = advice.after(option)
+            said = model.predict(after) == 0
+            for label, yes in zip(after.index, said, strict=True):
+                way = advice.ways(label)[option - 1]
+                assert (way.status is Status.STILL_REFUSED) == (not yes)
+                if option == 1:
+                    assert ("would still refuse" in advice.explain(label)) == any(
+                        w.status is Status.STILL_REFUSED for w in advice.ways(label)
+                    )
+    assert advice.frontier(people.index[0]).asked == pytest.approx(threshold)
+
+
+def test_a_guarantee_below_an_even_chance_promises_no_yes():
+    model = plain().fit(PEOPLE, DEFAULT)
+    people = refused(model)
+    chance = model.predict_proba(people)[:, 0]
+    advice = RobustRecourse(
+        model, favorable_class=0, ball=NormBall(1, 0.0), actions=ACTIONS, guarantee=0.3
+    ).recommend(people)
+    found = find_recourse(people, model, favorable_class=0, ball=NormBall(1, 0.0), guarantee=0.3)
+    for status in (advice.status, found.status):
+        assert (status[chance >= 0.3] == Status.STILL_REFUSED).all()
+    assert "would still refuse you" in advice.explain(people.index[chance >= 0.3][0])
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_threshold_on_probabilities_made_of_margins_is_refused():
+    svc = with_threshold(inner=SVC(kernel="linear", probability=True), threshold=0.6)
+    with pytest.raises(ValueError, match="SVC, which decides by a margin"):
+        as_model(svc, favorable_class=0)
+
+
+def test_rows_that_cannot_be_encoded_do_not_affect_the_others():
+    table = PEOPLE.assign(home=np.array(["own", "rent", "free"])[np.arange(N) % 3])
+    columns = ColumnTransformer(
+        [("number", StandardScaler(), list(PEOPLE)), ("home", OneHotEncoder(), ["home"])]
+    )
+    model = make_pipeline(columns, LogisticRegression()).fit(table, DEFAULT)
+    people = table[:20].copy()
+    clean = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.6)
+    people.loc["p3", "home"] = "castle"
+    people.loc["p7", "debt"] = np.nan
+    found = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.6)
+    wrong = np.isin(people.index, ["p3", "p7"])
+    assert (found.status[wrong] == Status.INVALID_INPUT).all()
+    np.testing.assert_array_equal(found.status[~wrong], clean.status[~wrong])
+    np.testing.assert_array_equal(found.cost[~wrong], clean.cost[~wrong])
+    for points in (None, 3.0, "x", [1.0], np.zeros((2, 9))):
+        with pytest.raises(ValueError, match="points"):
+            find_recourse(points, model, favorable_class=0, ball=BALL, guarantee=0.6)
+
+
+def test_a_past_model_is_compared_too():
+    past = make_pipeline(StandardScaler(), Shifted()).fit(PEOPLE, DEFAULT)
+    today = make_pipeline(past[0], LogisticRegression()).fit(PEOPLE, DEFAULT)
+    with pytest.raises(ValueError, match="Not accounted for"):
+        estimate_radius(today, PEOPLE, DEFAULT, favorable_class=0, past_models=[today, past])

@@ -301,3 +301,24 @@ def test_the_example_explains_three_applicants(capsys):
     assert printed.count("Applicant ") == 3
     assert "months" in printed
     assert "In the way:" in printed
+
+
+def test_what_has_no_cost_is_not_done_whatever_is_lifted():
+    """A cost for each allowed switch: lifting the list of switches allows no others."""
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(
+        {"home": rng.choice(["own", "rent", "free"], 90), "x": rng.normal(size=90)}
+    )
+    approved = (table["home"] == "own") * 3.0 + table["x"] + rng.normal(size=90) > 1.0
+    columns = make_column_transformer((OneHotEncoder(), ["home"]), (StandardScaler(), ["x"]))
+    model = make_pipeline(columns, LogisticRegression()).fit(table, approved)
+    actions = ActionSet.from_data(table)
+    actions["x"].immutable = True
+    actions.set("home", moves={"free": ["rent"]}, cost={("free", "rent"): 1.0})
+    recourse = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.9)
+    people = table[table["home"] == "free"]
+    advice = recourse.recommend(people)
+    lost = [label for label in people.index if advice.status_of(label) is Status.INFEASIBLE]
+    assert lost
+    for label in lost[:5]:
+        assert "own" not in advice.explain(label)
