@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,10 +14,12 @@ from discrete_problems import random_discrete
 from test_linked import random_links
 from test_units import no_links, whole
 
-from holdfast import NormBall, RecourseProblem, Status, solve
+from holdfast import NormBall, RecourseProblem, Status, solve, solve_problem
+from holdfast.api import judge
 from holdfast.discrete import (
     DiscreteProblem,
     Group,
+    Links,
     largest_reachable_score,
     solve_discrete,
     solve_linked,
@@ -187,3 +191,125 @@ def test_highs_keeps_silent(capfd):
     said = capfd.readouterr()
     assert said.out == ""
     assert said.err == ""
+
+
+def with_groups(base, groups, current, costs, step=None, **more) -> DiscreteProblem:
+    d = base.n_features
+    step = np.zeros((1, d)) if step is None else np.array([step], dtype=float)
+    return DiscreteProblem(
+        base, step, np.zeros((1, d)), groups, np.array([current], dtype=int), costs, **more
+    )
+
+
+def test_a_dear_option_is_an_option():
+    base = RecourseProblem.build(
+        [[0.0, 1.0, 0.0]],
+        [1.0, 0.0, 5.0],
+        -3.0,
+        ball=NormBall(2, 0.1),
+        bounds=([0.0] * 3, [1.0] * 3),
+    )
+    job = Group(np.array([1, 2]), np.eye(2))
+    answer = solve_discrete(with_groups(base, [job], [0], [np.array([[0.0, 1e6]])]), guarantee=0.5)
+    assert answer.status[0] is Status.OPTIMAL
+    assert answer.cost[0] == pytest.approx(1e6)
+
+
+@pytest.mark.parametrize("step", [0.0, 1.0])
+def test_a_number_cut_off_before_it_reaches_0_proves_nothing(step):
+    base = RecourseProblem.build(
+        [[10.0, 10.0, 0.0]],
+        [0.2, 0.0, 1.0],
+        11.7,
+        ball=NormBall(2, 1.0, intercept=False),
+        feature_costs=[1.0, 1.0, 1e-6],
+        bounds=([-math.inf, 10.0, 0.0], [math.inf, 10.0, 0.001]),
+    )
+    answer = solve_discrete(with_groups(base, [], [], [], [step, 0.0, 0.0]), guarantee=0.5)
+    assert answer.status[0] is Status.OPTIMAL
+    assert answer.cost[0] >= solve_problem(base, guarantee=0.5).cost[0] * (1 - 1e-9)
+
+
+def test_a_lattice_that_is_too_fine_proves_no_more_than_was_searched():
+    base = RecourseProblem.build(
+        [[0.0, 0.0]], [1.0, 1.0], -3.0, ball=NormBall(1, 0.0), feature_costs=[1.0, 10.0]
+    )
+    answer = solve_discrete(with_groups(base, [], [], [], [1e-15, 0.0]), guarantee=0.5)
+    assert answer.lower_bound[0] <= 3.0 * (1 + 1e-9)
+    assert answer.cost[0] < 4.0 or not answer.status[0].is_proven
+
+
+def test_the_last_cut_is_the_one_that_was_searched():
+    base = RecourseProblem.build(
+        [[0.0] * 4],
+        [1.0, 2.0, 2.0, 3.0],
+        -3.6,
+        ball=NormBall(1, 0.0),
+        feature_costs=[1 / 4.6e32, 1.0, 1.0, 1.0],
+        bounds=([0.0] * 4, [1e-4, math.inf, math.inf, math.inf]),
+    )
+    answer = solve_discrete(with_groups(base, [], [], [], [0.0, 0.9, 0.9, 1.2]), guarantee=0.5)
+    assert answer.lower_bound[0] <= 1.2 * (1 + 1e-9)
+    assert answer.cost[0] == pytest.approx(1.2) or not answer.status[0].is_proven
+
+
+def test_who_changes_for_nothing_changes():
+    base = RecourseProblem.build([[1.0, 0.0]], [0.0, 5.0], -3.0, ball=NormBall(1, 0.0))
+    free = Group(np.array([0, 1]), np.eye(2))
+    answer = solve_discrete(with_groups(base, [free], [0], [np.zeros((1, 2))]), guarantee=0.5)
+    assert answer.options.tolist() == [[1]]
+    assert answer.status[0] is Status.OPTIMAL
+
+
+def test_what_falls_short_of_the_guarantee_is_not_optimal():
+    base = RecourseProblem.build([[0.0, 0.0]], [1.0, 0.5], -3.0, ball=NormBall(2, 0.1))
+    best = solve_problem(base, guarantee=0.6)
+    judged = judge(best, best.recourse_array * (1.0 - 1e-10))
+    assert judged.status[0] is Status.GAP_OPEN
+
+
+def test_the_end_of_reach_is_not_where_a_number_was_cut_off():
+    base = RecourseProblem.build(
+        [[0.0, 1e9]],
+        [0.5, 1.0],
+        -3.0,
+        ball=NormBall(1, 1.0),
+        bounds=([-math.inf, 1e9], [math.inf, 1e9]),
+    )
+    lattice = with_groups(base, [], [], [], [1.0, 0.0])
+    assert largest_reachable_score(lattice)[0] == pytest.approx(5e8, rel=1e-6)
+
+
+LOOSE = Links(np.array([[1.0, -1.0]]), np.array([[-math.inf]]), np.array([[1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("coef", "costs", "step", "goal", "truth"),
+    [
+        ([1.0, 0.3], [1.0, 1.0], [0.0, 0.0], {"cost_weight": 1e-10}, None),
+        ([1.0, 0.0], [1.0, 1e12], [0.0, 0.0], {"guarantee": 0.5}, 2e12),
+        ([1.0, 0.0], [1.0, 1e-11], [0.0, 1.0], {"guarantee": 0.5}, 3.0),
+    ],
+)
+def test_links_between_costs_far_apart_prove_nothing_false(coef, costs, step, goal, truth):
+    base = RecourseProblem.build(
+        [[0.0, 0.0]], coef, -3.0, ball=NormBall(2, 0.0), feature_costs=costs
+    )
+    problem = with_groups(base, [], [], [], step, most_changes=2)
+    answer = solve_linked(problem, LOOSE, **goal)
+    assert answer.status[0] is not Status.INFEASIBLE
+    if truth is not None:
+        assert answer.lower_bound[0] <= truth * (1 + 1e-6)
+    if truth is not None and answer.status[0].is_proven:
+        assert answer.cost[0] == pytest.approx(truth, rel=1e-6)
+    if truth is None:
+        assert answer.lower_bound[0] <= 0.2
+
+
+def test_solving_on_several_threads_leaves_the_output_alone(capfd):
+    base = RecourseProblem.build([[0.0, 0.0]], [1.0, 0.5], -3.0, ball=NormBall(2, 0.1))
+    problem = with_groups(base, [], [], [], [1.0, 1.0])
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: solve_linked(problem, LOOSE, guarantee=0.5), range(12)))
+    os.write(1, b"after\n")
+    assert capfd.readouterr().out == "after\n"

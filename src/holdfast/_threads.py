@@ -52,14 +52,14 @@ def over_rows(
     workers = max(1, min(threads, n // least_rows))
     ranges = _Ranges(n, workers, max(1, least_rows // 8))
     if workers == 1 and stop is None:
-        _work(kernel, private(), arguments, ranges)
+        _work(kernel, private(), arguments, ranges, None)
         return
     # Compiled here, on no rows: a thread that compiles would be waited for.
     kernel(private(), *arguments, 0, 0)
     pool, runs = _pool(os.getpid()), []
     try:
         for _ in range(workers):
-            runs.append(pool.submit(_work, kernel, private(), arguments, ranges))
+            runs.append(pool.submit(_work, kernel, private(), arguments, ranges, stop))
         while wait(runs, timeout=0.2).not_done:  # some systems wake nobody who waits for ever
             pass
     except BaseException:
@@ -103,7 +103,11 @@ class _Ranges:
 
 
 def _work(
-    kernel: Callable[..., Any], own: Any, arguments: tuple[Any, ...], ranges: _Ranges
+    kernel: Callable[..., Any],
+    own: Any,
+    arguments: tuple[Any, ...],
+    ranges: _Ranges,
+    stop: NDArray[np.int8] | None,
 ) -> None:
     """Take ranges until there are none; the clock decides on their length, never on answers."""
     size = ranges.first
@@ -120,4 +124,6 @@ def _work(
             begin, end = ranges.take(size)
     except BaseException:
         ranges.close()
+        if stop is not None:
+            stop[0] = 1
         raise

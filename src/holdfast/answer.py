@@ -76,7 +76,8 @@ def solve_and_prove(
     even, exponent = problem.in_even_costs()
     levels = levels_of(goal, exponent)
     rows, ball = even.rows(), even.ball.numbers(d)
-    kept = Proofs(np.full(n, np.nan), np.full((n, d), np.nan), np.full(n, np.nan))
+    n_kept = n if keep else 1
+    kept = Proofs(np.full(n, np.nan), np.full((n_kept, d), np.nan), np.full(n_kept, np.nan))
     bound = np.full(n, np.nan)
 
     def models() -> tuple[Floats, Floats]:

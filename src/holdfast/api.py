@@ -162,7 +162,9 @@ def _result(
         problem=problem,
         cost_weight=cost_weight,
         guarantee=guarantee,
-        status=statuses_of(goal, outcome, known.lower_bound, proven, known),
+        status=statuses_of(
+            goal, outcome, known.lower_bound, proven, known, recourse, problem.points
+        ),
         cost=known.cost,
         price=price,
         lower_bound=known.lower_bound,
@@ -197,6 +199,7 @@ def is_proven(
             above, unit = price, known.unit
             hair = GAP_TOLERANCE * (1.0 + abs(goal.level))
             sure = (known.rounding <= hair) | (known.worst_score - known.rounding >= goal.level)
+            sure &= known.worst_score >= goal.level
         else:
             above, unit = known.loss_above + goal.level * known.cost, np.ones(1)
             sure = np.ones(1, dtype=bool)
@@ -211,6 +214,8 @@ def statuses_of(
     lower_bound: Floats,
     proven: NDArray[np.bool_],
     known: Appraisal,
+    recourse: Floats,
+    points: Floats,
 ) -> NDArray[np.object_]:
     """Say what became of each row; what is not FOUND or EXHAUSTED cannot be used."""
     status = np.empty(len(outcome), dtype=object)
@@ -221,7 +226,7 @@ def statuses_of(
     if goal.mode != GUARANTEE:
         status[found & (known.score < 0.0)] = Status.STILL_REFUSED
     approved = known.worst_score >= (goal.level if goal.mode == GUARANTEE else 0.0)
-    status[found & approved & (known.cost == 0.0)] = Status.ALREADY_VALID
+    status[found & approved & (recourse == points).all(axis=1)] = Status.ALREADY_VALID
     status[(outcome == EXHAUSTED) & (lower_bound == np.inf)] = Status.INFEASIBLE
     status[outcome == OUT_OF_BOUNDS] = Status.OUT_OF_BOUNDS
     return status

@@ -81,7 +81,7 @@ _SENTENCES = {
 
 def sort_proven(
     status: NDArray[np.object_],
-    cost: Floats,
+    stays: NDArray[np.bool_],
     worst_score: Floats,
     score: Floats,
     cutoff: float,
@@ -94,7 +94,7 @@ def sort_proven(
     proven = np.array([each.is_proven for each in status], dtype=bool)
     enough = cutoff if target is None else target
     status[proven] = Status.OPTIMAL
-    status[proven & (worst_score >= enough) & (cost == 0.0)] = Status.ALREADY_VALID
+    status[proven & (worst_score >= enough) & stays] = Status.ALREADY_VALID
     status[proven & (score < cutoff)] = Status.STILL_REFUSED
 
 

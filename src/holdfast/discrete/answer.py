@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from holdfast._numbers import Floats
 from holdfast.answer import Appraisal, score_roundings
 from holdfast.api import is_proven, statuses_of
+from holdfast.ball import BallNumbers
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.problem import GUARANTEE, Goal, cheapest_unit
+from holdfast.problem import GUARANTEE, Goal, Rows
 from holdfast.result import Status
 from holdfast.solvers.row import EXHAUSTED
 
@@ -106,6 +107,19 @@ def costs_of(problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int
     return np.asarray(moved[:, numbers].sum(axis=1) + fees_of(problem, options).sum(axis=1))
 
 
+def cheapest_units(rows: Rows, numbers: NDArray[np.int64], ball: BallNumbers) -> Floats:
+    """Return `cheapest_unit` of each row, over the columns of numbers."""
+    start, coef, cost, lower, upper = (
+        values[:, numbers] for values in (rows.points, rows.coef, rows.cost, rows.lower, rows.upper)
+    )
+    reach, least = ball.radius * ball.scale[numbers], np.full(len(start), np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for gain, free in ((reach + coef, upper > start), (reach - coef, lower < start)):
+            units = np.where(free & (gain > 0.0), cost / gain, np.inf)
+            least = np.minimum(least, units.min(axis=1, initial=np.inf))
+    return np.where(np.isfinite(least), least, 0.0)
+
+
 def appraised(
     problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64], lower_bound: Floats
 ) -> Appraisal:
@@ -113,12 +127,7 @@ def appraised(
     base, numbers = problem.problem, problem.number_columns
     worst = base.ball.worst_score(recourse, base.coef, base.intercept)
     rounding, ball = score_roundings(base, recourse), base.ball.numbers(base.n_features)
-    unit = np.zeros(base.n_rows)
-    for i in range(base.n_rows):
-        row = base.row(i)
-        values = (row.points, row.coef, row.feature_costs, row.lower, row.upper)
-        start, coef, cost, lower, upper = (v[0, numbers] for v in values)
-        unit[i] = cheapest_unit(start, coef, ball.scale[numbers], cost, lower, upper, ball.radius)
+    unit = cheapest_units(base.rows(), numbers, ball)
     return Appraisal(
         cost=costs_of(problem, recourse, options),
         score=base.score(recourse),
@@ -156,7 +165,9 @@ def make_answer(
         guarantee=goals[1],
         recourse=found.recourse,
         options=found.options,
-        status=statuses_of(goal, found.outcome, bound, proven, known),
+        status=statuses_of(
+            goal, found.outcome, bound, proven, known, found.recourse, problem.problem.points
+        ),
         cost=cost,
         price=price,
         lower_bound=bound,

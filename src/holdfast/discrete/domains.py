@@ -140,19 +140,22 @@ def useful_range(data, f, blunt):
 
 @kernel
 def open_domains(data, option_start, cap, anywhere, blunt, lo, hi, cut_lo, cut_hi, allowed):
-    """Write what the whole row allows where nothing costs more than `cap`; say whether it cut.
+    """Write what the whole row allows where no number costs more than `cap`.
 
-    `cut_lo` and `cut_hi` are the ends where numbers were cut off, NaN where they were not.
+    Return the cost within which nothing was cut off: inf where nothing was at all. `cut_lo` and
+    `cut_hi` are the ends where numbers were cut off, NaN where they were not.
     """
-    cut = False
+    searched = math.inf
     for f in range(lo.size):
         x0, reach = data.start[f], reach_of(data, f, cap, anywhere)
         low, high = useful_range(data, f, blunt)
         below, above = x0 - low > reach, high - x0 > reach
         if below:
-            low, cut = x0 - reach, True
+            low = x0 - reach
         if above:
-            high, cut = x0 + reach, True
+            high = x0 + reach
+        if below or above:
+            searched = min(searched, min(cap, data.cost[f] * reach))
         if data.step[f] > 0.0:
             low = min(x0, lattice_ceil(low, data.step[f], data.anchor[f]))
             high = max(x0, lattice_floor(high, data.step[f], data.anchor[f]))
@@ -162,9 +165,7 @@ def open_domains(data, option_start, cap, anywhere, blunt, lo, hi, cut_lo, cut_h
         for k in range(option_start[g], option_start[g + 1]):
             home = k == option_start[g] + data.current[g]
             allowed[k] = 1 if home or data.fee[k] < math.inf else 0
-            if not anywhere and not home and data.fee[k] > cap and allowed[k] == 1:
-                allowed[k], cut = 0, True
-    return cut
+    return searched
 
 
 @kernel

@@ -131,7 +131,7 @@ def solve_linked(
         own = goal
         if goal.mode == PRICE:
             own = goal._replace(level=math.ldexp(goal.level, int(exponent[i])))
-        found.append(_solve_row(_in_units(even, i, more), links, own, i, tolerance))
+        found.append(_solve_row(_in_units(even, more), links, own, i, tolerance))
     answer = _answer(
         problem, goal, (cost_weight, guarantee), outcomes, found, exponent, float(tolerance)
     )
@@ -155,7 +155,7 @@ def _unit_exponent(even: DiscreteProblem, goal: Goal, exponent: int, i: int) -> 
     return math.frexp(unit)[1] if unit > 0.0 else 0
 
 
-def _in_units(even: DiscreteProblem, i: int, exponent: int) -> DiscreteProblem:
+def _in_units(even: DiscreteProblem, exponent: int) -> DiscreteProblem:
     """Return the problem with its costs divided by a power of two."""
     less = np.array([-exponent])
     return replace(

@@ -10,9 +10,10 @@ import ctypes
 import math
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, cast
 
 import numpy as np
@@ -30,6 +31,8 @@ _SHARP = {
     "presolve": False,  # it was seen to cut off the optimum of small programs of this kind
     "output_flag": False,
 }
+# Entries that HiGHS keeps apart from nothing, and ratios that its arithmetic bears.
+_LEAST_EVEN, _MOST_EVEN = 1e-8, 1e12
 _MOST_STEPS_OUT = 2.0**50  # a lattice further out cannot be told from its neighbours
 _INFEASIBLE = 2  # scipy's word for it
 # HiGHS keeps rows to an absolute tolerance; those of the score are multiplied by this.
@@ -46,29 +49,37 @@ def _last_within(high: float, step: float, anchor: float) -> float:
     return float(k)
 
 
+_SILENCE = threading.Lock()  # what is done to a file descriptor is done to all threads
+
+
 @contextmanager
 def _silenced() -> Iterator[None]:
     """Send what C code prints to nowhere: HiGHS has lines that no option of it turns off."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    try:
+    with _SILENCE, ExitStack() as stack:
+        with suppress(OSError, AttributeError, ValueError):  # there may be no such output
+            sys.stdout.flush()
+            kept = os.dup(1)
+            stack.callback(os.close, kept)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            stack.callback(os.close, nowhere)
+            os.dup2(nowhere, 1)
+            stack.callback(os.dup2, kept, 1)
+            stack.callback(_flush)  # what is still in C's buffer belongs there too
         yield
-    finally:
-        with suppress(OSError, AttributeError, TypeError):
-            ctypes.CDLL(None).fflush(None)  # what is still in C's buffer belongs there too
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
+
+
+def _flush() -> None:
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).fflush(None)
 
 
 class Program:
     """Variables, rows and costs; `forms @ variables + points` is the encoded point.
 
-    How far a number goes up or down is measured in what it costs. Where a number can be touched or
-    not, it goes no further than a cost of `cap`; `is_cut` says whether that cut anything off. With
-    `relaxed`, nothing is whole and nothing is cut: what is infeasible then is infeasible.
+    How far a number goes up or down is measured in the score that it can bring. Where a number can
+    be touched or not, it goes no further than a cost of `cap`; `is_cut` says whether that cut
+    anything off. With `relaxed`, nothing is whole and nothing is cut: what is infeasible then is
+    infeasible.
     """
 
     def __init__(self, problem: DiscreteProblem, i: int, cap: float, relaxed: bool = False) -> None:
@@ -84,6 +95,7 @@ class Program:
         self.taken = [self._add_group(g) for g in range(len(problem.groups))]
         grouped = set(problem.grouped_columns.tolist())
         self.numbers = [j for j in range(self.base.n_features) if j not in grouped]
+        self.units = self._units()
         self.moves = {j: self._add_number(j) for j in self.numbers}
         self._limit_changes()
         self.score = self.variable(lower=-math.inf)
@@ -102,6 +114,16 @@ class Program:
         self.upper.append(upper)
         self.whole.append(0 if self.relaxed else whole)
         return len(self.cost) - 1
+
+    def _units(self) -> Floats:
+        """Return how far each number goes for about a unit of score: a power of two.
+
+        HiGHS drops what is small beside 1, whatever it means.
+        """
+        ball, base = self.base.ball, self.base
+        felt = np.abs(base.coef[0]) + ball.radius * ball.feature_scale(base.n_features)
+        _, powers = np.frexp(np.where(felt > 0.0, felt, 1.0))
+        return np.asarray(np.ldexp(1.0, -powers))
 
     def _add_group(self, g: int) -> list[int]:
         group, fees = self.problem.groups[g], self.own(self.problem.option_costs[g])
@@ -129,24 +151,25 @@ class Program:
         is_counted = is_off or fee > 0.0 or self.problem.most_changes is not None
         if is_counted and not self.relaxed:
             low, high = self._cut(x0, low, high, price, step)
-        up = self.variable(1.0, 0.0, (high - x0) * price)
-        down = self.variable(1.0, 0.0, (x0 - low) * price)
-        self.parts[j] = {up: 1.0 / price, down: -1.0 / price}
+        unit = float(self.units[j])
+        up = self.variable(price * unit, 0.0, (high - x0) / unit)
+        down = self.variable(price * unit, 0.0, (x0 - low) / unit)
+        self.parts[j] = {up: unit, down: -unit}
         if self.relaxed:
             return up, down, -1, -1
         moved, k = -1, -1
         if is_counted:
             moved = self.variable(fee, upper=1.0, whole=1)
-            self.rows.append(({up: 1.0, moved: (x0 - high) * price}, -math.inf, 0.0))
-            self.rows.append(({down: 1.0, moved: (low - x0) * price}, -math.inf, 0.0))
+            self.rows.append(({up: 1.0, moved: (x0 - high) / unit}, -math.inf, 0.0))
+            self.rows.append(({down: 1.0, moved: (low - x0) / unit}, -math.inf, 0.0))
         if step > 0.0:
             first = -_last_within(-low, step, -anchor) - home
             last = _last_within(high, step, anchor) - home
             k = self.variable(0.0, min(first, 0.0), max(last, 0.0), 1)
-            row = {up: 1.0, down: -1.0, k: -step * price}
+            row = {up: 1.0, down: -1.0, k: -step / unit}
             if is_off:
                 # x = x0 + moved * (nearest lattice point - x0) + step * k; k = 0 unless moved
-                row[moved] = (x0 - (anchor + step * home)) * price
+                row[moved] = (x0 - (anchor + step * home)) / unit
                 self.rows.append(({k: 1.0, moved: -last}, -math.inf, 0.0))
                 self.rows.append(({k: 1.0, moved: -first}, 0.0, math.inf))
                 if first > last:  # no lattice point within the bounds
@@ -183,8 +206,11 @@ class Program:
     def link(self, coef: Floats, lower: float, upper: float, score: float = 0.0) -> None:
         """Add ``lower <= coef @ x + score * (score variable) <= upper``."""
         shift = float(coef @ self.constant)
-        unit = 1.0 if score == 0.0 else SCORE_UNIT
-        row = {k: unit * float(v) for k, v in enumerate(coef @ self.forms) if v != 0.0}
+        entries = coef @ self.forms
+        unit = SCORE_UNIT
+        if score == 0.0:  # rows in which the largest entry is about 1
+            unit = math.ldexp(1.0, -math.frexp(float(np.abs(entries).max(initial=0.0)))[1])
+        row = {k: unit * float(v) for k, v in enumerate(entries) if v != 0.0}
         if score != 0.0:
             row[self.score] = unit * score
         self.rows.append((row, unit * (lower - shift), unit * (upper - shift)))
@@ -225,10 +251,24 @@ class Program:
                     integrality=whole,
                     options=cast(Any, dict(_SHARP)),
                 )
+        sure = self._is_even(matrix, lower, upper)
         if result.x is None or not np.isfinite(result.x).all():
-            return None, math.inf if result.status == _INFEASIBLE else -math.inf
-        bound = result.mip_dual_bound
+            return None, math.inf if result.status == _INFEASIBLE and sure else -math.inf
+        bound = result.mip_dual_bound if sure else -math.inf
         return result.x, float(result.fun if bound is None else min(bound, result.fun))
+
+    def _is_even(self, matrix: Floats, lower: Floats, upper: Floats) -> bool:
+        """Whether HiGHS can be believed: it drops entries that are small, and keeps to a tolerance.
+
+        Nothing is proven by a program whose numbers are further apart than that.
+        """
+        entries, ranges = np.abs(matrix[matrix != 0.0]), upper - lower
+        ranges = ranges[np.isfinite(ranges) & (ranges > 0.0)]
+        costs = np.abs([cost for cost in self.cost if cost != 0.0])
+        for values in (entries, ranges, costs):
+            if values.size and values.max() > _MOST_EVEN * values.min():
+                return False
+        return all(values.min(initial=1.0) >= _LEAST_EVEN for values in (entries, ranges))
 
     def point(self, variables: Floats) -> tuple[Floats, list[int]]:
         """Return the encoded point, discrete values exactly, and the option of each group."""
@@ -244,6 +284,6 @@ class Program:
                 home = round(float((x[j] - anchor) / step))
                 x[j] = anchor + step * (home + round(float(variables[k])))
             else:
-                x[j] += (variables[up] - variables[down]) / base.feature_costs[0, j]
+                x[j] += (variables[up] - variables[down]) * self.units[j]
                 x[j] = min(max(x[j], base.lower[0, j]), base.upper[0, j])
         return x, options

@@ -186,6 +186,11 @@ def is_empty(layout, buffers, task, asked, dual, changes):
     cut = False
     for f in range(state.lo.size):
         cut = cut or has_cut_end(state, f)
+        # cut off before it reached 0: beyond the cut the norm falls, which no budget below bounds
+        if state.lo[f] == state.cut_lo[f] and state.lo[f] > 0.0:
+            return False
+        if state.hi[f] == state.cut_hi[f] and state.hi[f] < 0.0:
+            return False
     if not cut:
         return True
     if asked.kind == LINF:
@@ -321,10 +326,14 @@ def finish(layout, buffers, task, work, bound, tally, answer):
     close(tally, max(floor, bound))
     if tally[VALUE] == math.inf and floor < math.inf:  # nothing was found, and that is no proof
         tally[PROVED] = min(tally[PROVED], max(floor, bound))
+    if tally[VALUE] == math.inf:
+        for f in range(state.lo.size):
+            if has_cut_end(state, f):
+                tally[UNSURE] = 1.0
 
 
 @kernel
-def tighten(layout, buffers, task, asked, dual, changes, tolerance, tally):
+def tighten(layout, buffers, task, asked, dual, changes, tally):
     """Drop what cannot be in a better answer; return whether anything went."""
     relaxed, state = relaxed_of(buffers), state_of(buffers)
     unit = task.goal.level if task.goal.mode == PRICE else 1.0
@@ -384,7 +393,7 @@ def visit(layout, buffers, task, asked, work, node, tolerance, tally, answer):
         last = attempt == MOST_ATTEMPTS - 1
         if tally[CUT] == 1.0 and tally[VALUE] == math.inf:
             break  # what is too dear as far as numbers go may not be where they go further
-        if last or not tighten(layout, buffers, task, asked, dual, changes, tolerance, tally):
+        if last or not tighten(layout, buffers, task, asked, dual, changes, tally):
             break
     return True, dual, bound, changes
 
@@ -395,7 +404,10 @@ def first_cap(data, goal, value, start_score, unit):
     if goal.mode == PRICE:
         return value / goal.level * (1.0 + 1e-9)  # no loss is below 0
     if goal.mode == REACH:
-        return 1e6 * (1.0 + abs(start_score))
+        total = 1.0 + abs(start_score)
+        for f in range(data.coef.size):
+            total += (abs(data.coef[f]) + data.rho[f]) * abs(data.start[f])
+        return 1e6 * total
     if unit == 0.0:  # no number is of use: all that can be paid for is options
         total = 1.0
         for k in range(data.fee.size):
@@ -471,10 +483,10 @@ def search(layout, buffers, task, kind, work, limits, answer):
     if goal.mode == REACH and is_endless(data, ball, min(layout.most_changes, data.coef.size)):
         return Found(-math.inf, -math.inf, 0, True)
     cap = first_cap(data, goal, tally[VALUE], score, unit)
-    is_complete, is_cut = False, False
-    for attempt in range(MOST_CAPS):
+    is_complete, searched = False, math.inf
+    for _ in range(MOST_CAPS):
         tally[PROVED], tally[UNSURE] = math.inf, 0.0
-        is_cut = open_domains(
+        searched = open_domains(
             data,
             layout.option_start,
             cap,
@@ -486,20 +498,44 @@ def search(layout, buffers, task, kind, work, limits, answer):
             state.cut_hi,
             state.allowed,
         )
-        tally[CUT] = 1.0 if is_cut else 0.0
+        tally[CUT] = 1.0 if searched < math.inf else 0.0
         is_complete = explore(layout, buffers, task, asked, work, limits, score, tally, answer)
-        if goal.mode != GUARANTEE or not is_cut or not is_complete or tally[VALUE] <= cap:
+        if searched == math.inf or not is_complete:
+            break
+        if goal.mode == REACH:
+            if not is_at_cut_end(layout, state, answer):
+                break
+            cap *= 1e4
+            continue
+        if goal.mode == PRICE or tally[VALUE] <= searched or searched < cap:
             break
         if tally[VALUE] < math.inf:
             cap = tally[VALUE] * (1.0 + 1e-9)
         elif tally[UNSURE] == 0.0:
             break
-        elif attempt < MOST_CAPS - 1:
+        else:
             cap *= 1e4
-    if goal.mode == GUARANTEE and is_cut and (tally[VALUE] < math.inf or tally[UNSURE] == 1.0):
-        tally[PROVED] = min(tally[PROVED], cap)  # nothing is known of costs beyond the cap
+    if searched < math.inf:  # nothing is known of what was not searched
+        if goal.mode == REACH:
+            tally[PROVED] = -math.inf
+        elif goal.mode == PRICE and searched < cap:  # no better answer costs more than the cap
+            tally[PROVED] = min(tally[PROVED], goal.level * searched)
+        elif goal.mode == GUARANTEE and (
+            tally[VALUE] < math.inf or tally[UNSURE] == 1.0 or not is_complete
+        ):
+            tally[PROVED] = min(tally[PROVED], searched)
     bound = min(tally[PROVED], tally[VALUE])
     return Found(tally[VALUE], bound, int(tally[NODES]), is_complete)
+
+
+@kernel
+def is_at_cut_end(layout, state, answer):
+    """Whether the best point lies where a number was cut off."""
+    for f in range(state.lo.size):
+        value = answer[layout.columns[f]]
+        if value == state.cut_lo[f] or value == state.cut_hi[f]:
+            return True
+    return False
 
 
 @kernel

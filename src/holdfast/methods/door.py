@@ -269,7 +269,8 @@ def _with_the_model(result: Recourse, model: Model, surrogate: Surrogate | None)
         _say_of_the_model(status, result, there, refused)
     else:
         target = None if result.guarantee is None else result.problem.loss.score(result.guarantee)
-        sort_proven(status, result.cost, result.worst_case_score, score, model.cutoff, target)
+        stays = (result.recourse_array == result.problem.points).all(axis=1)
+        sort_proven(status, stays, result.worst_case_score, score, model.cutoff, target)
     if model.origin is not None and there.any():
         between = np.zeros(len(result), dtype=bool)
         between[there] = model.origin.fractional(points)

@@ -147,7 +147,8 @@ is 2.25."
         encoding.compare(compiled.people, base.points, base.loss)
         target = None if self.guarantee is None else base.loss.score(self.guarantee)
         score, cutoff = base.score(answer.recourse), encoding.model.cutoff
-        sort_proven(answer.status, answer.cost, answer.worst_case_score, score, cutoff, target)
+        stays = (answer.recourse == base.points).all(axis=1)
+        sort_proven(answer.status, stays, answer.worst_case_score, score, cutoff, target)
         ways = []
         for i in range(len(compiled.rows)):
             there = bool(np.isfinite(answer.recourse[i]).all())
