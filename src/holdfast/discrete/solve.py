@@ -99,11 +99,8 @@ def solve_discrete(
         # what is proven, should the search have been stopped: nothing above it can be had
         most = np.minimum(-reach.bound, np.nextafter(goal.level, -np.inf))
         reachable[lost] = base.loss.probability(most)
-        refuted = lost[-reach.value >= goal.level]
-        if refuted.size:
-            raise AssertionError(
-                f"row {refuted[0]}: out of reach, and reached: a bug, please report"
-            )
+        # should a point reach what was proven to be out of reach, then nothing is proven
+        out.bound[lost[-reach.value >= goal.level]] = 0.0
         if base.ball.radius > 0.0:
             radius[lost] = [reachable_radius(problem, goal.level, int(i), few) for i in lost]
     missing = (out.outcome == LIMIT) & np.isnan(out.recourse).any(axis=1)
