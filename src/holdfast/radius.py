@@ -281,11 +281,13 @@ def _read_time(time: Any, n: int) -> NDArray[Any]:
     if values.dtype.kind in "mM":
         unknown = np.isnat(values)
     elif values.dtype.kind in "US":
-        unknown = values == ""
+        raise ValueError("time holds text; give numbers or dates: pandas.to_datetime(time)")
     else:
         unknown = np.isnan(read_floats("time", time))
     if unknown.any():
         raise ValueError(f"time is missing in {int(unknown.sum())} rows; leave these out of X")
+    if (values == values[:1]).all():
+        raise ValueError("time is the same in all rows; it must tell periods apart")
     return values
 
 
@@ -335,6 +337,11 @@ def _past(
                 "coefficients cannot be compared; fit its classifier behind the same encoders"
             )
         version.compare_people(X, encoded, version.choose_loss(None))
+        if (version.loss, version.cutoff) != (today.loss, today.cutoff):
+            raise ValueError(
+                f"past_models[{k}] has another loss or another threshold than `model`, so that "
+                "their coefficients cannot be compared"
+            )
         versions.append(_vector(version))
     changes = np.diff([*versions, _vector(today)], axis=0)
     if len(changes) < 2:
@@ -415,6 +422,11 @@ class _Retrainer:
 def _linear(model: Any, favorable_class: Any, people: Any) -> LinearModel:
     adapted = as_model(model, favorable_class=favorable_class, people=people)
     if isinstance(adapted, LinearModel):
+        if not adapted.loss:
+            raise ValueError(
+                f"{type(model).__name__} was fitted with a loss that Holdfast does not know; fit a "
+                "LogisticRegression or a LinearSVC"
+            )
         return adapted
     rest = adapted.origin.rest if adapted.origin is not None else []
     where = f"{rest[0][0]}: {type(rest[0][1]).__name__}" if rest else type(model).__name__

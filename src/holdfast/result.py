@@ -71,7 +71,7 @@ _SENTENCES = {
     Status.ACCEPTED: "The model itself accepts this recourse. It is not linear, so nothing is "
     "proven about cheaper recourses or about other models.",
     Status.NOT_VALID: "The model itself refuses this recourse, or gives less than the guarantee.",
-    Status.FRACTIONAL: "The recourse leaves a category between its levels, which nobody can do: "
+    Status.FRACTIONAL: "The recourse moves a category to none of its levels, which nobody can do: "
     "it is for study. For advice that people can follow use RobustRecourse.",
     Status.GAP_OPEN: "A recourse was found, but the certificate does not prove it the best.",
     Status.OUT_OF_BOUNDS: "The point lies outside its own bounds; correct one of them.",

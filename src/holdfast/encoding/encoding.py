@@ -108,6 +108,11 @@ class Encoding:
         transformers = [step for _, step in steps]
         return cls(names, features, unused, model, len(columns), transformers, named)
 
+    @property
+    def is_named(self) -> bool:
+        """Whether the pipeline knows its columns by name."""
+        return self._named
+
     def __getitem__(self, name: str) -> Number | Category:
         """Return the number or category of a raw column."""
         if name in self.unused:

@@ -160,7 +160,7 @@ def find_recourse(
         surrogate = _surrogate(adapted, problem.points, known, linearise, seed)
         task = replace(task, problem=build(surrogate.coef, surrogate.intercept))
     result = _run_and_judge(chosen, task)
-    return _with_the_model(result, adapted, surrogate)
+    return _with_the_model(result, adapted, surrogate, points)
 
 
 def _like(encoded: Any, training: Any) -> Floats:
@@ -247,7 +247,9 @@ def _run(method: Method, task: Task, best: Recourse) -> tuple[Found, float]:
     return Found(recourse, status, steps), seconds
 
 
-def _with_the_model(result: Recourse, model: Model, surrogate: Surrogate | None) -> Recourse:
+def _with_the_model(
+    result: Recourse, model: Model, surrogate: Surrogate | None, people: Any
+) -> Recourse:
     """Judge the recourses by the model itself: what was solved for may have been its surrogate."""
     there = np.asarray(~np.isnan(result.recourse_array).any(axis=1))
     points = result.recourse_array[there]
@@ -258,6 +260,7 @@ def _with_the_model(result: Recourse, model: Model, surrogate: Surrogate | None)
         )
         model.compare_points(points, labels, result.problem.loss)
         score[there] = model.score(points)
+        _compare_raw(result, model, people, there)
     said = result.method_status
     assert said is not None
     refused = there & ~accepts(model, score)
@@ -273,9 +276,22 @@ def _with_the_model(result: Recourse, model: Model, surrogate: Surrogate | None)
         sort_proven(status, stays, result.worst_case_score, score, model.cutoff, target)
     if model.origin is not None and there.any():
         between = np.zeros(len(result), dtype=bool)
-        between[there] = model.origin.fractional(points)
+        between[there] = model.origin.fractional(points, result.problem.points[there])
         status[between & (status != Status.NOT_VALID)] = Status.FRACTIONAL
     return replace(result, status=status)
+
+
+def _compare_raw(result: Recourse, model: Model, people: Any, there: NDArray[np.bool_]) -> None:
+    """Put the recourses back into raw columns, and ask the whole model; fractions have none."""
+    if model.origin is None or not model.origin.steps:
+        return
+    points, start = result.recourse_array, result.problem.points
+    whole = there.copy()
+    whole[there] = ~model.origin.fractional(points[there], start[there])
+    if whole.any():
+        raw = people.loc[whole] if hasattr(people, "loc") else np.asarray(people)[whole]
+        raw = model.origin.decode(model.in_order(raw), points[whole], start[whole])
+        model.compare_people(raw, points[whole], result.problem.loss)
 
 
 def _of_the_surrogate(

@@ -11,9 +11,8 @@ from scipy import special
 
 from holdfast._extras import need_torch
 from holdfast._numbers import refuse, shown
-from holdfast.encoding.features import Category
 from holdfast.encoding.reading import plain
-from holdfast.encoding.steps import understood
+from holdfast.encoding.steps import raw_names, understood
 from holdfast.encoding.unwrap import Threshold, Unwrapped, is_a, unwrap
 from holdfast.losses import LOSSES
 from holdfast.models.base import BlackBox, LinearModel, Model
@@ -137,7 +136,9 @@ def _origin(whole: Any, found: Unwrapped, favorable_class: Any, people: Any) -> 
         steps=found.steps[:count],
         rest=found.steps[count:],
         factor=(1.0 if favorable == 1 else -1.0) * _stretch(last),
-        categories=[part for part in parts if isinstance(part, Category)],
+        decides=found.threshold is None,
+        names=raw_names(found.steps[0], None)[0] if count else [],
+        features=parts,
     )
 
 

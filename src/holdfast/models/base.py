@@ -99,6 +99,12 @@ class Model:
                 "LogisticRegression"
             )
         loss = get_loss(self.loss if said is None else said)
+        whole = None if self.origin is None else self.origin.whole
+        if loss.link is None and whole is not None and not hasattr(whole, "decision_function"):
+            raise ValueError(
+                f"loss = {loss.name!r} takes the score for a margin, but {name} has no "
+                "decision_function to compare it with"
+            )
         silent = self.origin is not None and not hasattr(self.origin.whole, "predict_proba")
         if silent and loss.link is not None:
             margins = " or ".join(name for name, loss in LOSSES.items() if loss.link is None)
@@ -140,7 +146,10 @@ class Model:
         self._compare(raw, points[rows], labels, loss, whole=True, tolerance=agreement(X, encoded))
 
     def compare_points(self, encoded: Any, labels: Any, loss: Loss) -> None:
-        """Compare what was read with what the classifier says of encoded points."""
+        """Compare what was read with what the classifier says of encoded points.
+
+        Where nothing is encoded, the whole model is asked.
+        """
         if self.origin is not None and len(encoded):
             asked, whole = encoded, not self.origin.steps  # the whole reads what is not encoded
             if whole and self.feature_names is not None:
@@ -183,8 +192,13 @@ class Model:
         pairs = [
             (own.score if self.knows_scores else None, self.score(point)),
             (own.probability if loss.link else None, loss.probability(self.score(point))),
+            (own.accepted, accepts(self, self.score(point))),
         ]
-        far = any(bool((abs(a - b) > near).any()) for a, b in pairs if a is not None)
+        far = any(
+            bool((np.abs(np.subtract(a, b, dtype=np.float64)) > near).any())
+            for a, b in pairs
+            if a is not None
+        )
         if far or origin.whole is origin.last:
             culprit = f"{origin.where}: {origin.name}" if origin.where else origin.name
         shown = [
@@ -291,7 +305,15 @@ class BlackBox(Model):
             import pandas as pd
 
             given = pd.DataFrame(array, columns=self.feature_names)
-        said = np.asarray(self.function(given), dtype=np.float64)
+        try:
+            said = np.asarray(self.function(given), dtype=np.float64)
+        except ValueError as error:
+            why = " ".join(str(error).split())
+            raise ValueError(
+                f"the model cannot be asked about some points around those given: {why}. A step "
+                "may be defined for some values only (a logarithm, say): give bounds, or let it "
+                "clip its values"
+            ) from None
         if said.shape != array.shape[:1]:
             raise ValueError(f"the model gave an array of shape {said.shape} for {array.shape}")
         if self.output == "score":

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._numbers import Floats
-from holdfast.encoding.features import Category
+from holdfast.encoding.features import Category, Number
 from holdfast.encoding.unwrap import AGREEMENT, Place
 
 _AGREEMENT_OF_SINGLES = 1e-5  # of numbers in single precision
@@ -45,8 +45,12 @@ class Origin:
         Our score for a unit of its decision function: -1 where the first class is favourable.
     cutoff : float
         The decision function's own cutoff, which is 0 in our score (for a margin).
-    categories : list of Category
-        The blocks of columns, among those in which recourse is found, that code one category each.
+    decides : bool
+        Whether the decision is the classifier's own, not that of a threshold around it.
+    names : list of str
+        The raw columns; x0, x1, ... if these have no names.
+    features : list of Number and Category
+        What the columns in which recourse is found come from.
     """
 
     whole: Any
@@ -58,7 +62,9 @@ class Origin:
     rest: list[Place] = field(default_factory=list)
     factor: float = 1.0
     cutoff: float = 0.0
-    categories: list[Category] = field(default_factory=list)
+    decides: bool = True
+    names: list[str] = field(default_factory=list)
+    features: list[Number | Category] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -108,17 +114,38 @@ class Origin:
         if hasattr(fitted, "predict_proba"):
             both = np.asarray(fitted.predict_proba(X), dtype=np.float64)
             probability = both[:, self.favorable]
-        if fitted is self.whole and hasattr(fitted, "predict"):
+        if (fitted is self.whole or self.decides) and hasattr(fitted, "predict"):
             accepted = np.asarray(fitted.predict(X)) == self.classes[self.favorable]
         return Said(score, probability, accepted)
 
-    def fractional(self, encoded: Floats) -> NDArray[np.bool_]:
-        """Say which rows leave a category between its levels."""
+    def fractional(self, encoded: Floats, start: Floats) -> NDArray[np.bool_]:
+        """Say which rows move a category to none of its levels."""
         wrong = np.zeros(len(encoded), dtype=bool)
-        for part in self.categories:
-            distance = np.abs(encoded[:, None, part.columns] - part.options).max(axis=2)
-            wrong |= distance.min(axis=1) > AGREEMENT
+        for part in self.features:
+            if isinstance(part, Category):
+                block = encoded[:, part.columns]
+                distance = np.abs(block[:, None, :] - part.options).max(axis=2)
+                moved = (block != start[:, part.columns]).any(axis=1)
+                wrong |= moved & (distance.min(axis=1) > AGREEMENT)
         return wrong
+
+    def decode(self, X: Any, encoded: Floats, start: Floats) -> Any:
+        """Return raw rows X with the changes from one encoded point of each to another."""
+        import pandas as pd
+
+        frame = X.copy() if hasattr(X, "iloc") else pd.DataFrame(np.asarray(X), columns=self.names)
+        for part in self.features:
+            if isinstance(part, Category):
+                moved = (encoded[:, part.columns] != start[:, part.columns]).any(axis=1)
+                new: Any = part.decode(encoded[moved][:, part.columns]) if moved.any() else []
+            else:
+                moved = encoded[:, part.column] != start[:, part.column]
+                new = part.decode(encoded[moved, part.column])
+            if moved.any():
+                column = frame[part.name].astype(object)
+                column.iloc[np.flatnonzero(moved)] = list(new)
+                frame[part.name] = column.infer_objects()
+        return frame if hasattr(X, "iloc") else frame.to_numpy()
 
 
 def _through(steps: list[Place], X: Any) -> Any:

@@ -26,7 +26,7 @@ def shown(value: Any) -> str:
         return str(value)
     if isinstance(value, np.floating):  # the shortest text that is read back as this type
         value = float(str(value))
-    if isinstance(value, float) and value == math.floor(value) and abs(value) < 2.0**53:
+    if isinstance(value, float) and abs(value) < 1e21 and value == math.floor(value):
         value = int(value)
     return f"{value:,}" if abs(value) >= _GROUPED else f"{value}"
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Decimals that are tried, counted from about a standard deviation down to the last bit.
 _DIGITS = 18
 # How much more than the guarantee is asked for where rounding takes away what was solved for.
-_MARGINS = (1e-12, 1e-10, 1e-8)
+_MARGINS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-5)
 _EXACT = Context(prec=800)  # more than any float has
 
 Resolve = Callable[[int, frozenset[str], float], "Way | None"]
@@ -152,6 +152,24 @@ class _Judge:
             clearly[rows],
         )
 
+    def pipeline_agrees(self, after: pd.DataFrame, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Ask the pipeline itself about rows as they are typed, in the table's own precision."""
+        model = self.compiled.encoding.model
+        agrees = np.ones(len(after), dtype=bool)
+        if self.aim.target is None or model.origin is None or not which.any():
+            return agrees
+        loss, names = self.compiled.problem.problem.loss, self.compiled.encoding.names
+        rows = after.loc[which, names]
+        named = self.compiled.encoding.is_named
+        said = model.origin.ask_whole(rows if named else rows.to_numpy())
+        if said.probability is not None and loss.link is not None:
+            agrees[which] = said.probability >= float(loss.probability(self.aim.target))
+        elif said.score is not None:
+            agrees[which] = said.score >= self.aim.target
+        if said.accepted is not None and self.aim.target >= self.aim.cutoff:
+            agrees[which] &= said.accepted
+        return agrees
+
 
 class _Rounding:
     """The rows of the table as the solver has them, and with fewer decimals."""
@@ -198,6 +216,7 @@ class _Rounding:
         ways = [self.ways[i] for i in who]
         room = _room(ways, verdict, aim)
         good = verdict.holds if digits is None else verdict.holds_clearly & (gap <= room)
+        good = good & self.judge.pipeline_agrees(after, good)
         if compiled.actions.links:
             for k in np.flatnonzero(good).tolist():
                 good[k] = not check(compiled.actions, compiled.people.iloc[who[k]], after.iloc[[k]])

@@ -93,7 +93,8 @@ def constraints_of(actions: ActionSet) -> Iterator[Constraint]:
                 if setting not in feature.physical:
                     yield Constraint(name, setting, words)
     if actions.most_changes is not None:
-        many = f"at most {actions.most_changes} features may change"
+        count = actions.most_changes
+        many = f"at most {count} feature{'s' if count > 1 else ''} may change"
         yield Constraint(None, "most_changes", many)
 
 

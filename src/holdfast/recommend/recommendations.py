@@ -133,7 +133,9 @@ class Recommendations:
             if i not in self._place or not self._ways[self._place[i]]:
                 rows.append((i, 0, self._no_numbers(i)))
         order = sorted(range(len(rows)), key=lambda k: rows[k][:2])
-        index = pd.Index([self.labels[rows[k][0]] for k in order], name="person")
+        index = self.labels.take([rows[k][0] for k in order])
+        if index.nlevels == 1:
+            index = index.rename("person")
         table = pd.DataFrame([rows[k][2] for k in order], columns=list(_COLUMNS), index=index)
         features = pd.concat(parts[1:] or parts, ignore_index=True).reindex(order)
         for name in features.columns:

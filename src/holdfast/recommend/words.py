@@ -36,12 +36,14 @@ def explanation(result: Recommendations, label: Any) -> str:
     status, ways = result.status_of(label), result.ways(label)
     today = _today(result.initial_validity(label))
     if status is Status.ALREADY_VALID:
-        chance = _chance(result._validity_of(ways[0]), "approves you")
+        chance = _chance(result, result._validity_of(ways[0]))
         return f"{today} {_every(result)} already {chance}. You need not change anything.".strip()
     if status is Status.INFEASIBLE:
         return f"{today} {_hopeless(result, label)}".strip()
     if status is Status.NOT_FOUND:
         return f"{today} A way was found, but no row of the table that can be typed has it.".strip()
+    if not ways and status is Status.GAP_OPEN:
+        return f"{today} No way was found, but it is not proven that there is none.".strip()
     if not ways:
         return f"{today} {status.sentence}".strip()
     parts = [today] if today else []
@@ -63,10 +65,11 @@ def _every(result: Recommendations) -> str:
     )
 
 
-def _chance(probability: float, approval: str) -> str:
+def _chance(result: Recommendations, probability: float) -> str:
     if np.isnan(probability):
-        return approval
-    return f"gives you at least {at_least(probability)}"
+        return "approves you"
+    least = "at least " if result.radius > 0.0 else ""
+    return f"gives you {least}{at_least(probability)}"
 
 
 def _way_words(result: Recommendations, label: Any, option: int) -> str:
@@ -90,7 +93,7 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
 def _afterwards(result: Recommendations, label: Any, way: Way) -> str:
     """Say what the models make of it, and whether today's would still refuse."""
     score, probability = result._today_after(label, way)
-    every = f"{_every(result)} then {_chance(result._validity_of(way), 'approves you')}."
+    every = f"{_every(result)} then {_chance(result, result._validity_of(way))}."
     parts = []
     if result.guarantee is not None:
         parts = [every]
@@ -131,7 +134,8 @@ def _hopeless(result: Recommendations, label: Any) -> str:
         which = " that can be lifted" if result._has_facts else ""
         return said + f"Even with every constraint{which} removed, no change is enough."
     best, *others = releases
-    said += f"In the way: {best.words}. Without that, it would cost {best.cost:.3g}."
+    that = "that" if len(best.constraints) == 1 else "these"
+    said += f"In the way: {best.words}. Without {that}, it would cost {best.cost:.3g}."
     if others:
         said += f" Or lift this instead: {'; or '.join(other.words for other in others[:2])}."
     return said
