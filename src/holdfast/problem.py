@@ -45,6 +45,8 @@ class Rows(NamedTuple):
     upper: Floats
 
 
+# Cost weights, in the unit of a row's costs, that can be computed with.
+_LEAST_LEVEL = 1e-290
 # Costs of a row that are further apart than 2 to this power cannot be computed with.
 MOST_SPREAD = 600
 
@@ -274,7 +276,7 @@ def levels_of(goal: Goal, exponent: NDArray[np.int64]) -> Floats:
     if goal.mode != PRICE:
         return np.array([goal.level])
     levels = scaled(np.full(exponent.shape, goal.level), exponent)
-    levels[(levels == 0.0) | np.isinf(levels)] = np.nan
+    levels[(levels < _LEAST_LEVEL) | (levels > 1.0 / _LEAST_LEVEL)] = np.nan
     return levels
 
 

@@ -111,7 +111,7 @@ def _check_number(feature: NumberFeature, old: Any, new: Any) -> list[str]:
         if not isinstance(value, (numbers.Real, np.bool_)) or not math.isfinite(value):
             return [f"{name} = {value!r} is not a finite number"]
     change = new - old
-    room = ROUNDING * max(abs(old), abs(new))
+    room = 0.0 if feature.whole else ROUNDING * max(abs(old), abs(new))
     what = f"{name} {'rises' if change > 0 else 'falls'} by {_show(abs(change))}{unit}"
     wrong = []
     if feature.stays:

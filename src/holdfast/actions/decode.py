@@ -92,7 +92,9 @@ def _raw_values(
         # from the person's own value, which is exact, rather than from the shift
         return np.clip(here.value + (new - old) / number.scale, here.lower, here.upper)
     moved = (new - lattice_anchor(here, number, old)) / (raw.step * number.scale)
-    counts = here.count + np.round(moved)
+    # far from 0 an encoded value no longer tells neighbours apart
+    first, last = here.lower / raw.step - 1e-9, here.upper / raw.step + 1e-9
+    counts = np.clip(here.count + np.round(moved), np.ceil(first), np.floor(last))
     if raw.step == np.floor(raw.step):
         return np.asarray(counts * raw.step)
     # in decimal numbers, so that three steps of 0.1 are 0.3

@@ -22,7 +22,7 @@ from holdfast.api import make_goal
 from holdfast.discrete.answer import DiscreteAnswer, Found, check_answer, costs_of, make_answer
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.discrete.program import SCORE_UNIT, Program
+from holdfast.discrete.program import LINK_TOLERANCE, SCORE_UNIT, Program
 from holdfast.discrete.rows import check_groups, check_numbers
 from holdfast.discrete.solve import check_problem
 from holdfast.problem import GUARANTEE, PRICE, Goal, cheapest_unit, scaled
@@ -30,7 +30,6 @@ from holdfast.result import GAP_TOLERANCE
 from holdfast.solvers.batch import OUT_OF_BOUNDS
 from holdfast.solvers.row import EXHAUSTED, FOUND
 
-LINK_TOLERANCE = 1e-9
 _ROUNDS = 200
 _MOST_CAPS = 8  # how often numbers that can be touched or not are let go further
 
@@ -295,6 +294,8 @@ class _Master:
             if rest is None:
                 break
             x, options = program.point(rest)
+            if not program.keeps_links(x):  # HiGHS did, to its own tolerances
+                break
             score, before = self.worst_score(x), len(program.rows)
             cost = float(costs_of(self._one(), x[None], np.array([options], dtype=np.int64))[0])
             self.add_worst(x)

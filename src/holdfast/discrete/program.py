@@ -31,6 +31,7 @@ _SHARP = {
     "presolve": False,  # it was seen to cut off the optimum of small programs of this kind
     "output_flag": False,
 }
+LINK_TOLERANCE = 1e-9
 # Entries that HiGHS keeps apart from nothing, and ratios that its arithmetic bears.
 _LEAST_EVEN, _MOST_EVEN = 1e-8, 1e12
 _MOST_STEPS_OUT = 2.0**50  # a lattice further out cannot be told from its neighbours
@@ -90,6 +91,7 @@ class Program:
         self.upper: list[float] = []
         self.whole: list[int] = []
         self.rows: list[tuple[dict[int, float], float, float]] = []
+        self.links: list[tuple[Floats, float, float]] = []
         self.parts: list[dict[int, float]] = [{} for _ in range(self.base.n_features)]
         self.constant = self.base.points[0].copy()
         self.taken = [self._add_group(g) for g in range(len(problem.groups))]
@@ -203,12 +205,21 @@ class Program:
                 forms[j, k] = value
         return forms
 
+    def keeps_links(self, x: Floats) -> bool:
+        """Whether a point keeps the links, as anybody computes them."""
+        for coef, low, high in self.links:
+            value, slack = float(coef @ x), LINK_TOLERANCE * (1.0 + float(np.abs(coef) @ np.abs(x)))
+            if not low - slack <= value <= high + slack:
+                return False
+        return True
+
     def link(self, coef: Floats, lower: float, upper: float, score: float = 0.0) -> None:
         """Add ``lower <= coef @ x + score * (score variable) <= upper``."""
         shift = float(coef @ self.constant)
         entries = coef @ self.forms
         unit = SCORE_UNIT
         if score == 0.0:  # rows in which the largest entry is about 1
+            self.links.append((coef, lower, upper))
             unit = math.ldexp(1.0, -math.frexp(float(np.abs(entries).max(initial=0.0)))[1])
         row = {k: unit * float(v) for k, v in enumerate(entries) if v != 0.0}
         if score != 0.0:

@@ -213,7 +213,12 @@ def check_problem(problem: DiscreteProblem) -> None:
         check_kind(name, getattr(problem, name), list, "give one entry for each group")
     for group in problem.groups:
         check_kind("groups", group, Group, "give a list of Group")
-        read_floats("columns of groups", group.columns)
+        for name in ("columns", "options"):
+            values = read_floats(f"{name} of groups", getattr(group, name))
+            if values.ndim != (1 if name == "columns" else 2) or values.size == 0:
+                raise ValueError(f"{name} of groups has shape {values.shape}")
+        if not np.isin(read_floats("columns of groups", group.columns), np.arange(d)).all():
+            raise ValueError(f"columns of groups must be whole numbers from 0 to {d - 1}")
     for name in ("step", "anchor", "fixed_costs"):
         if name == "fixed_costs" and problem.fixed_costs is None:
             continue

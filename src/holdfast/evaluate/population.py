@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from holdfast._numbers import Floats, check_count
+from holdfast._numbers import Floats, check_count, check_kind, check_seed
 from holdfast.ball import NormBall
 
 # Corners of a box in so many dimensions are all tried out: 65,536 of them.
@@ -84,6 +84,8 @@ def population_worst_model(
     >>> worst.coef, worst.intercept, worst.exact
     (array([0., 1.]), 0.5, True)
     """
+    check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
+    check_seed(seed)
     x, w, b = _read(points, coef, intercept)
     check_count("starts", starts, least=0)
     check_count("max_steps", max_steps)
