@@ -564,7 +564,7 @@ def compiled_numbers(table, people=None, **features):
     for name, given_ in features.items():
         actions.set(name, **given_)
     scaled = make_pipeline(StandardScaler(), LogisticRegression())
-    scaled.fit(table, np.arange(len(table)) % 2)
+    scaled.fit(table, np.arange(len(table)) % 2 == 1)
     people = table if people is None else people
     return to_problem(people, Encoding.of(scaled), actions, ball=BALL)
 

@@ -46,7 +46,7 @@ class Rows(NamedTuple):
 
 
 # Cost weights, in the unit of a row's costs, that can be computed with.
-_LEAST_LEVEL = 1e-290
+_LEAST_LEVEL = 1e-300
 # Costs of a row that are further apart than 2 to this power cannot be computed with.
 MOST_SPREAD = 600
 

@@ -22,6 +22,7 @@ from holdfast._numbers import (
 )
 from holdfast.api import solve
 from holdfast.ball import NormBall
+from holdfast.encoding.unwrap import unwrap
 from holdfast.models import LinearModel, as_model
 from holdfast.models.base import accepts, read_encoded
 
@@ -423,8 +424,9 @@ def _linear(model: Any, favorable_class: Any, people: Any) -> LinearModel:
     adapted = as_model(model, favorable_class=favorable_class, people=people)
     if isinstance(adapted, LinearModel):
         if not adapted.loss:
+            name = type(unwrap(model).last).__name__
             raise ValueError(
-                f"{type(model).__name__} was fitted with a loss that Holdfast does not know; fit a "
+                f"{name} was fitted with a loss that Holdfast does not know; fit a "
                 "LogisticRegression or a LinearSVC"
             )
         return adapted

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # An encoded value within this of the person's own is the person's own.
 UNCHANGED = 1e-12
+_MANY_STEPS = 2.0**40
 
 
 def decode(
@@ -92,9 +93,10 @@ def _raw_values(
         # from the person's own value, which is exact, rather than from the shift
         return np.clip(here.value + (new - old) / number.scale, here.lower, here.upper)
     moved = (new - lattice_anchor(here, number, old)) / (raw.step * number.scale)
+    counts = here.count + np.round(moved)
     # far from 0 an encoded value no longer tells neighbours apart
-    first, last = here.lower / raw.step - 1e-9, here.upper / raw.step + 1e-9
-    counts = np.clip(here.count + np.round(moved), np.ceil(first), np.floor(last))
+    inside = np.clip(counts, np.ceil(here.lower / raw.step), np.floor(here.upper / raw.step))
+    counts = np.where(np.abs(counts) > _MANY_STEPS, inside, counts)
     if raw.step == np.floor(raw.step):
         return np.asarray(counts * raw.step)
     # in decimal numbers, so that three steps of 0.1 are 0.3

@@ -56,7 +56,9 @@ _SILENCE = threading.Lock()  # what is done to a file descriptor is done to all 
 @contextmanager
 def _silenced() -> Iterator[None]:
     """Send what C code prints to nowhere: HiGHS has lines that no option of it turns off."""
-    with _SILENCE, ExitStack() as stack:
+    with _SILENCE, warnings.catch_warnings(), ExitStack() as stack:
+        # scipy hands options that it does not know on to HiGHS, and warns of it
+        warnings.simplefilter("ignore")
         with suppress(OSError, AttributeError, ValueError):  # there may be no such output
             sys.stdout.flush()
             kept = os.dup(1)
@@ -215,6 +217,8 @@ class Program:
 
     def link(self, coef: Floats, lower: float, upper: float, score: float = 0.0) -> None:
         """Add ``lower <= coef @ x + score * (score variable) <= upper``."""
+        if lower == -math.inf and upper == math.inf:
+            return  # it links nothing
         shift = float(coef @ self.constant)
         entries = coef @ self.forms
         unit = SCORE_UNIT
@@ -251,17 +255,14 @@ class Program:
 
     def _ask(self, lower: Floats, upper: Floats, whole: Any) -> tuple[Floats | None, float]:
         matrix, low, high = self.matrix()
-        with warnings.catch_warnings():
-            # scipy hands options that it does not know on to HiGHS, and warns of it
-            warnings.simplefilter("ignore")
-            with _silenced():
-                result = milp(
-                    self.cost,
-                    constraints=LinearConstraint(matrix, low, high),
-                    bounds=Bounds(lower, upper),
-                    integrality=whole,
-                    options=cast(Any, dict(_SHARP)),
-                )
+        with _silenced():
+            result = milp(
+                self.cost,
+                constraints=LinearConstraint(matrix, low, high),
+                bounds=Bounds(lower, upper),
+                integrality=whole,
+                options=cast(Any, dict(_SHARP)),
+            )
         sure = self._is_even(matrix, lower, upper)
         if result.x is None or not np.isfinite(result.x).all():
             return None, math.inf if result.status == _INFEASIBLE and sure else -math.inf

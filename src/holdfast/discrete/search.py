@@ -516,7 +516,7 @@ def search(layout, buffers, task, kind, work, limits, answer):
         else:
             cap *= 1e4
     if searched < math.inf:  # nothing is known of what was not searched
-        if goal.mode == REACH:
+        if goal.mode == REACH and is_at_cut_end(layout, state, answer):
             tally[PROVED] = -math.inf
         elif goal.mode == PRICE and searched < cap:  # no better answer costs more than the cap
             tally[PROVED] = min(tally[PROVED], goal.level * searched)

@@ -113,7 +113,7 @@ def _proof(result: Recommendations, way: Way) -> str:
         without = f" without changing {_listed(sorted(way.held))}" if way.held else ""
         return f"This is provably the {best}{without}."
     better = "cheaper way" if result.guarantee is not None else "better balance"
-    return f"There may be a {better}, but by no more than {above(way.gap)}."
+    return f"There may be a {better}, but it is better by at most {above(way.gap)}."
 
 
 def _hopeless(result: Recommendations, label: Any) -> str:
