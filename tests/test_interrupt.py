@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -125,10 +126,15 @@ def test_an_error_in_one_thread_ends_the_others():
     def kernel(own, begin, end):
         if begin == 0 < end:
             raise MemoryError("none left")
+        if end > begin:
+            time.sleep(0.05)
         done.extend(range(begin, end))
 
+    stop = np.zeros(1, dtype=np.int8)
     with pytest.raises(MemoryError, match="none left"):
-        over_rows(kernel, 10_000, 2, least_rows=1, stop=np.zeros(1, dtype=np.int8))
+        over_rows(kernel, 10_000, 2, least_rows=1, stop=stop)
+    assert stop[0] == 1
+    assert len(done) < 5_000
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
