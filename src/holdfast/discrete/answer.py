@@ -120,6 +120,24 @@ def cheapest_units(rows: Rows, numbers: NDArray[np.int64], ball: BallNumbers) ->
     return np.where(np.isfinite(least), least, 0.0)
 
 
+def cheapest_options(problem: DiscreteProblem, ball: BallNumbers, unit: Floats) -> Floats:
+    """Return the least cost of a unit of score, options counted beside `unit`, that of numbers."""
+    least, base = np.where(unit > 0.0, unit, np.inf), problem.problem
+    rows = np.arange(base.n_rows)
+    for g, (group, fees) in enumerate(zip(problem.groups, problem.option_costs, strict=True)):
+        values = np.asarray(group.options, dtype=np.float64)
+        gains = base.coef[:, group.columns] @ values.T
+        gains = np.broadcast_to(gains, (base.n_rows, len(values)))
+        sizes = np.linalg.norm(ball.scale[group.columns] * values, ball.q, axis=1)
+        home = np.clip(problem.current[:, g], 0, len(values) - 1)
+        gain = np.abs(gains - gains[rows, home][:, None])
+        gain = gain + ball.radius * (sizes + sizes[home][:, None])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            units = np.where((fees > 0.0) & (gain > 0.0), fees / gain, np.inf)
+        least = np.minimum(least, units.min(axis=1, initial=np.inf))
+    return np.where(np.isfinite(least), least, 0.0)
+
+
 def appraised(
     problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64], lower_bound: Floats
 ) -> Appraisal:
@@ -128,6 +146,7 @@ def appraised(
     worst = base.ball.worst_score(recourse, base.coef, base.intercept)
     rounding, ball = score_roundings(base, recourse), base.ball.numbers(base.n_features)
     unit = cheapest_units(base.rows(), numbers, ball)
+    unit = cheapest_options(problem, ball, unit)
     return Appraisal(
         cost=costs_of(problem, recourse, options),
         score=base.score(recourse),

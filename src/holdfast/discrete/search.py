@@ -399,6 +399,19 @@ def visit(layout, buffers, task, asked, work, node, tolerance, tally, answer):
 
 
 @kernel
+def cheapest_option(data, option_start, radius, unit):
+    """Return the least cost of a unit of score, options counted beside `unit`, that of numbers."""
+    least = unit if unit > 0.0 else math.inf
+    for g in range(option_start.size - 1):
+        home = option_start[g] + data.current[g]
+        for k in range(option_start[g], option_start[g + 1]):
+            gain = abs(data.gain[k] - data.gain[home]) + radius * (data.size[k] + data.size[home])
+            if data.fee[k] > 0.0 and gain > 0.0:
+                least = min(least, data.fee[k] / gain)
+    return least if least < math.inf else 0.0
+
+
+@kernel
 def first_cap(data, goal, value, start_score, unit):
     """Return a cost that no better answer exceeds; for a guarantee, one that few exceed."""
     if goal.mode == PRICE:
@@ -474,6 +487,7 @@ def search(layout, buffers, task, kind, work, limits, answer):
         unit = cheapest_unit(
             data.start, data.coef, data.rho, data.cost, data.lower, data.upper, ball.radius
         )
+        unit = cheapest_option(data, layout.option_start, ball.radius, unit)
     asked = question_of(goal, kind, task.intercept, ball, unit)
     tally = np.zeros(7)
     tally[VALUE] = stay_put(data, task, score, state, answer)
