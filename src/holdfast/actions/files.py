@@ -42,7 +42,8 @@ def save(actions: ActionSet, path: str | Path) -> None:
         os.replace(draft, path)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise type(error)(f"path = {str(path)!r} cannot be written: {error.strerror}") from None
+        why = error.strerror or error
+        raise type(error)(f"path = {str(path)!r} cannot be written: {why}") from None
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

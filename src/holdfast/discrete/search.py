@@ -497,7 +497,7 @@ def search(layout, buffers, task, kind, work, limits, answer):
     if goal.mode == REACH and is_endless(data, ball, min(layout.most_changes, data.coef.size)):
         return Found(-math.inf, -math.inf, 0, True)
     cap = first_cap(data, goal, tally[VALUE], score, unit)
-    is_complete, searched = False, math.inf
+    is_complete, searched, is_settled, last = False, math.inf, False, math.inf
     for _ in range(MOST_CAPS):
         tally[PROVED], tally[UNSURE] = math.inf, 0.0
         searched = open_domains(
@@ -517,8 +517,12 @@ def search(layout, buffers, task, kind, work, limits, answer):
         if searched == math.inf or not is_complete:
             break
         if goal.mode == REACH:
-            if not is_at_cut_end(layout, state, answer):
+            # going on towards an end that is reached nowhere brings less and less
+            near = abs(last - tally[VALUE]) <= 1e-9 * (1.0 + abs(tally[VALUE]))
+            is_settled = near or not is_at_cut_end(layout, state, answer)
+            if is_settled:
                 break
+            last = tally[VALUE]
             cap *= 1e4
             continue
         if goal.mode == PRICE or tally[VALUE] <= searched or searched < cap:
@@ -530,7 +534,7 @@ def search(layout, buffers, task, kind, work, limits, answer):
         else:
             cap *= 1e4
     if searched < math.inf:  # nothing is known of what was not searched
-        if goal.mode == REACH and is_at_cut_end(layout, state, answer):
+        if goal.mode == REACH and not is_settled:
             tally[PROVED] = -math.inf
         elif goal.mode == PRICE and searched < cap:  # no better answer costs more than the cap
             tally[PROVED] = min(tally[PROVED], goal.level * searched)

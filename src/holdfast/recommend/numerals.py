@@ -42,7 +42,7 @@ def at_least(probability: float) -> str:
     return _per_cent(probability, math.floor)
 
 
-def at_most(probability: float, limit: float = 1.0) -> str:
+def at_most(probability: float, limit: float = math.inf) -> str:
     """Write a probability in per cent, rounded up; with more digits where it is below a limit.
 
     Examples
@@ -52,7 +52,7 @@ def at_most(probability: float, limit: float = 1.0) -> str:
     """
     text = _per_cent(probability, math.ceil)
     digits = 0
-    while probability < limit <= 1.0 and float(text[:-1]) >= 100.0 * limit and digits < 12:
+    while probability < limit and float(text[:-1]) >= 100.0 * limit and digits < 12:
         digits += 1
         text = f"{math.ceil(probability * 10.0 ** (digits + 2)) / 10.0**digits:.{digits}f}%"
     return text

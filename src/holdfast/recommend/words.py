@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +124,7 @@ def _hopeless(result: Recommendations, label: Any) -> str:
     said = f"Nothing that you may change gives you {wanted} with {who}"
     if not result._has_probabilities:
         said = f"Nothing that you may change gets you approved by {who}"
-    most = at_most(reach, result.guarantee or 1.0) if np.isfinite(reach) else ""
+    most = at_most(reach, result.guarantee or math.inf) if np.isfinite(reach) else ""
     said += f": at most {most} is within reach. " if most else ". "
     if np.isfinite(radius):
         said += f"It becomes possible at a radius of {below(radius)}. "
