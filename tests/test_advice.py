@@ -551,3 +551,35 @@ def test_the_dashed_line_is_what_was_asked_for(advised):
         recourse.model, ball=NormBall(1, 0.05), actions=recourse.actions, cost_weight=0.3
     ).recommend(people)
     assert weighed.frontier(label, points=3).asked == 0.5
+
+
+def test_columns_in_single_precision_are_judged_as_the_pipeline_computes():
+    """The pipeline rounds such a column to seven digits; the guarantee must survive that."""
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"a": rng.normal(size=300), "b": 1000.0 + rng.normal(size=300)})
+    table["b"] = table["b"].astype(np.float32)
+    approved = table["a"] + table["b"] - 1000.0 + rng.logistic(size=300) > 0.0
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, approved)
+    people = table[~model.predict(table)]
+    for step in (None, 0.01):
+        actions = ActionSet.from_data(table)
+        actions["b"].immutable = True
+        actions["a"].step = step
+        recourse = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.5)
+        after = recourse.recommend(people).after()
+        assert len(after) > 50
+        assert model.predict(after).all()
+        assert (model.predict_proba(after)[:, 1] >= 0.5).all()
+
+
+def test_labels_of_several_levels():
+    rng = np.random.default_rng(9)
+    index = pd.MultiIndex.from_product([["a", "b"], range(10)])
+    table = pd.DataFrame({"x": rng.normal(size=20)}, index=index)
+    model = LogisticRegression().fit(table, table["x"] > 0.0)
+    actions = ActionSet.from_data(table)
+    advice = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.6).recommend(
+        table
+    )
+    assert advice.table().index.equals(index)
+    assert advice.explain(("a", 3))

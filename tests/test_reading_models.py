@@ -497,3 +497,54 @@ def test_a_past_model_is_compared_too():
     today = make_pipeline(past[0], LogisticRegression()).fit(PEOPLE, DEFAULT)
     with pytest.raises(ValueError, match="Not accounted for"):
         estimate_radius(today, PEOPLE, DEFAULT, favorable_class=0, past_models=[today, past])
+
+
+class Capped(LogisticRegression):
+    """A classifier that says no to whoever goes too far, and to nobody else."""
+
+    def predict(self, X):
+        return np.where(np.asarray(X)[:, 0] < 1.5, super().predict(X), 1)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(StandardScaler(), Capped()),
+        Derived([("scale", StandardScaler()), ("capped", Capped())]),
+    ],
+)
+def test_who_lies_only_about_recommended_points_is_found_out(model):
+    model.fit(PEOPLE, DEFAULT)
+    scaled = StandardScaler().fit_transform(PEOPLE)
+    people = PEOPLE[(model.predict(PEOPLE) == 1) & (scaled[:, 0] < 1.0)]
+    costs = [1e-3, 1.0, 1.0]  # all by income, beyond what is capped
+    with pytest.raises(ValueError, match="Not accounted for: step 'capped': Capped"):
+        find_recourse(
+            people,
+            model,
+            favorable_class=0,
+            ball=NormBall(1, 0.0),
+            guarantee=0.9,
+            feature_costs=costs,
+        )
+
+
+def test_a_margin_needs_a_decision_function():
+    class Card(ClassifierMixin):
+        """A scorecard whose base odds stand apart from its coefficients."""
+
+        classes_ = np.array([0, 1])
+        coef_, intercept_ = np.array([[-0.1, 0.2, 0.02]]), np.array([0.5])
+        feature_names_in_ = np.array(list(PEOPLE))
+
+        def predict_proba(self, X):
+            p = 1.0 / (1.0 + np.exp(-(np.asarray(X) @ self.coef_[0] + self.intercept_[0] + 1.4)))
+            return np.column_stack([1.0 - p, p])
+
+        def predict(self, X):
+            return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
+
+    with pytest.raises(ValueError, match="Card has no decision_function"):
+        find_recourse(PEOPLE, Card(), favorable_class=0, ball=BALL, guarantee=0.5, loss="hinge")
+    with pytest.raises(ValueError, match="Not accounted for: Card"):
+        find_recourse(PEOPLE, Card(), favorable_class=0, ball=BALL, guarantee=0.5, loss="logistic")
