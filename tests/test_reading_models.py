@@ -179,13 +179,12 @@ def test_two_classes_fitted_as_multinomial_have_twice_the_log_odds():
     """As scikit-learn before 1.7 does for multi_class="multinomial"."""
 
     class Multinomial(LogisticRegression):
-        multi_class = "multinomial"
-
         def predict_proba(self, X):
             p = 1.0 / (1.0 + np.exp(-2.0 * self.decision_function(X)))
             return np.column_stack([1.0 - p, p])
 
     model = make_pipeline(StandardScaler(), Multinomial()).fit(PEOPLE, DEFAULT)
+    model[-1].multi_class = "multinomial"  # which later releases have no setting for
     people = refused(model)
     found = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.7)
     points = found.recourse.to_numpy()
