@@ -23,10 +23,10 @@ from rich.table import Table
 from scipy import special
 from scipy.stats import qmc
 
-from holdfast.datasets.folds import Fold, german_folds, sba_folds
-from holdfast.linearise import Lime
+from holdfast.models.linearise import Lime
 from holdfast.models.network import CHUNK, Network
-from holdfast.models.training import train_network
+from holdfast.paper.folds import Fold, german_folds, sba_folds
+from holdfast.paper.training import train_network
 
 SEEDS = 6
 ROWS = 12

@@ -23,7 +23,7 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 
 from holdfast import NormBall, find_recourse
-from holdfast.datasets.folds import Fold, german_folds, sba_folds
+from holdfast.paper.folds import Fold, german_folds, sba_folds
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from literature import roar_by_torch

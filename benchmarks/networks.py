@@ -28,16 +28,16 @@ from rich.console import Console
 from rich.table import Table
 
 from holdfast import NormBall, find_recourse
-from holdfast.datasets.folds import Fold, german_folds, sba_folds
-from holdfast.linearise import LINEARISERS
+from holdfast.models.linearise import LINEARISERS
 from holdfast.models.network import Network
-from holdfast.models.training import train_network
-from holdfast.networks import (
+from holdfast.models.networks import (
     judge_network,
     population_worst_network,
     published_worst_network,
     worst_network,
 )
+from holdfast.paper.folds import Fold, german_folds, sba_folds
+from holdfast.paper.training import train_network
 
 CELLS = {  # the paper's radii and cost weights
     "German": [(0.1, 0.7), (0.1, 0.3), (0.5, 0.7), (0.5, 0.3)],

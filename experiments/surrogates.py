@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from scipy.special import expit
 
-from holdfast.linearise import Lineariser
-from holdfast.surrogate import Surrogate
+from holdfast.models.linearise import Lineariser
+from holdfast.result.surrogate import Surrogate
 
 SAMPLES = 200
 

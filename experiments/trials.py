@@ -26,10 +26,10 @@ from surrogates import MeanGradient
 
 from holdfast import NormBall, find_recourse
 from holdfast.datasets import german_folds, published_sample, sba_folds
-from holdfast.linearise import Gradient, Lime, LimeAsPublished, SmoothGrad
-from holdfast.models.training import train_network
-from holdfast.networks import network_price, published_worst_network
-from holdfast.report.paper import Place, read_paper
+from holdfast.models.linearise import Gradient, Lime, LimeAsPublished, SmoothGrad
+from holdfast.models.networks import network_price, published_worst_network
+from holdfast.paper.report.paper import Place, read_paper
+from holdfast.paper.training import train_network
 
 # the authors store points and recourses with so many digits
 DIGITS = 4

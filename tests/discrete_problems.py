@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from holdfast import NormBall, RecourseProblem, solve_problem
+from holdfast.core import largest_score
 from holdfast.discrete import DiscreteProblem, Group
-from holdfast.solvers import largest_score
 
 EXPONENTS = (1.0, 1.5, 2.0, 4.0, math.inf)
 LOSSES = ("logistic", "probit", "hinge", "squared_hinge")

@@ -31,7 +31,7 @@ from holdfast.actions import (
     to_problem,
 )
 from holdfast.datasets import load_german
-from holdfast.encoding import Encoding
+from holdfast.models.encoding import Encoding
 
 BALL = NormBall(1, 0.1)
 LEVELS = ["low", "middle", "high", "odd"]

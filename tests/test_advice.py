@@ -15,7 +15,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, Sta
 from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse, Status, solve
 from holdfast.actions import check, raw_cost
 from holdfast.datasets import load_german
-from holdfast.encoding import Encoding
+from holdfast.models.encoding import Encoding
 from holdfast.recommend.numerals import shown
 from holdfast.recommend.printed import Aim, settle
 from holdfast.recommend.ways import way_of

@@ -39,18 +39,18 @@ from holdfast.discrete import (
     solve_discrete,
     solve_linked,
 )
-from holdfast.linearise import Lime, SmoothGrad
-from holdfast.losses import LOSSES, Loss, get_loss
 from holdfast.models import LinearModel, as_model
+from holdfast.models.linearise import Lime, SmoothGrad
 from holdfast.models.network import Network
-from holdfast.models.training import train_network
-from holdfast.networks import (
+from holdfast.models.networks import (
     judge_network,
     network_price,
     population_worst_network,
     published_worst_network,
     worst_network,
 )
+from holdfast.paper.training import train_network
+from holdfast.problem.losses import LOSSES, Loss, get_loss
 
 WRONG = (ValueError, TypeError, ImportError, FileNotFoundError, NotADirectoryError)
 HUGE = 10**400

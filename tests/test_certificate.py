@@ -14,7 +14,7 @@ from scipy import special
 
 from holdfast import NormBall, RecourseProblem, Status, solve_problem
 from holdfast.certificate import price_bound, price_bound_under_lines, support_line
-from holdfast.losses import LOGISTIC, SQUARED_ERROR
+from holdfast.problem.losses import LOGISTIC, SQUARED_ERROR
 
 CONVEX = ("logistic", "probit", "hinge", "squared_hinge")
 

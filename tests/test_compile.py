@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast._compile import first_writable
+from holdfast.machinery.compile import first_writable
 
 PACKAGE = Path(holdfast.__file__).parent
 NOTICE = "Holdfast is compiling its solvers"
 # A kernel that calls others in another file, whose change numba would not see
 CODE = """
 from holdfast import _compile
-from holdfast.problem import PRICE, Goal
-from holdfast.solvers.row import gain_at, stop_score
+from holdfast.problem.problem import PRICE, Goal
+from holdfast.core.row import gain_at, stop_score
 print(_compile.CACHE_DIRECTORY)
 print(stop_score(Goal(PRICE, 0, 0.5), 1.0), gain_at(Goal(PRICE, 0, 0.5), 1.0, 2.0))
 """

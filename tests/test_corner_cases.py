@@ -11,7 +11,7 @@ from scipy import special
 
 import holdfast
 from holdfast import NormBall, Status, solve
-from holdfast.losses import LOSSES
+from holdfast.problem.losses import LOSSES
 
 
 def one(start, coef, intercept, ball, **more):

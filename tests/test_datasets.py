@@ -22,9 +22,9 @@ from holdfast.datasets import (
     sba_future,
     sba_preparation,
 )
-from holdfast.datasets.prepare import scale_of
 from holdfast.datasets.sources import SBA, SOUTH_GERMAN
 from holdfast.datasets.south_german import CODES
+from holdfast.paper.prepare import scale_of
 
 LOADERS = [
     pytest.param(load_german, id="german"),

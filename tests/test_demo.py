@@ -12,7 +12,7 @@ import pytest
 from holdfast import Status
 from holdfast.cli import main
 from holdfast.datasets import load_german
-from holdfast.demo import CATEGORICAL, FREE, MOST_YEARS_OLDER, MOVES, NUMERIC, run_demo
+from holdfast.demo.people import CATEGORICAL, FREE, MOST_YEARS_OLDER, MOVES, NUMERIC, run_demo
 
 
 @pytest.fixture(scope="module")

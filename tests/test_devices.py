@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from holdfast import NormBall, find_recourse
-from holdfast.linearise import Gradient, Lime, SmoothGrad
+from holdfast.models.linearise import Gradient, Lime, SmoothGrad
 from holdfast.models.network import Network
-from holdfast.models.training import train_network
-from holdfast.networks import published_worst_network, worst_network
+from holdfast.models.networks import published_worst_network, worst_network
+from holdfast.paper.training import train_network
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 

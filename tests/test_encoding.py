@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
 )
 
 from holdfast.datasets import load_german
-from holdfast.encoding import Category, Encoding, Number
+from holdfast.models.encoding import Category, Encoding, Number
 
 N = 30
 NUMBER_STEPS = [

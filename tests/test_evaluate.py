@@ -11,12 +11,12 @@ import pytest
 
 import holdfast
 from holdfast.discrete import solve_discrete
-from holdfast.evaluate import COLUMNS, KEYS, check_table, read_table, write_table
-from holdfast.evaluate.constraints import Constraints, constrained, post_process
 from holdfast.evaluate.judging import population_validity, worst_case
-from holdfast.evaluate.piece import Piece
-from holdfast.evaluate.run import run_piece
-from holdfast.evaluate.world import load_world
+from holdfast.paper.constraints import Constraints, constrained, post_process
+from holdfast.paper.piece import Piece
+from holdfast.paper.run import run_piece
+from holdfast.paper.tidy import COLUMNS, KEYS, check_table, read_table, write_table
+from holdfast.paper.world import load_world
 
 ALONE = {"shifted": False}  # the future needs a file that may be absent
 

@@ -15,7 +15,7 @@ from test_linked import random_links
 from test_units import no_links, whole
 
 from holdfast import NormBall, RecourseProblem, Status, solve, solve_problem
-from holdfast.api import judge
+from holdfast.continuous.solve import judge
 from holdfast.discrete import (
     DiscreteProblem,
     Group,

@@ -13,7 +13,7 @@ from holdfast.datasets import (
     published_sample,
     sba_folds,
 )
-from holdfast.datasets.prepare import SBA_NUMBERS
+from holdfast.paper.prepare import SBA_NUMBERS
 
 
 def denied(folds):

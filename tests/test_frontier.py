@@ -9,7 +9,7 @@ from problems import EXPONENTS, random_problem
 
 import holdfast
 from holdfast import Frontier, NormBall, Status, solve_problem
-from holdfast.losses import LOSSES
+from holdfast.problem.losses import LOSSES
 
 SHARP = (1.0, np.inf)
 

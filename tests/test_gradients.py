@@ -11,9 +11,9 @@ from sklearn.neural_network import MLPClassifier
 from torch import nn
 
 import holdfast
-from holdfast.linearise import Gradient, SmoothGrad
 from holdfast.models import as_model
 from holdfast.models import network as network_module
+from holdfast.models.linearise import Gradient, SmoothGrad
 from holdfast.models.network import Network
 
 

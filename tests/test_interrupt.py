@@ -14,7 +14,7 @@ import pytest
 
 import holdfast
 from holdfast import NormBall
-from holdfast._threads import over_rows
+from holdfast.machinery.threads import over_rows
 
 BEGIN = """
 import signal, sys, numpy as np, holdfast
@@ -87,7 +87,7 @@ CALLS = {
         """
         import torch
         from holdfast.models.network import Network
-        from holdfast.networks import worst_network
+        from holdfast.models.networks import worst_network
         torch.manual_seed(0)
         layers = [torch.nn.Linear(20, 200), torch.nn.ReLU(), torch.nn.Linear(200, 200),
             torch.nn.ReLU(), torch.nn.Linear(200, 1)]

@@ -8,10 +8,10 @@ from lime.lime_tabular import LimeTabularExplainer
 from sklearn.ensemble import RandomForestClassifier
 
 import holdfast
-from holdfast.linearise import Lime, neighbours
 from holdfast.models import BlackBox, LinearModel, as_model
 from holdfast.models import network as network_module
-from holdfast.models.training import train_network
+from holdfast.models.linearise import Lime, neighbours
+from holdfast.paper.training import train_network
 
 ODD_UNITS = np.array([1.0, 2e4, 0.01, 1.0])
 

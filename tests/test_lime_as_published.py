@@ -8,10 +8,10 @@ from sklearn.linear_model import LogisticRegression
 
 import holdfast
 from holdfast import Status
-from holdfast.datasets.folds import german_folds
-from holdfast.linearise import LimeAsPublished
 from holdfast.models import BlackBox
-from holdfast.models.training import train_network
+from holdfast.models.linearise import LimeAsPublished
+from holdfast.paper.folds import german_folds
+from holdfast.paper.training import train_network
 
 
 def test_equals_the_package_digit_for_digit():

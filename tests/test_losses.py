@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from holdfast.losses import LOSSES, get_loss, tilted_minimum
+from holdfast.problem.losses import LOSSES, get_loss, tilted_minimum
 
 SCORES = np.concatenate([np.linspace(-60, 60, 241), [-500.0, 500.0, 0.3, -0.69]])
 

@@ -14,11 +14,11 @@ from problems import EXPONENTS, random_problem
 from scipy import optimize, special
 
 from holdfast import Frontier, NormBall, Status, frontier, solve, solve_problem
+from holdfast.core import largest_score
+from holdfast.core.l1 import slope_in_size, smallest_size
+from holdfast.core.row import Row
 from holdfast.discrete import solve_discrete
-from holdfast.losses import LOSSES, SQUARED_ERROR_BEND
-from holdfast.solvers import largest_score
-from holdfast.solvers.l1 import slope_in_size, smallest_size
-from holdfast.solvers.row import Row
+from holdfast.problem.losses import LOSSES, SQUARED_ERROR_BEND
 
 SHARP, CURVED = (1.0, np.inf), (1.1, 1.5, 2.0, 3.0)
 PAGE = Path(__file__).parent.parent / "docs" / "mathematics.md"

@@ -21,14 +21,14 @@ from holdfast import (
     list_methods,
     solve_problem,
 )
-from holdfast.api import judge
 from holdfast.cli import main
-from holdfast.datasets.folds import german_folds
-from holdfast.methods.algorithm1 import Algorithm1, project
-from holdfast.methods.algorithm2 import Algorithm2
+from holdfast.continuous.solve import judge
 from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.methods.catalogue import METHODS
 from holdfast.models import LinearModel
+from holdfast.paper.algorithm1 import Algorithm1, project
+from holdfast.paper.algorithm2 import Algorithm2
+from holdfast.paper.folds import german_folds
 
 BALL = NormBall(1, 0.1)
 

@@ -28,10 +28,10 @@ from torch import nn
 
 from holdfast import NormBall, Status, find_recourse
 from holdfast.datasets import load_german
-from holdfast.datasets.folds import german_folds
 from holdfast.models import BlackBox, LinearModel, as_model
 from holdfast.models.network import Network
-from holdfast.models.training import train_network
+from holdfast.paper.folds import german_folds
+from holdfast.paper.training import train_network
 
 X, Y = make_classification(200, 4, random_state=0)
 APPROVED = Y == 1

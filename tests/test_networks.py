@@ -14,10 +14,8 @@ from torch import nn
 
 import holdfast
 from holdfast import NormBall
-from holdfast.datasets.folds import german_folds
 from holdfast.models.network import Network
-from holdfast.models.training import train_network
-from holdfast.networks import (
+from holdfast.models.networks import (
     judge_network,
     network_price,
     population_worst_network,
@@ -27,7 +25,9 @@ from holdfast.networks import (
     published_worst_network,
     worst_network,
 )
-from holdfast.networks.parameters import Parameters
+from holdfast.models.networks.parameters import Parameters
+from holdfast.paper.folds import german_folds
+from holdfast.paper.training import train_network
 
 PROJECTIONS = {1.0: project_l1, 2.0: project_l2, math.inf: project_linf}
 BALLS = [NormBall(p, radius) for p in (1, 2, math.inf) for radius in (0.05, 0.4)]

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from discrete_problems import random_discrete
 
+from holdfast.core.row import FOUND
 from holdfast.discrete.buffers import data_of, new_buffers, relaxed_of, state_of
 from holdfast.discrete.domains import open_domains
 from holdfast.discrete.layout import LINF, kind_of, make_layout, shape_of
 from holdfast.discrete.relax import bound_node
 from holdfast.discrete.rows import open_discrete_row
 from holdfast.discrete.search import Task, prepare, question_of
-from holdfast.problem import GUARANTEE, Goal
-from holdfast.solvers.row import FOUND
+from holdfast.problem.problem import GUARANTEE, Goal
 
 
 def bound_by_hand(relaxed, active, dual, changes: int, target: float, base: float) -> float:

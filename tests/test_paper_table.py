@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from holdfast import NormBall, Status, solve
-from holdfast.datasets.folds import german_folds
+from holdfast.paper.folds import german_folds
 
 # (radius, cost weight): (mean, deviation over folds), as the paper prints them
 ALGORITHM_1 = {

@@ -13,8 +13,8 @@ from torch import nn
 from holdfast import NormBall
 from holdfast.evaluate import population, population_worst_model
 from holdfast.models.network import Network
-from holdfast.networks import population_worst_network, worst_network
-from holdfast.networks.parameters import Parameters
+from holdfast.models.networks import population_worst_network, worst_network
+from holdfast.models.networks.parameters import Parameters
 
 COEF, INTERCEPT = np.array([0.6, -1.0, 0.3, 0.2]), 0.4
 BALLS = [

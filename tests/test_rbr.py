@@ -18,10 +18,10 @@ from holdfast.methods.rbr_boundary import approves, nearest_boundary, nearest_ca
 from holdfast.methods.rbr_kernels import log_odds, project_l1
 from holdfast.methods.rbr_likelihoods import Ambiguity, optimistic, pessimistic
 from holdfast.models import LinearModel, as_model
-from holdfast.models.training import train_network
-from holdfast.problem import RecourseProblem
-from holdfast.result import MethodStatus
-from holdfast.surrogate import Surrogate
+from holdfast.paper.training import train_network
+from holdfast.problem.problem import RecourseProblem
+from holdfast.result.result import MethodStatus
+from holdfast.result.surrogate import Surrogate
 
 BALL = NormBall(p=1, radius=0.1)
 SMALL = {"samples": 40, "candidates": 50}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.demo import run_demo
+from holdfast.demo.people import run_demo
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -13,8 +13,8 @@ import holdfast
 from holdfast import MethodStatus, NormBall, Surrogate, find_recourse
 from holdfast.methods.refine import Refine
 from holdfast.models.network import Network
-from holdfast.models.training import train_network
-from holdfast.networks import judge_network, worst_network
+from holdfast.models.networks import judge_network, worst_network
+from holdfast.paper.training import train_network
 
 WEIGHT = 0.1
 

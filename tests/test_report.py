@@ -11,16 +11,15 @@ import pandas as pd
 import pytest
 from fake_results import ABOUT, fake_table
 
-from holdfast.evaluate import write_table
-from holdfast.report import write_report
-from holdfast.report.cells import AGREES, BETTER, DIFFERS, estimate, verdict
-from holdfast.report.curves import pareto
-from holdfast.report.feasibility import feasibility_pictures
-from holdfast.report.frontiers import frontier_pictures
-from holdfast.report.names import MODELS
-from holdfast.report.optimality import excess, optimality_sheet
-from holdfast.report.paper import DATASETS, ROWS, Place, read_cell, read_paper
-from holdfast.report.prices import (
+from holdfast.paper.report import write_report
+from holdfast.paper.report.cells import AGREES, BETTER, DIFFERS, estimate, verdict
+from holdfast.paper.report.curves import pareto
+from holdfast.paper.report.feasibility import feasibility_pictures
+from holdfast.paper.report.frontiers import frontier_pictures
+from holdfast.paper.report.names import MODELS
+from holdfast.paper.report.optimality import excess, optimality_sheet
+from holdfast.paper.report.paper import DATASETS, ROWS, Place, read_cell, read_paper
+from holdfast.paper.report.prices import (
     AS_PUBLISHED,
     DRAWN,
     EVERYBODY,
@@ -30,13 +29,14 @@ from holdfast.report.prices import (
     price_sheets,
     protocol,
 )
-from holdfast.report.results import PUBLISHED, prepare
-from holdfast.report.sheet import FAILS, NotRun, Sheet, cell, to_csv, to_latex, to_markdown
-from holdfast.report.sparsity import sparsity_pictures
-from holdfast.report.style import _LOOKS, drawing, look, to_svg
-from holdfast.report.subsets import ANY, TRAPPED, WITH_TRAPPED, draw, spread, subset_sheet
-from holdfast.report.summary import bars, verdict_sheet
-from holdfast.report.trapped import trapped_sheet
+from holdfast.paper.report.results import PUBLISHED, prepare
+from holdfast.paper.report.sheet import FAILS, NotRun, Sheet, cell, to_csv, to_latex, to_markdown
+from holdfast.paper.report.sparsity import sparsity_pictures
+from holdfast.paper.report.style import _LOOKS, drawing, look, to_svg
+from holdfast.paper.report.subsets import ANY, TRAPPED, WITH_TRAPPED, draw, spread, subset_sheet
+from holdfast.paper.report.summary import bars, verdict_sheet
+from holdfast.paper.report.trapped import trapped_sheet
+from holdfast.paper.tidy import write_table
 
 VOID = {"meta", "br", "img"}
 
@@ -110,7 +110,7 @@ def test_a_cell_of_the_paper_is_read_as_printed():
 
 
 def test_a_row_of_the_paper_without_a_cell_is_refused(tmp_path):
-    from holdfast.report import paper
+    from holdfast.paper.report import paper
 
     text = paper._FILE.read_text(encoding="utf-8")
     (tmp_path / "paper.yaml").write_text(text.replace("0.68 ± 0.07, ", ""), encoding="utf-8")

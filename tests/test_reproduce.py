@@ -13,10 +13,10 @@ from data_files import needs_files
 from rich.console import Console
 
 from holdfast.datasets import sources
-from holdfast.evaluate import read_table
-from holdfast.reproduce import Order, command, make_plan, reproduce, runner, store
-from holdfast.reproduce.plan import QUICK, Size
-from holdfast.reproduce.store import Store
+from holdfast.paper.reproduce import Order, command, make_plan, reproduce, runner, store
+from holdfast.paper.reproduce.plan import QUICK, Size
+from holdfast.paper.reproduce.store import Store
+from holdfast.paper.tidy import read_table
 
 QUICK_OF_TWO = replace(QUICK, most_rows=2)
 _ABSENT = [{"what": "sba"}, {"what": "german, shifted"}]

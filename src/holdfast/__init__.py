@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 from holdfast.actions import ActionSet, AtMost, Follows
-from holdfast.api import solve, solve_problem
-from holdfast.ball import NormBall
-from holdfast.curve import Frontier, FrontierPoint, frontier
+from holdfast.continuous.frontier import Frontier, FrontierPoint, frontier
+from holdfast.continuous.solve import solve, solve_problem
 from holdfast.methods import find_recourse, list_methods
-from holdfast.problem import RecourseProblem
+from holdfast.problem.ball import NormBall
+from holdfast.problem.problem import RecourseProblem
 from holdfast.radius import RadiusEstimate, estimate_radius
-from holdfast.result import Certificate, MethodStatus, Recourse, Status
-from holdfast.surrogate import Surrogate
+from holdfast.result.result import Certificate, MethodStatus, Recourse, Status
+from holdfast.result.surrogate import Surrogate
 
 if TYPE_CHECKING:
     from holdfast.recommend import RobustRecourse

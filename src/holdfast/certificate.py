@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import math
 
-from holdfast._compile import kernel
-from holdfast._numbers import EPS
-from holdfast.ball import dual_norm, pick, power
-from holdfast.losses import loss_value, score_at_slope, steepest, tilted_minimum
-from holdfast.problem import GUARANTEE
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import EPS
+from holdfast.problem.ball import dual_norm, pick, power
+from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
+from holdfast.problem.problem import GUARANTEE
 
 # Points of the box whose size is this near to the largest count as tied with it (p = 1).
 _TIE = 1e-12

@@ -84,10 +84,10 @@ def _add_reproduce(commands: Any) -> None:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from holdfast._extras import need
+    from holdfast.machinery.extras import need
 
     need("reproduce", "holdfast reproduce", "torch", "matplotlib", "pyarrow")
-    from holdfast.reproduce import Order, reproduce
+    from holdfast.paper.reproduce import Order, reproduce
 
     order = Order(
         targets=options.targets,
@@ -136,8 +136,8 @@ def _methods(options: argparse.Namespace) -> int:
 def _demo(options: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from holdfast.demo import run_demo
-    from holdfast.demo_view import show
+    from holdfast.demo.people import run_demo
+    from holdfast.demo.view import show
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without arrows still shows the rest

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast._numbers import (
+from holdfast.continuous.solve import solve
+from holdfast.machinery.numbers import (
     Floats,
     check_between,
     check_count,
@@ -20,11 +21,10 @@ from holdfast._numbers import (
     refuse,
     shown,
 )
-from holdfast.api import solve
-from holdfast.ball import NormBall
-from holdfast.encoding.unwrap import unwrap
 from holdfast.models import LinearModel, as_model
 from holdfast.models.base import accepts, read_encoded
+from holdfast.models.encoding.unwrap import unwrap
+from holdfast.problem.ball import NormBall
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast._numbers import refuse
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.feature import Feature, suggest
 from holdfast.actions.links import AtMost, Follows, Link, Links
 from holdfast.actions.number import NumberFeature
+from holdfast.machinery.numbers import refuse
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from holdfast.encoding import Encoding
+    from holdfast.models.encoding import Encoding
 
 
 class ActionSet:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast._numbers import to_number
 from holdfast.actions.feature import DIRECTIONS, Feature, plain_number
-from holdfast.encoding.reading import is_missing, plain, shorten
+from holdfast.machinery.numbers import to_number
+from holdfast.models.encoding.reading import is_missing, plain, shorten
 
 
 @dataclass

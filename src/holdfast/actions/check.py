@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from holdfast._numbers import EPS
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.links import AtMost, Link
 from holdfast.actions.number import NumberFeature
-from holdfast.encoding.reading import is_missing, plain, shorten
+from holdfast.machinery.numbers import EPS
+from holdfast.models.encoding.reading import is_missing, plain, shorten
 
 # Room for rounding in bounds, steps and links, relative to the numbers compared.
 ROUNDING = 1e-9

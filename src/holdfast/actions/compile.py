@@ -11,12 +11,12 @@ from holdfast.actions.action_set import ActionSet
 from holdfast.actions.compiled import Compiled
 from holdfast.actions.fit import check_fit, read_action_levels
 from holdfast.actions.table import Table, labelled_points, link_rows
-from holdfast.ball import NormBall
 from holdfast.discrete import DiscreteProblem
-from holdfast.encoding import Encoding
-from holdfast.encoding.reading import Reading, as_table
-from holdfast.losses import Loss
-from holdfast.problem import RecourseProblem
+from holdfast.models.encoding import Encoding
+from holdfast.models.encoding.reading import Reading, as_table
+from holdfast.problem.ball import NormBall
+from holdfast.problem.losses import Loss
+from holdfast.problem.problem import RecourseProblem
 
 
 def to_problem(

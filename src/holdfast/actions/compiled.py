@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.ranges import Range
 from holdfast.discrete import DiscreteProblem
-from holdfast.encoding import Encoding
+from holdfast.machinery.numbers import Floats
+from holdfast.models.encoding import Encoding
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast._numbers import Floats
 from holdfast.actions.compiled import Compiled
 from holdfast.actions.ranges import Range, lattice_anchor
-from holdfast.encoding import Number
+from holdfast.machinery.numbers import Floats
+from holdfast.models.encoding import Number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ def decode(
     >>> import pandas as pd
     >>> from holdfast import NormBall
     >>> from holdfast.actions import ActionSet, to_problem
-    >>> from holdfast.encoding import Encoding
+    >>> from holdfast.models.encoding import Encoding
     >>> table = pd.DataFrame({"x0": [1, 5, 9], "x1": [0.5, 1.5, 2.5]})
     >>> encoding = Encoding.of(([1.0, 1.0], -4.0))
     >>> actions = ActionSet.from_data(table)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from holdfast._numbers import EPS, Floats, check_kind, check_positive, shown
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.feature import suggest
 from holdfast.actions.number import NumberFeature
-from holdfast.encoding.reading import as_table, plain
+from holdfast.machinery.numbers import EPS, Floats, check_kind, check_positive, shown
+from holdfast.models.encoding.reading import as_table, plain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from holdfast._numbers import to_number
+from holdfast.machinery.numbers import to_number
 
 DIRECTIONS = ("any", "up", "down")
 

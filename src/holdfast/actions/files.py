@@ -10,9 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from holdfast._numbers import refuse
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.plain import from_plain, to_plain
+from holdfast.machinery.numbers import refuse
 
 SUFFIXES = (".yaml", ".yml", ".json")
 # Thousands of features fit into these; a file that is meant to do harm does not.

@@ -9,8 +9,8 @@ import numpy as np
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.number import NumberFeature
-from holdfast.encoding import Category, Encoding, Number
-from holdfast.encoding.reading import Reading
+from holdfast.models.encoding import Category, Encoding, Number
+from holdfast.models.encoding.reading import Reading
 
 
 def check_fit(encoding: Encoding, actions: ActionSet) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, MutableSequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast._numbers import refuse, to_number
 from holdfast.actions.feature import plain_number
+from holdfast.machinery.numbers import refuse, to_number
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import EPS, Floats
 from holdfast.actions.number import NumberFeature
-from holdfast.encoding import Number
+from holdfast.machinery.numbers import EPS, Floats
+from holdfast.models.encoding import Number
 
 # Bounds of lattices are moved out by this share of a step, so that rounding excludes no point.
 PAD = 1e-6

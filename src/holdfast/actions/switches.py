@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast._numbers import Floats
 from holdfast.actions.category import CategoryFeature
+from holdfast.machinery.numbers import Floats
 
 
 def switch_costs(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.compiled import LinkRows
@@ -17,8 +16,9 @@ from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import Range, encode_range, range_of
 from holdfast.actions.switches import switch_costs
 from holdfast.discrete import Group
-from holdfast.encoding import Category, Encoding, Number
-from holdfast.encoding.reading import Reading
+from holdfast.machinery.numbers import Floats
+from holdfast.models.encoding import Category, Encoding, Number
+from holdfast.models.encoding.reading import Reading
 
 
 @dataclass

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from holdfast._numbers import Floats, check_count, check_seed, refuse, to_number
 from holdfast.datasets.dataset import Column, Dataset
+from holdfast.machinery.numbers import Floats, check_count, check_seed, refuse, to_number
 
 _MEAN, _VARIANCE = 2.0, 0.5
 _COLUMNS = (

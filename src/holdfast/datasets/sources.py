@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from holdfast._numbers import refuse
 from holdfast.datasets.download import resume
+from holdfast.machinery.numbers import refuse
 
 DIRECTORY_VARIABLE = "HOLDFAST_DATA_DIR"
 

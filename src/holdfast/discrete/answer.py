@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats
-from holdfast.answer import Appraisal, score_roundings
-from holdfast.api import is_proven, statuses_of
-from holdfast.ball import BallNumbers
+from holdfast.continuous.solve import is_proven, statuses_of
+from holdfast.core.row import EXHAUSTED
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.problem import GUARANTEE, Goal, Rows
-from holdfast.result import Status
-from holdfast.solvers.row import EXHAUSTED
+from holdfast.machinery.numbers import Floats
+from holdfast.problem.ball import BallNumbers
+from holdfast.problem.problem import GUARANTEE, Goal, Rows
+from holdfast.result.appraisal import Appraisal, score_roundings
+from holdfast.result.result import Status
 
 
 class Found(NamedTuple):

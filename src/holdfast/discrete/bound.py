@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import math
 
-from holdfast._compile import kernel
-from holdfast._numbers import EPS
-from holdfast.ball import power
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import EPS
+from holdfast.problem.ball import power
 
 
 @kernel

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast._compile import kernel
 from holdfast.discrete.domains import (
     allowed_above,
     allowed_below,
@@ -10,6 +9,7 @@ from holdfast.discrete.domains import (
     next_above,
     next_below,
 )
+from holdfast.machinery.compile import kernel
 
 BY_VALUE, BY_CHANGE, NOWHERE = 0, 1, 2
 

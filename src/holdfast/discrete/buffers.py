@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._compile import kernel
-from holdfast._numbers import Floats
 from holdfast.discrete.domains import MOST_CANDIDATES, Table
 from holdfast.discrete.layout import Ints, Layout, RowData
 from holdfast.discrete.leaf import Leaf
 from holdfast.discrete.relax import Mixture, Relaxed
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import Floats
 
 
 class State(NamedTuple):

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._compile import kernel
-from holdfast._numbers import EPS, Floats
 from holdfast.discrete.layout import LINF, Ints
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import EPS, Floats
 
 MOST_CANDIDATES = 5  # of a number
 MOST_STEPS_OUT = 2.0**50

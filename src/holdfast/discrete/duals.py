@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 
-from holdfast._compile import kernel
-from holdfast.ball import power
+from holdfast.machinery.compile import kernel
+from holdfast.problem.ball import power
 
 
 @kernel

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._compile import kernel
-from holdfast._numbers import Floats
-from holdfast.ball import BallNumbers, power
 from holdfast.discrete.problem import DiscreteProblem
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import Floats
+from holdfast.problem.ball import BallNumbers, power
 
 LINF, L1, LP = 0, 1, 2  # how the norm is treated: see `duals`
 Ints = NDArray[np.int64]

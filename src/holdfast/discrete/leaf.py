@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from holdfast._compile import kernel
-from holdfast._numbers import Floats
-from holdfast.ball import worst_score_of
 from holdfast.certificate import flat_enough, price_bound, support_line
+from holdfast.core.batch import reach_target, turn_back
+from holdfast.core.kinds import make_plan, solve_row
+from holdfast.core.row import FOUND, UNBOUNDED, orient
 from holdfast.discrete.relax import REACH
-from holdfast.losses import loss_value
-from holdfast.problem import GUARANTEE, PRICE, Goal, cost_of
-from holdfast.solvers.batch import reach_target, turn_back
-from holdfast.solvers.kinds import make_plan, solve_row
-from holdfast.solvers.row import FOUND, UNBOUNDED, orient
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import Floats
+from holdfast.problem.ball import worst_score_of
+from holdfast.problem.losses import loss_value
+from holdfast.problem.problem import GUARANTEE, PRICE, Goal, cost_of
 
 
 class Leaf(NamedTuple):

@@ -16,19 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats, check_kind, check_positive, read_floats
-from holdfast.answer import score_roundings
-from holdfast.api import make_goal
+from holdfast.continuous.solve import make_goal
+from holdfast.core.batch import OUT_OF_BOUNDS
+from holdfast.core.row import EXHAUSTED, FOUND
 from holdfast.discrete.answer import DiscreteAnswer, Found, check_answer, costs_of, make_answer
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.program import LINK_TOLERANCE, SCORE_UNIT, Program
 from holdfast.discrete.rows import check_groups, check_numbers
 from holdfast.discrete.solve import check_problem
-from holdfast.problem import GUARANTEE, PRICE, Goal, cheapest_unit, scaled
-from holdfast.result import GAP_TOLERANCE
-from holdfast.solvers.batch import OUT_OF_BOUNDS
-from holdfast.solvers.row import EXHAUSTED, FOUND
+from holdfast.machinery.numbers import Floats, check_kind, check_positive, read_floats
+from holdfast.problem.problem import GUARANTEE, PRICE, Goal, cheapest_unit, scaled
+from holdfast.result.appraisal import score_roundings
+from holdfast.result.result import GAP_TOLERANCE
 
 _ROUNDS = 200
 _MOST_CAPS = 8  # how often numbers that can be touched or not are let go further

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats
-from holdfast.problem import RecourseProblem, even_exponents, is_uneven, scaled
+from holdfast.machinery.numbers import Floats
+from holdfast.problem.problem import RecourseProblem, even_exponents, is_uneven, scaled
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,8 @@ from typing import Any, cast
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from holdfast._numbers import Floats
 from holdfast.discrete.problem import DiscreteProblem
+from holdfast.machinery.numbers import Floats
 
 _SHARP = {
     "mip_feasibility_tolerance": 1e-9,

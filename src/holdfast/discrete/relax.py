@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from holdfast._compile import kernel
-from holdfast._numbers import EPS, Floats
 from holdfast.discrete.bound import node_bound
 from holdfast.discrete.domains import Table
 from holdfast.discrete.duals import (
@@ -23,8 +21,10 @@ from holdfast.discrete.duals import (
     relaxed_point,
 )
 from holdfast.discrete.layout import L1, LINF, Ints
-from holdfast.losses import loss_value, score_at_slope, steepest, tilted_minimum
-from holdfast.problem import GUARANTEE, PRICE
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import EPS, Floats
+from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
+from holdfast.problem.problem import GUARANTEE, PRICE
 
 REACH = 2  # a third goal: the largest worst-case score, whatever it costs
 MOST_STEPS = 60

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._compile import kernel
-from holdfast._numbers import Floats
-from holdfast.ball import pick
+from holdfast.core.batch import BAD_BOUNDS, BAD_COST, NOT_FINITE, OUT_OF_BOUNDS, own_goal
+from holdfast.core.row import EXHAUSTED, FOUND
 from holdfast.discrete.buffers import costs_of, data_of, state_of
 from holdfast.discrete.layout import Ints, load_data, shape_of
 from holdfast.discrete.relax import REACH
 from holdfast.discrete.search import Task, search
-from holdfast.solvers.batch import BAD_BOUNDS, BAD_COST, NOT_FINITE, OUT_OF_BOUNDS, own_goal
-from holdfast.solvers.row import EXHAUSTED, FOUND
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import Floats
+from holdfast.problem.ball import pick
 
 LIMIT = 7  # the search was stopped: what it has may not be the best
 

@@ -12,9 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast._compile import kernel
-from holdfast._numbers import EPS, Floats
-from holdfast.ball import BallNumbers, dual_norm, power, worst_score_of
+from holdfast.core.row import ROUNDING
 from holdfast.discrete.bound import separable_minimum
 from holdfast.discrete.branch import (
     BY_CHANGE,
@@ -38,9 +36,11 @@ from holdfast.discrete.domains import (
 from holdfast.discrete.layout import LINF
 from holdfast.discrete.leaf import solve_leaf, value_of
 from holdfast.discrete.relax import REACH, Dual, Question, bound_node
-from holdfast.losses import loss_slope
-from holdfast.problem import GUARANTEE, PRICE, Goal, cheapest_unit
-from holdfast.solvers.row import ROUNDING
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import EPS, Floats
+from holdfast.problem.ball import BallNumbers, dual_norm, power, worst_score_of
+from holdfast.problem.losses import loss_slope
+from holdfast.problem.problem import GUARANTEE, PRICE, Goal, cheapest_unit
 
 # what a search keeps count of; CUT: numbers were cut off; UNSURE: some part of it is empty only as
 # far as they go

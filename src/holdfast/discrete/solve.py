@@ -8,20 +8,20 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats, check_count, check_kind, check_positive, read_floats
-from holdfast._threads import over_rows, thread_count
-from holdfast.api import make_goal
-from holdfast.ball import NormBall
+from holdfast.continuous.solve import make_goal
+from holdfast.core.kinds import new_work
+from holdfast.core.row import EXHAUSTED, FOUND
 from holdfast.discrete.answer import DiscreteAnswer, Found, check_answer, make_answer
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import kind_of, make_layout
 from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.discrete.relax import REACH
 from holdfast.discrete.rows import LIMIT, Outcomes, new_outcomes, search_rows
-from holdfast.problem import GUARANTEE, Goal, RecourseProblem, levels_of, scaled
-from holdfast.result import GAP_TOLERANCE
-from holdfast.solvers.kinds import new_work
-from holdfast.solvers.row import EXHAUSTED, FOUND
+from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
+from holdfast.machinery.threads import over_rows, thread_count
+from holdfast.problem.ball import NormBall
+from holdfast.problem.problem import GUARANTEE, Goal, RecourseProblem, levels_of, scaled
+from holdfast.result.result import GAP_TOLERANCE
 
 _LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible

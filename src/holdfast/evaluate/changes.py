@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast._numbers import Floats
+from holdfast.machinery.numbers import Floats
 
 ADDITIVE = 0.01  # in scaled units, as the paper counts
 MULTIPLICATIVE = 0.01  # of the value; the paper names no figure

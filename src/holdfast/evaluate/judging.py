@@ -1,24 +1,20 @@
-"""The price and the four validities of recourses, for linear models and for networks."""
+"""What models make of recourses: today's, the worst of a set, one worst for all, later ones."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from holdfast._numbers import Floats
-from holdfast.api import judge, solve_problem
-from holdfast.ball import NormBall
 from holdfast.evaluate.population import population_worst_model
+from holdfast.machinery.numbers import Floats
 from holdfast.models import LinearModel, Model
-from holdfast.problem import RecourseProblem
+from holdfast.problem.ball import NormBall
 
 if TYPE_CHECKING:
     from holdfast.models.network import Network
-
-AS_PUBLISHED = "as_published"
 
 
 class Worst(NamedTuple):
@@ -28,18 +24,23 @@ class Worst(NamedTuple):
     validity: Floats
 
 
-def worst_case(model: Model, recourse: Floats, ball: NormBall, judging: str) -> Worst:
-    """Judge each recourse by its own worst model; NaN where there is no recourse."""
+def worst_case(
+    model: Model, recourse: Floats, ball: NormBall, search: Callable[..., Any] | None = None
+) -> Worst:
+    """Judge each recourse by its own worst model; NaN where there is no recourse.
+
+    Linear models are judged exactly. For a network it is the worst that `search` finds, by default
+    `holdfast.models.networks.worst_network`.
+    """
     there = np.isfinite(recourse).all(axis=1)
     loss, score = np.full(len(recourse), np.nan), np.full(len(recourse), np.nan)
     if isinstance(model, LinearModel):
         score[there] = ball.worst_score(recourse[there], model.coef, model.intercept)
         loss[there] = np.logaddexp(0.0, -score[there])
     else:
-        from holdfast.networks import published_worst_network, worst_network
+        from holdfast.models.networks import worst_network
 
-        ascent = published_worst_network if judging == AS_PUBLISHED else worst_network
-        found = ascent(cast("Network", model), recourse[there], ball, threads=1)
+        found = (search or worst_network)(cast("Network", model), recourse[there], ball, threads=1)
         score[there], loss[there] = found.score, found.loss
     return Worst(loss, special.expit(score))
 
@@ -54,7 +55,7 @@ def population_validity(model: Model, recourse: Floats, ball: NormBall) -> Float
         worst = population_worst_model(recourse[there], model.coef, model.intercept, ball)
         score[there] = recourse[there] @ worst.coef + worst.intercept
     else:
-        from holdfast.networks import population_worst_network
+        from holdfast.models.networks import population_worst_network
 
         network = cast("Network", model)
         score[there] = population_worst_network(network, recourse[there], ball, threads=1).score
@@ -68,12 +69,3 @@ def validity(model: Model | None, recourse: Floats) -> Floats:
     if model is not None and there.any():
         probability[there] = special.expit(model.score(recourse[there]))
     return probability
-
-
-def prove(
-    problem: RecourseProblem, recourse: Floats, cost_weight: float
-) -> tuple[Floats, NDArray[np.object_]]:
-    """Return the distance of recourses from the proven optimum, and their status."""
-    best = solve_problem(problem, cost_weight=cost_weight, threads=1)
-    judged = judge(best, recourse, 1)
-    return judged.gap, judged.status

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from holdfast._numbers import Floats, check_count, check_kind, check_seed
-from holdfast.ball import NormBall
+from holdfast.machinery.numbers import Floats, check_count, check_kind, check_seed
+from holdfast.problem.ball import NormBall
 
 # Corners of a box in so many dimensions are all tried out: 65,536 of them.
 MOST_DIMENSIONS = 16

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast._compile import kernel
-from holdfast.losses import sigmoid
+from holdfast.machinery.compile import kernel
+from holdfast.problem.losses import sigmoid
 
 CONVERGED, STEP_LIMIT = 0, 1
 # torch's BCELoss divides by max(p (1 - p), 1e-12)

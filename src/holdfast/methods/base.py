@@ -9,11 +9,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats
+from holdfast.machinery.numbers import Floats
 from holdfast.methods._kernels import STEP_LIMIT
 from holdfast.models import Model
-from holdfast.problem import RecourseProblem
-from holdfast.result import MethodStatus
+from holdfast.problem.problem import RecourseProblem
+from holdfast.result.result import MethodStatus
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast._settings import make
-from holdfast.methods.algorithm1 import Algorithm1
-from holdfast.methods.algorithm2 import Algorithm2
+from holdfast.machinery.settings import make
 from holdfast.methods.base import Method
 from holdfast.methods.exact import Exact
 from holdfast.methods.rbr import RobustBayesian
@@ -15,8 +13,7 @@ from holdfast.methods.roar import Roar
 from holdfast.methods.wachter import Wachter
 
 METHODS: dict[str, type[Method]] = {
-    kind.name: kind
-    for kind in (Exact, Algorithm1, Algorithm2, Roar, RobustBayesian, Wachter, Refine)
+    kind.name: kind for kind in (Exact, Roar, RobustBayesian, Wachter, Refine)
 }
 
 

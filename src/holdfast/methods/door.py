@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast._numbers import Floats, check_seed, read_matrix
-from holdfast._threads import thread_count
-from holdfast.api import judge, make_goal, solve_problem
-from holdfast.ball import NormBall
-from holdfast.linearise import Lineariser, get_lineariser
+from holdfast.continuous.solve import judge, make_goal, solve_problem
+from holdfast.machinery.numbers import Floats, check_seed, read_matrix
+from holdfast.machinery.threads import thread_count
 from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.methods.exact import Exact
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
-from holdfast.problem import RecourseProblem
-from holdfast.result import MethodStatus, Recourse, Status, sort_proven
-from holdfast.surrogate import Surrogate
+from holdfast.models.linearise import Lineariser, get_lineariser
+from holdfast.problem.ball import NormBall
+from holdfast.problem.problem import RecourseProblem
+from holdfast.result.result import MethodStatus, Recourse, Status, sort_proven
+from holdfast.result.surrogate import Surrogate
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.api import solve_problem
-from holdfast.losses import LOSSES
+from holdfast.continuous.solve import solve_problem
 from holdfast.methods.base import Found, Method, Task, all_converged
+from holdfast.problem.losses import LOSSES
 
 
 @dataclass(frozen=True)

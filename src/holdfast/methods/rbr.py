@@ -26,9 +26,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast._numbers import Floats, check_count, check_flag, check_positive
-from holdfast._threads import over_rows
-from holdfast.losses import LOSSES
+from holdfast.machinery.numbers import Floats, check_count, check_flag, check_positive
+from holdfast.machinery.threads import over_rows
 from holdfast.methods.base import Found, Method, Task
 from holdfast.methods.rbr_boundary import approves, nearest_boundary, nearest_candidates
 from holdfast.methods.rbr_kernels import (
@@ -40,7 +39,8 @@ from holdfast.methods.rbr_kernels import (
     make_workspace,
 )
 from holdfast.methods.rbr_likelihoods import Ambiguity
-from holdfast.result import MethodStatus
+from holdfast.problem.losses import LOSSES
+from holdfast.result.result import MethodStatus
 
 # Numbers that candidates or samples of a chunk of rows may take: bounds the memory.
 _CHUNK = 4_000_000

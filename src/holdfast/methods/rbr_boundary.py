@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats
+from holdfast.machinery.numbers import Floats
 from holdfast.models import Model
 from holdfast.models.base import accepts
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._compile import kernel
-from holdfast._numbers import Floats
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import Floats
 from holdfast.methods.rbr_likelihoods import optimistic, pessimistic
 
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from holdfast._compile import kernel
+from holdfast.machinery.compile import kernel
 
 # Where the point sits on the sample the pessimistic mean may leave in any direction: all the same.
 _LEAST_DISTANCE = 1e-12

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._extras import need_torch
-from holdfast._numbers import Floats, check_count, check_positive
-from holdfast.api import solve_problem
-from holdfast.ball import NormBall
+from holdfast.continuous.solve import solve_problem
+from holdfast.machinery.extras import need_torch
+from holdfast.machinery.numbers import Floats, check_count, check_positive
 from holdfast.methods.base import Found, Method, Task, all_converged
-from holdfast.problem import RecourseProblem, frozen
-from holdfast.result import MethodStatus
+from holdfast.problem.ball import NormBall
+from holdfast.problem.problem import RecourseProblem, frozen
+from holdfast.result.result import MethodStatus
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from holdfast.networks.parameters import Parameters
+    from holdfast.models.networks.parameters import Parameters
 
 # How a trust region changes after a step that lowered the price, and after one that did not.
 _WIDER, _NARROWER = 2.0, 0.25
@@ -38,19 +38,19 @@ class Refine(Method):
     answer kept only if the true price fell; otherwise the box shrinks. No row is ever worse than
     its start, as far as the search for worst networks can tell.
 
-    The result's own price is still the surrogate's: `holdfast.networks.judge_network` gives the
-    network's.
+    The result's own price is still the surrogate's: `holdfast.models.networks.judge_network` gives
+    the network's.
 
     Settings: `max_steps` of the outer loop; `first_radius` of the trust region, in units of cost
     for each feature; a row is done when its region is smaller than `last_radius`, or when the
     linear problem promises less than `tolerance`. `ascent_steps` and `ascent_starts` are those of
-    `holdfast.networks.worst_network`; `memory` is in MiB.
+    `holdfast.models.networks.worst_network`; `memory` is in MiB.
 
     Examples
     --------
     >>> import holdfast, numpy as np
-    >>> from holdfast.models.training import train_network
-    >>> from holdfast.networks import judge_network
+    >>> from holdfast.paper.training import train_network
+    >>> from holdfast.models.networks import judge_network
     >>> x = np.random.default_rng(0).normal(size=(200, 2))
     >>> network = train_network(x, x[:, 0] * x[:, 1] > 0, hidden=(8,), epochs=200)
     >>> point = np.array([[0.5, -0.5]])
@@ -94,7 +94,7 @@ class Refine(Method):
     def run(self, task: Task) -> Found:
         """Start from the surrogate's optimum; improve as many rows at once as memory allows."""
         need_torch(self.name)
-        from holdfast.networks.parameters import Parameters
+        from holdfast.models.networks.parameters import Parameters
 
         problem, n = task.problem, task.problem.n_rows
         start = solve_problem(problem, cost_weight=task.cost_weight, threads=task.threads)
@@ -194,7 +194,7 @@ class _Walk:
         self.radius[rows] *= np.where(better, _WIDER, _NARROWER)
 
     def _search(self, part: RecourseProblem, points: Floats) -> tuple[Floats, Tensor]:
-        from holdfast.networks import worst_network
+        from holdfast.models.networks import worst_network
 
         found = worst_network(
             self.task.model,  # type: ignore[arg-type]

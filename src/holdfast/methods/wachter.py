@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast._extras import need_torch
-from holdfast._numbers import check_count, check_positive
+from holdfast.machinery.extras import need_torch
+from holdfast.machinery.numbers import check_count, check_positive
 from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.models import LinearModel, Model
-from holdfast.result import MethodStatus
+from holdfast.result.result import MethodStatus
 
 if TYPE_CHECKING:
     from torch import Tensor

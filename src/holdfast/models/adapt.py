@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from holdfast._extras import need_torch
-from holdfast._numbers import refuse, shown
-from holdfast.encoding.reading import plain
-from holdfast.encoding.steps import raw_names, understood
-from holdfast.encoding.unwrap import Threshold, Unwrapped, is_a, unwrap
-from holdfast.losses import LOSSES
+from holdfast.machinery.extras import need_torch
+from holdfast.machinery.numbers import refuse, shown
 from holdfast.models.base import BlackBox, LinearModel, Model
+from holdfast.models.encoding.reading import plain
+from holdfast.models.encoding.steps import raw_names, understood
+from holdfast.models.encoding.unwrap import Threshold, Unwrapped, is_a, unwrap
 from holdfast.models.origin import Origin
+from holdfast.problem.losses import LOSSES
 
 
 def as_model(

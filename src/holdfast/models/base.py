@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from holdfast._numbers import Floats, read_floats
-from holdfast.encoding.reading import plain
-from holdfast.losses import LOSSES, Loss, get_loss
+from holdfast.machinery.numbers import Floats, read_floats
+from holdfast.models.encoding.reading import plain
 from holdfast.models.origin import Origin, agreement
-from holdfast.problem import check_guarantee
+from holdfast.problem.losses import LOSSES, Loss, get_loss
+from holdfast.problem.problem import check_guarantee
 
 _EVEN = float(np.nextafter(0.0, 1.0))  # the least score above an even chance
 
@@ -27,8 +27,8 @@ class Model:
     kind : str
         ``"linear"``, ``"network"`` or ``"black box"``: what methods may ask of it.
     loss : str
-        The loss of the score that the model was fitted with, by its name in `holdfast.losses`;
-        empty where that is none of ours.
+        The loss of the score that the model was fitted with, by its name in
+        `holdfast.problem.losses`; empty where that is none of ours.
     feature_names : list or None
         The columns that the classifier was fitted on, where it knows them.
     origin : Origin or None

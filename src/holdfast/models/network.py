@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from holdfast._numbers import Floats, check_choice, check_kind, read_floats, refuse, shown
+from holdfast.machinery.numbers import Floats, check_choice, check_kind, read_floats, refuse, shown
 from holdfast.models.base import Model
 from holdfast.models.origin import Origin
 

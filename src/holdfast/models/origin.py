@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats
-from holdfast.encoding.features import Category, Number
-from holdfast.encoding.unwrap import AGREEMENT, Place
+from holdfast.machinery.numbers import Floats
+from holdfast.models.encoding.features import Category, Number
+from holdfast.models.encoding.unwrap import AGREEMENT, Place
 
 _AGREEMENT_OF_SINGLES = 1e-5  # of numbers in single precision
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from holdfast._numbers import check_count, check_kind
 from holdfast.actions import ActionSet, Compiled, LinkRows, to_problem
 from holdfast.actions.check import check_change
-from holdfast.ball import NormBall
 from holdfast.discrete import DiscreteAnswer, DiscreteProblem, solve_discrete
 from holdfast.discrete.linked import Links, solve_linked
-from holdfast.encoding import Encoding
-from holdfast.encoding.reading import as_table
+from holdfast.machinery.numbers import check_count, check_kind
+from holdfast.models.encoding import Encoding
+from holdfast.models.encoding.reading import as_table
+from holdfast.problem.ball import NormBall
 from holdfast.recommend.features import hold_still, row_links, take_row
 from holdfast.recommend.printed import Aim, settle
 from holdfast.recommend.recommendations import Recommendations
 from holdfast.recommend.ways import Way, other_ways, way_of
-from holdfast.result import sort_proven
+from holdfast.result.result import sort_proven
 
 if TYPE_CHECKING:
     import pandas as pd

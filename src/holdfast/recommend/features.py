@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from holdfast._numbers import Floats
 from holdfast.actions import Compiled, LinkRows
 from holdfast.discrete import DiscreteProblem
-from holdfast.encoding.features import Number
+from holdfast.machinery.numbers import Floats
+from holdfast.models.encoding.features import Number
 
 
 def take_row(problem: DiscreteProblem, i: int) -> DiscreteProblem:

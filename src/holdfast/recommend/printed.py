@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import EPS, Floats
 from holdfast.actions import Compiled, NumberFeature, check, decode
 from holdfast.discrete.answer import costs_of
-from holdfast.encoding import Number
+from holdfast.machinery.numbers import EPS, Floats
+from holdfast.models.encoding import Number
 from holdfast.recommend.features import changed
 from holdfast.recommend.ways import Way
-from holdfast.result import GAP_TOLERANCE, Status
+from holdfast.result.result import GAP_TOLERANCE, Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast._labels import position_of
-from holdfast._numbers import check_count
 from holdfast.actions import Compiled
 from holdfast.discrete import DiscreteAnswer
+from holdfast.machinery.labels import position_of
+from holdfast.machinery.numbers import check_count
 from holdfast.recommend.features import row_links
 from holdfast.recommend.reasons import Release, constraints_of, find_releases, settings_of
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import change_words, explanation
-from holdfast.result import Status
+from holdfast.result.result import Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats, check_count
 from holdfast.actions import Compiled
 from holdfast.discrete import DiscreteAnswer, DiscreteProblem, largest_reachable_score
+from holdfast.machinery.numbers import Floats, check_count
 from holdfast.recommend.features import take_row
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast._numbers import Floats
 from holdfast.actions import Compiled
 from holdfast.discrete import DiscreteAnswer, DiscreteProblem
+from holdfast.machinery.numbers import Floats
 from holdfast.recommend.features import changed, hold_still, take_row
-from holdfast.result import Status
+from holdfast.result.result import Status
 
 Solve = Callable[[DiscreteProblem], DiscreteAnswer]
 

@@ -1,0 +1,57 @@
+"""The exact solvers: one kernel for p = 1, one for p = inf, one for everything between."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.batch import (
+    Answers,
+    best_score,
+    guarantee_rows,
+    load_row,
+    price_rows,
+    radius_rows,
+)
+from holdfast.core.kinds import new_work
+from holdfast.machinery.numbers import Floats
+from holdfast.machinery.threads import over_rows
+from holdfast.problem.problem import GUARANTEE, Goal, RecourseProblem
+
+__all__ = ["Answers", "find_answers", "largest_radii", "largest_score", "new_answers"]
+
+
+def new_answers(n: int, d: int) -> Answers:
+    """Return room for the answers to n rows."""
+    return Answers(np.empty((n, d)), np.empty(n), np.empty(n, dtype=np.int8))
+
+
+def find_answers(problem: RecourseProblem, goal: Goal, levels: Floats, threads: int) -> Answers:
+    """Solve every row of a problem in even costs, for a guarantee or a price with a convex loss."""
+    n, d = problem.points.shape
+    answers = new_answers(n, d)
+    rows_kernel = guarantee_rows if goal.mode == GUARANTEE else price_rows
+    arguments = (problem.rows(), problem.ball.numbers(d), goal, levels, answers)
+    over_rows(rows_kernel, n, threads, *arguments, private=lambda: new_work(problem))
+    return answers
+
+
+def largest_radii(
+    problem: RecourseProblem, goal: Goal, which: NDArray[np.int64], threads: int
+) -> NDArray[np.float64]:
+    """Return, for rows whose target is out of reach, the largest radius at which it is not.
+
+    NaN where even radius 0 does not help.
+    """
+    radii = np.empty(which.size)
+    problem, _ = problem.in_even_costs()
+    arguments = (problem.rows(), problem.ball.numbers(problem.n_features), goal, which, radii)
+    over_rows(radius_rows, which.size, threads, *arguments, private=lambda: new_work(problem))
+    return radii
+
+
+def largest_score(problem: RecourseProblem) -> float:
+    """Return the largest worst-case score that the first row can reach; inf if there is no end."""
+    work, rows = new_work(problem), problem.in_even_costs()[0].rows()
+    load_row(rows, 0, work)
+    return float(best_score(rows.intercept[0], problem.ball.numbers(problem.n_features), work)[0])

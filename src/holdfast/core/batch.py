@@ -1,0 +1,242 @@
+"""The kernels over a range of rows: check a row, turn it, solve it, turn it back."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.kinds import make_plan, solve_row
+from holdfast.core.row import EXHAUSTED, FOUND, UNBOUNDED, orient
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import EPS, Floats
+from holdfast.problem.ball import BallNumbers, dual_norm, pick, score_of, worst_score_of
+from holdfast.problem.problem import GUARANTEE, Goal
+
+NOT_FINITE, OUT_OF_BOUNDS, BAD_BOUNDS, BAD_COST = 3, 4, 5, 6
+
+
+class Answers(NamedTuple):
+    """What the kernels write, a row each.
+
+    Where the goal is out of reach (outcome EXHAUSTED), `recourse` is the point of the largest
+    worst-case score; it proves that, and is not meant for people.
+    """
+
+    recourse: Floats
+    multiplier: Floats
+    outcome: NDArray[np.int8]
+
+
+@kernel
+def check_row(point, coef, intercept, cost, lower, upper):
+    outcome = FOUND
+    if not math.isfinite(intercept):
+        return NOT_FINITE
+    for j in range(point.size):
+        if not (math.isfinite(point[j]) and math.isfinite(coef[j])):
+            return NOT_FINITE
+        if not 0.0 < cost[j] < math.inf:
+            return BAD_COST
+        if not lower[j] <= upper[j] or lower[j] == math.inf or upper[j] == -math.inf:
+            outcome = BAD_BOUNDS
+        elif outcome == FOUND and not lower[j] <= point[j] <= upper[j]:
+            outcome = OUT_OF_BOUNDS
+    return outcome
+
+
+@kernel
+def load_row(rows, i, work):
+    """Turn row i into the workspace."""
+    lower, upper = pick(rows.lower, i), pick(rows.upper, i)
+    orient(work.row, rows.points[i], pick(rows.coef, i), lower, upper, pick(rows.cost, i))
+
+
+@kernel
+def open_row(rows, level, answers, i, work):
+    """Load row i into the workspace; False, and its answer is written, if it cannot be used."""
+    lower, upper = pick(rows.lower, i), pick(rows.upper, i)
+    coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
+    cost = pick(rows.cost, i)
+    answers.outcome[i] = check_row(rows.points[i], coef, intercept, cost, lower, upper)
+    answers.multiplier[i] = math.nan
+    if math.isnan(level):
+        answers.outcome[i] = BAD_COST
+    if answers.outcome[i] != FOUND:
+        answers.recourse[i] = math.nan
+        return False
+    load_row(rows, i, work)
+    return True
+
+
+@kernel
+def own_goal(goal, levels, i):
+    """Return the goal of row i; its level is that of the row's costs."""
+    return Goal(goal.mode, goal.loss, pick(levels, i))
+
+
+@kernel
+def plan_shared(rows, ball, goal, work):
+    """Make the plan that all rows share, if they do; return whether they do."""
+    shared = rows.coef.shape[0] == 1 and rows.cost.shape[0] == 1
+    if shared and rows.points.shape[0] > 0:
+        load_row(rows, 0, work)
+        make_plan(work, ball, goal)
+    return shared
+
+
+@kernel
+def turn_back(coef, row, y, point):
+    """Undo `orient`; what rounding put an ulp outside its bounds is put on them."""
+    for j in range(point.size):
+        inside = min(max(y[j], row.lower[j]), row.upper[j])
+        point[j] = inside if coef[j] >= 0.0 else -inside
+
+
+@kernel
+def price_rows(work, rows, ball, goal, levels, answers, begin, end):
+    """Minimise worst-case loss + cost weight * cost, for a convex loss."""
+    shared = plan_shared(rows, ball, own_goal(goal, levels, 0), work)
+    for i in range(begin, end):
+        own = own_goal(goal, levels, i)
+        if open_row(rows, own.level, answers, i, work):
+            if not shared:
+                make_plan(work, ball, own)
+            outcome, gain = solve_row(work, pick(rows.intercept, i), ball, own)
+            turn_back(pick(rows.coef, i), work.row, work.y, answers.recourse[i])
+            answers.outcome[i] = outcome
+            answers.multiplier[i] = 1.0 / gain
+
+
+@kernel
+def guarantee_rows(work, rows, ball, goal, levels, answers, begin, end):
+    """Minimise the cost of reaching the target score."""
+    shared = plan_shared(rows, ball, goal, work)
+    for i in range(begin, end):
+        if not open_row(rows, goal.level, answers, i, work):
+            continue
+        if not shared:
+            make_plan(work, ball, goal)
+        coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
+        if worst_score_of(rows.points[i], coef, intercept, ball) >= goal.level:
+            answers.recourse[i] = rows.points[i]
+            answers.multiplier[i] = 0.0
+            continue
+        outcome, gain = reach_target(
+            rows.points[i], coef, intercept, ball, goal, work, answers.recourse[i]
+        )
+        answers.outcome[i] = outcome
+        answers.multiplier[i] = 1.0 / gain
+
+
+@kernel
+def score_rounding(point, coef, intercept, ball):
+    """Return what rounding can take off a worst-case score, in whatever order it is summed."""
+    size = abs(intercept) + ball.radius * ball.intercept_scale
+    for j in range(point.size):
+        size += (abs(coef[j]) + ball.radius * ball.scale[j]) * abs(point[j])
+    return (point.size + 4.0) * EPS * size
+
+
+@kernel
+def reach_target(start, coef, intercept, ball, goal, work, point):
+    """Solve for a target score so that the score, as anybody computes it, is not below it.
+
+    The kernels land on the target to rounding; aiming a hair above it (by pretending that the
+    intercept is a hair lower) makes the guarantee hold to the last bit. Where there is no room
+    for a hair, the end of what can be reached will do if it meets the target.
+    """
+    margin = 2.0 * score_rounding(start, coef, intercept, ball) + EPS * abs(goal.level)
+    outcome, gain = EXHAUSTED, 0.0
+    for _ in range(8):
+        outcome, gain = solve_row(work, intercept - margin, ball, goal)
+        turn_back(coef, work.row, work.y, point)
+        hair = score_rounding(point, coef, intercept, ball)
+        missing = goal.level - worst_score_of(point, coef, intercept, ball)
+        if outcome != FOUND or missing + hair <= 0.0:
+            break
+        margin = 4.0 * margin + 2.0 * (missing + hair)
+    if missing > 0.0:
+        return EXHAUSTED, gain
+    if outcome != FOUND:
+        gain = cheapest_end(coef, intercept, ball, goal, work, margin, point)
+    return FOUND, gain
+
+
+@kernel
+def cheapest_end(coef, intercept, ball, goal, work, margin, point):
+    """Replace the end of what can be reached by a cheaper point that just meets the target too.
+
+    Return the multiplier there, or just before the end.
+    """
+    outcome, gain = solve_row(work, intercept, ball, goal)
+    end = point.copy()
+    turn_back(coef, work.row, work.y, point)
+    if outcome == FOUND and worst_score_of(point, coef, intercept, ball) >= goal.level:
+        return gain
+    point[:] = end
+    _, gain = solve_row(work, intercept + 4.0 * margin, ball, goal)
+    return gain
+
+
+@kernel
+def radius_rows(work, rows, ball, goal, which, radii, begin, end):
+    """Find, for rows whose goal is out of reach, the largest radius at which it is not."""
+    for k in range(begin, end):
+        load_row(rows, which[k], work)
+        radii[k] = largest_radius(pick(rows.intercept, which[k]), ball, goal, work)
+
+
+@kernel
+def largest_radius(intercept, ball, goal, work):
+    """Return the largest radius at which the target can still be reached; NaN if not even at 0.
+
+    The end of reach is convex in the radius and does not rise with it: Newton's method, kept
+    inside a bracket whose lower end is always within reach.
+    """
+    best, norm = best_linear_score(intercept, ball, work)
+    if best < goal.level:
+        return math.nan
+    low, high, radius = 0.0, ball.radius, 0.0
+    for _ in range(200):
+        following = 0.5 * (low + high)
+        if best < math.inf and norm > 0.0:
+            newton = radius + (best - goal.level) / norm
+            if best >= goal.level and newton <= low * (1.0 + 1e-15):
+                break
+            if low < newton < high:
+                following = newton
+        radius = following
+        trial = BallNumbers(ball.p, ball.q, radius, ball.scale, ball.intercept_scale)
+        best, norm = best_score(intercept, trial, work)
+        if best >= goal.level:
+            low = radius
+        else:
+            high = radius
+        if high - low <= 1e-15 * high:
+            break
+    return low
+
+
+@kernel
+def best_score(intercept, ball, work):
+    """Return the largest worst-case score that the bounds allow, and the dual norm there."""
+    everything = Goal(GUARANTEE, 0, math.inf)
+    make_plan(work, ball, everything)
+    outcome, _ = solve_row(work, intercept, ball, everything)
+    if outcome == UNBOUNDED:
+        return math.inf, 0.0
+    norm = dual_norm(work.y, ball.scale, ball.intercept_scale, ball.q)
+    return score_of(work.y, work.row.coef, intercept) - ball.radius * norm, norm
+
+
+@kernel
+def best_linear_score(intercept, ball, work):
+    """Return the same at radius 0."""
+    for j in range(work.y.size):
+        work.y[j] = work.row.upper[j] if work.row.coef[j] > 0.0 else work.row.start[j]
+    score = score_of(work.y, work.row.coef, intercept)
+    norm = dual_norm(work.y, ball.scale, ball.intercept_scale, ball.q) if score < math.inf else 0.0
+    return score, norm

@@ -1,0 +1,150 @@
+"""`holdfast demo`: real people turned down for a loan, what each can do, and whether it lasts.
+
+A logistic regression is trained on a part of German Credit. For the applicants of the rest whom it
+turns down, recourse is found for today's model alone (plain) and for a whole ball of models
+(robust), in whole months, whole Marks and categories. Then the model is retrained on resampled
+data, again and again, to see which kind holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from threadpoolctl import threadpool_limits
+
+from holdfast.actions import ActionSet
+from holdfast.datasets import Dataset, load_german
+from holdfast.problem.ball import NormBall
+from holdfast.recommend import Recommendations, RobustRecourse
+
+NUMERIC = ["duration", "credit_amount", "installment_commitment", "age"]
+CATEGORICAL = ["checking_status", "credit_history", "savings_status", "employment", "other_parties"]
+
+# What an applicant can do. Everything else stays as it is.
+FREE = ["duration", "credit_amount"]  # anywhere within the range of the data
+MOST_YEARS_OLDER = 2
+MOVES: dict[str, dict[str, list[str]]] = {
+    "savings_status": {  # savings can be built up
+        "<100": ["100<=X<500", "500<=X<1000", ">=1000"],
+        "100<=X<500": ["500<=X<1000", ">=1000"],
+        "500<=X<1000": [">=1000"],
+    },
+    "other_parties": {"none": ["guarantor"]},  # a guarantor can be found
+}
+GUARANTEE = 0.5
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One kind of recourse (plain or robust) for every applicant turned down, in raw units."""
+
+    ball: NormBall
+    result: Recommendations
+    found: NDArray[np.bool_]
+    recourse: pd.DataFrame  # of those who have one
+    price: NDArray[np.float64]
+    gap: NDArray[np.float64]
+    held: NDArray[np.float64]  # share of the retrained models that approve it
+
+    @property
+    def status(self) -> NDArray[np.object_]:
+        """What became of each applicant."""
+        return self.result.status
+
+
+@dataclass(frozen=True)
+class Demo:
+    """All that the demonstration shows."""
+
+    data: Dataset
+    accuracy: float
+    n_train: int
+    n_test: int
+    n_models: int
+    denied: pd.DataFrame
+    probability: NDArray[np.float64]
+    plain: Advice
+    robust: Advice
+
+
+def credit_model(features: pd.DataFrame, approved: pd.Series[bool]) -> Pipeline:
+    """Return the lender's model: columns encoded, then a logistic regression."""
+    columns = make_column_transformer((StandardScaler(), NUMERIC), (OneHotEncoder(), CATEGORICAL))
+    return make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(features, approved)
+
+
+def possible_actions(features: pd.DataFrame, units: dict[str, str]) -> ActionSet:
+    """Return what an applicant can do; costs are in standard deviations of the data."""
+    actions = ActionSet.from_data(features, units={name: units[name] for name in NUMERIC})
+    actions.set("age", direction="up", physical=["direction"], most_up=MOST_YEARS_OLDER, upper=None)
+    for name in (*NUMERIC, *CATEGORICAL):
+        if name in MOVES:
+            actions.set(name, moves=MOVES[name])
+        elif name not in FREE and name != "age":
+            actions[name].immutable = True
+    return actions
+
+
+def run_demo(p: float = 1.0, radius: float = 0.5, n_models: int = 100, seed: int = 0) -> Demo:
+    """Train, find both kinds of recourse, retrain, and count."""
+    plain, robust = NormBall(p, 0.0), NormBall(p, radius)  # wrong arguments are said at once
+    data = load_german()
+    table = data.features[NUMERIC + CATEGORICAL]
+    order = np.random.default_rng(seed).permutation(len(table))
+    train, test = order[:600], order[600:]
+    model = credit_model(table.iloc[train], data.approved.iloc[train])
+    actions = possible_actions(table.iloc[train], data.units)
+    probability = model.predict_proba(table.iloc[test])[:, 1]
+    accuracy = float(np.mean((probability >= 0.5) == data.approved.iloc[test]))
+    denied = table.iloc[test][probability < 0.5]
+    futures = retrained(model, table.iloc[train], data.approved.iloc[train], n_models)
+    return Demo(
+        data=data,
+        accuracy=accuracy,
+        n_train=len(train),
+        n_test=len(test),
+        n_models=n_models,
+        denied=denied,
+        probability=probability[probability < 0.5],
+        plain=advise(model, actions, denied, plain, futures),
+        robust=advise(model, actions, denied, robust, futures),
+    )
+
+
+def retrained(
+    model: Pipeline, features: pd.DataFrame, approved: pd.Series[bool], n_models: int
+) -> list[Any]:
+    """Fit the classifier again to resamples, behind the same encoders."""
+    encoded, labels = model[:-1].transform(features), approved.to_numpy()
+    models = []
+    with threadpool_limits(1):  # for models this small, threads only get in each other's way
+        for k in range(n_models):
+            rows = np.random.default_rng(k).integers(len(labels), size=len(labels))
+            models.append(LogisticRegression(max_iter=1000).fit(encoded[rows], labels[rows]))
+    return models
+
+
+def advise(
+    model: Pipeline, actions: ActionSet, people: pd.DataFrame, ball: NormBall, futures: list[Any]
+) -> Advice:
+    """Recommend, and count which of the later models approve of those who followed."""
+    recourse = RobustRecourse(model, ball=ball, actions=actions, guarantee=GUARANTEE)
+    result = recourse.recommend(people)
+    price, gap, held = (np.full(len(people), value) for value in (np.inf, np.nan, np.nan))
+    ways = [result.ways(label) for label in people.index]
+    found = np.array([bool(some) for some in ways])
+    for i in np.flatnonzero(found).tolist():
+        price[i], gap[i] = ways[i][0].price, ways[i][0].gap
+    after = result.after()
+    if found.any():
+        encoded = model[:-1].transform(after)
+        held[found] = np.mean([future.predict(encoded) for future in futures], axis=0)
+    return Advice(ball, result, found, after, price, gap, held)

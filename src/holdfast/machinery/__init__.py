@@ -1,0 +1,1 @@
+"""The machinery under everything: compiled kernels, threads, readers of numbers and labels."""

@@ -1,0 +1,223 @@
+"""The encoding of a fitted pipeline: from raw columns to what its classifier reads, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from holdfast.machinery.numbers import Floats
+from holdfast.models.encoding.columns import Affine, Column
+from holdfast.models.encoding.features import Category, Number, gather
+from holdfast.models.encoding.reading import Reading, as_table
+from holdfast.models.encoding.steps import raw_names, walk
+from holdfast.models.encoding.unwrap import AGREEMENT, unwrap
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from holdfast.models import Model
+    from holdfast.problem.losses import Loss
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """A fitted pipeline taken apart; make it with `Encoding.of`.
+
+    Attributes
+    ----------
+    names : list of str
+        The raw columns that the pipeline was fitted on; x0, x1, ... if these had no names.
+    features : dict
+        For each raw column that the classifier feels, its `Number` or `Category`.
+    unused : dict
+        For each other raw column, why changing it changes nothing.
+    model : Model
+        The classifier behind the encoders.
+    n_columns : int
+        How many columns the classifier reads.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
+    >>> table = pd.DataFrame({"age": [20, 70, 45], "home": ["own", "rent", "own"], "id": range(3)})
+    >>> columns = make_column_transformer(
+    ...     (MinMaxScaler(), ["age"]), (OneHotEncoder(), ["home"]), ("drop", ["id"])
+    ... )
+    >>> pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [False, True, True])
+    >>> encoding = Encoding.of(pipeline)
+    >>> encoding["age"]
+    Number(name='age', column=0, shift=-0.4, scale=0.02)
+    >>> encoding["home"].levels, encoding["home"].columns
+    (('own', 'rent'), array([1, 2]))
+    >>> encoding.unused
+    {'id': 'no column that the classifier reads comes from it'}
+    >>> encoding.encode(table)
+    array([[0. , 1. , 0. ],
+           [1. , 0. , 1. ],
+           [0.5, 1. , 0. ]])
+    """
+
+    names: list[str]
+    features: dict[str, Number | Category]
+    unused: dict[str, str]
+    model: Model
+    n_columns: int
+    _steps: list[Any] = field(repr=False)
+    _named: bool = field(repr=False)
+
+    @classmethod
+    def of(cls, pipeline: Any, *, favorable_class: Any = None, people: Any = None) -> Encoding:
+        """Take a fitted pipeline apart, or a classifier alone; what is not understood is an error.
+
+        Parameters
+        ----------
+        pipeline : object
+            A fitted scikit-learn pipeline that ends in a classifier, or a classifier, or a pair
+            ``(coef, intercept)`` of numbers.
+        favorable_class, people : optional
+            See `holdfast.models.as_model`.
+        """
+        from holdfast.models import as_model  # late: models are read with the steps of this room
+
+        found = unwrap(pipeline)
+        steps, where = found.steps, found.where
+        model = as_model(pipeline, favorable_class=favorable_class, people=people)
+        coef = getattr(model, "coef", None)
+        if coef is None and model.origin is None:
+            raise ValueError(
+                f"a {model.kind} that is no fitted classifier or pipeline has no columns to take "
+                "apart: holdfast.find_recourse takes any model"
+            )
+        names, named = raw_names(steps[0] if steps else (where, found.last), coef)
+        if not steps and model.feature_names is not None:
+            names, named = [str(name) for name in model.feature_names], True
+        columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
+        for label, step in steps:
+            columns = walk(step, columns, label)
+        if coef is not None and len(coef) != len(columns):
+            raise ValueError(f"the classifier reads {len(coef)} columns, of {len(columns)} encoded")
+        features = {feature.name: feature for feature in gather(columns, names)}
+        silent = "no column that the classifier reads comes from it"
+        unused = {name: silent for name in names if name not in features}
+        transformers = [step for _, step in steps]
+        return cls(names, features, unused, model, len(columns), transformers, named)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the pipeline knows its columns by name."""
+        return self._named
+
+    def __getitem__(self, name: str) -> Number | Category:
+        """Return the number or category of a raw column."""
+        if name in self.unused:
+            raise ValueError(f"column {name!r} is not used: {self.unused[name]}")
+        if name not in self.features:
+            raise ValueError(f"column {name!r} is not known; there are: {', '.join(self.names)}")
+        return self.features[name]
+
+    def read(self, table: Any) -> Reading:
+        """Read the columns that are used; each row that cannot be encoded gets its reason."""
+        frame, reading = self._check(table), Reading()
+        for name, feature in self.features.items():
+            if isinstance(feature, Number):
+                reading.read_number(name, frame[name])
+            else:
+                reading.read_levels(name, frame[name], feature.levels, "the encoder")
+        return reading
+
+    def encode(self, table: Any) -> Floats:
+        """Return what the pipeline makes of a table: an (n, d) array.
+
+        The pipeline itself is asked, and its answer compared with the rule that was read from it,
+        so that nothing misunderstood goes unnoticed. Rows with missing values, levels that the
+        encoder has never seen, or text instead of a number are refused, even where the pipeline
+        would fill something in: see `read` for a reason for each row.
+        """
+        frame = self._check(table)
+        reading = self.read(frame)
+        problems = reading.problems()
+        if problems:
+            row, reason = problems[0]
+            more = f" ({len(problems)} such rows)" if len(problems) > 1 else ""
+            raise ValueError(f"row {frame.index[row]!r} cannot be encoded: {reason}{more}")
+        return self.encode_reading(frame, reading)
+
+    def encode_reading(self, frame: pd.DataFrame, reading: Reading) -> Floats:
+        """Encode rows all of which could be read."""
+        if not len(frame):
+            return np.empty((0, self.n_columns))
+        values: Any = self._prepare(frame, reading)
+        for step in self._steps:
+            values = step.transform(values)
+        values = values.toarray() if hasattr(values, "toarray") else values
+        encoded = np.array(values, dtype=np.float64)
+        self._compare(encoded, reading)
+        return encoded
+
+    def decode(self, encoded: Floats) -> pd.DataFrame:
+        """Return the raw columns that are used, from encoded rows, up to rounding."""
+        import pandas as pd
+
+        result: dict[str, Any] = {}
+        for name, feature in self.features.items():
+            if isinstance(feature, Number):
+                result[name] = feature.decode(encoded[:, feature.column])
+            else:
+                result[name] = feature.decode(encoded[:, feature.columns])
+        return pd.DataFrame(result)
+
+    def compare(self, table: Any, encoded: Floats, loss: Loss) -> None:
+        """Compare what the model itself says of rows with what was read out of it."""
+        frame = self._check(table)
+        if len(frame):
+            whole = self._prepare(frame, self.read(frame))
+            self.model.compare_people(whole, encoded, loss)
+
+    def _check(self, table: Any) -> pd.DataFrame:
+        """Return a data frame with the columns of the fit, in their order."""
+        if self._named and not hasattr(table, "columns"):
+            raise ValueError(
+                f"the pipeline knows its columns by name: give a data frame with them,"
+                f" {', '.join(self.names)}"
+            )
+        frame = as_table(table)
+        missing = [name for name in self.names if name not in frame.columns]
+        if missing:
+            raise ValueError(f"the table of applicants lacks columns of the model: {missing}")
+        return frame[self.names]
+
+    def _prepare(self, frame: pd.DataFrame, reading: Reading) -> Any:
+        """Bring the columns to plain types: float32 or objects would be encoded less exactly."""
+        frame = frame.copy()
+        for name, feature in self.features.items():
+            if isinstance(feature, Number):
+                frame[name] = reading.numbers[name]
+            else:
+                frame[name] = [feature.levels[k] for k in reading.levels[name]]
+        return frame if self._named else frame.to_numpy()
+
+    def _compare(self, encoded: Floats, reading: Reading) -> None:
+        if encoded.shape[1] != self.n_columns:
+            raise ValueError(f"the pipeline gave {encoded.shape[1]} columns, not {self.n_columns}")
+        for name, feature in self.features.items():
+            if isinstance(feature, Number):
+                moved = feature.scale * reading.numbers[name]
+                ours, theirs = feature.shift + moved, encoded[:, feature.column]
+                size = 1.0 + np.abs(theirs) + np.abs(moved)  # the sum may cancel
+            else:
+                ours = feature.options[reading.levels[name]]
+                theirs = encoded[:, feature.columns]
+                size = 1.0 + np.abs(theirs)
+            wrong = ~(np.abs(ours - theirs) <= AGREEMENT * size)
+            if wrong.any():
+                where = tuple(int(k) for k in np.argwhere(wrong)[0])
+                raise ValueError(
+                    f"column {name!r} is not understood: the pipeline encodes it as "
+                    f"{theirs[where]}, not as {ours[where]}, in row {where[0]}"
+                )

@@ -1,0 +1,122 @@
+"""Raw values of people, read one column at a time; a wrong one is a reason, not an exception."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.machinery.numbers import Floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What was read: values of numbers, positions of levels, and reasons against rows.
+
+    Attributes
+    ----------
+    numbers : dict of (n,) arrays
+        By the name of the column; NaN where there is none.
+    levels : dict of (n,) arrays of int
+        Position of the level among those of the column; -1 where there is none.
+    reasons : dict
+        For each row (by position) that cannot be used, why.
+    """
+
+    numbers: dict[str, Floats] = field(default_factory=dict)
+    levels: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    reasons: dict[int, list[str]] = field(default_factory=dict)
+
+    def read_number(self, name: str, column: pd.Series[Any]) -> None:
+        """Read a column of numbers."""
+        values = _floats(column)
+        for i in np.flatnonzero(~np.isfinite(values)):
+            self.refuse(int(i), name, column.iloc[int(i)], "a finite number was expected")
+        self.numbers[name] = values
+
+    def read_levels(
+        self, name: str, column: pd.Series[Any], levels: tuple[Any, ...], who: str
+    ) -> None:
+        """Read a column of levels; `who` knows these and no others."""
+        places = positions(column, levels)
+        for i in np.flatnonzero(places < 0):
+            known = shorten(levels)
+            self.refuse(int(i), name, column.iloc[int(i)], f"{who} has never seen it, only {known}")
+        self.levels[name] = places
+
+    def refuse(self, row: int, name: str, value: Any, reason: str) -> None:
+        """Note why a row cannot be used."""
+        what = "is missing" if is_missing(value) else f"= {plain(value)!r}: {reason}"
+        self.reasons.setdefault(row, []).append(f"{name} {what}")
+
+    def problems(self) -> list[tuple[int, str]]:
+        """List the rows that cannot be used, with a sentence for each."""
+        return [(row, "; ".join(texts)) for row, texts in sorted(self.reasons.items())]
+
+
+def plain(value: Any) -> Any:
+    """Return the plain Python value of a numpy scalar."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a single value is None, NaN or pandas' NA."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def shorten(values: Any, most: int = 12) -> str:
+    """Spell out values, but not hundreds of them."""
+    shown = [repr(value) for value in values]
+    rest = [f"and {len(shown) - most} more"] if len(shown) > most else []
+    return ", ".join(shown[:most] + rest)
+
+
+def as_table(table: Any, name: str = "table") -> pd.DataFrame:
+    """Return a data frame; the columns of an array are called x0, x1, ..."""
+    import pandas as pd
+
+    if isinstance(table, pd.DataFrame):
+        duplicates = table.columns[table.columns.duplicated()].tolist()
+        if duplicates:
+            raise ValueError(f"{name} has several columns of the name {duplicates[0]!r}")
+        if not len(table.columns):
+            raise ValueError(f"{name} has no columns")
+        return table
+    if hasattr(table, "toarray"):
+        raise ValueError(f"{name} is a sparse matrix; give a dense one: {name}.toarray()")
+    try:
+        array = np.asarray(table)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be read as a table: {error}") from None
+    if array.ndim != 2 or not array.shape[1]:
+        raise ValueError(f"{name} has shape {array.shape}; expected a data frame or (n, d)")
+    return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+
+
+def positions(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int64]:
+    """Position of each value among the levels; -1 for what is not among them."""
+    import pandas as pd
+
+    known = {level: k for k, level in enumerate(levels)}
+    codes, found = pd.factorize(column)  # a missing value has the code -1
+    place = np.array([known.get(plain(value), -1) for value in found] + [-1], dtype=np.int64)
+    return np.asarray(place[codes], dtype=np.int64)
+
+
+def _floats(column: pd.Series[Any]) -> Floats:
+    if getattr(column.dtype, "kind", "O") in "biuf":
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.array([_float(value) for value in column], dtype=np.float64)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, (numbers.Real, np.bool_)):
+        return float(value)
+    return math.nan

@@ -1,0 +1,142 @@
+"""Each step of a pipeline in turn, taken apart; what is not understood is an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdfast.models.encoding.columns import Affine, Column, rescale
+from holdfast.models.encoding.features import Category, Number, gather
+from holdfast.models.encoding.leaves import READERS, Reader
+from holdfast.models.encoding.unwrap import Place, is_a, skipped, thawed
+
+UNDERSTOOD = (
+    "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, OrdinalEncoder, "
+    "SimpleImputer, ColumnTransformer, Pipeline, 'passthrough' and 'drop'"
+)
+
+
+def raw_names(first: Place, coef: Any) -> tuple[list[str], bool]:
+    """Names of the raw columns, and whether the pipeline knows them."""
+    where, step = first
+    names = getattr(step, "feature_names_in_", None)
+    if names is not None:
+        return [str(name) for name in names], True
+    n = getattr(step, "n_features_in_", None)
+    if n is None:
+        if where or coef is None:
+            raise ValueError(f"{where or 'the model'}: {type(step).__name__} is not fitted")
+        n = len(coef)
+    return [f"x{j}" for j in range(n)], False
+
+
+def understood(steps: list[Place]) -> tuple[int, list[Number | Category]]:
+    """Say how many steps, from the first on, are understood, and what raw columns are behind them.
+
+    Each encoded column then comes from one raw column that people can set, and no raw column
+    becomes two that could be set apart from each other.
+    """
+    if not steps:
+        return 0, []
+    parts: list[Number | Category] = []
+    names, _ = raw_names(steps[0], None)
+    columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
+    for k, (where, step) in enumerate(steps):
+        try:
+            columns = walk(step, columns, where)
+            parts = gather(columns, names)
+        except ValueError:
+            return k, parts
+    return len(steps), parts
+
+
+def walk(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """Return what a fitted step makes of the columns; `where` says which step it is."""
+    if skipped(step):
+        return columns
+    step = thawed(step)
+    reader = _READERS.get(_kind(step))
+    if reader is None:
+        raise ValueError(f"{where}: {type(step).__name__} is not understood; what is: {UNDERSTOOD}")
+    expected = getattr(step, "n_features_in_", None)
+    if expected is not None and expected != len(columns):
+        raise ValueError(f"{where}: fitted on {expected} columns, but {len(columns)} come in")
+    try:
+        return reader(step, columns, where)
+    except AttributeError as error:
+        raise ValueError(f"{where}: {type(step).__name__} is not fitted ({error})") from None
+
+
+def _kind(step: Any) -> str:
+    """Name of a class of scikit-learn; a subclass may do anything, so it is not understood.
+
+    Pipelines are only walked through: what comes out of a derived one is compared.
+    """
+    if is_a(step, "Pipeline"):
+        return "Pipeline"
+    kind = type(step)
+    return kind.__name__ if kind.__module__.partition(".")[0] == "sklearn" else ""
+
+
+def _pipeline(step: Any, columns: list[Column], where: str) -> list[Column]:
+    for name, inner in step.steps:
+        columns = walk(inner, columns, f"{where} / step {name!r}")
+    return columns
+
+
+def _column_transformer(step: Any, columns: list[Column], where: str) -> list[Column]:
+    names = getattr(step, "feature_names_in_", None)
+    weights = step.transformer_weights or {}
+    result: list[Column] = []
+    for name, inner, selected in step.transformers_:
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        here = f"{where} / transformer {name!r}"
+        chosen = [columns[j] for j in _positions(selected, names, len(columns), here)]
+        if not chosen:
+            continue
+        made = walk(inner, chosen, here)
+        if name in weights:
+            made = [rescale(column, 0.0, float(weights[name]), here) for column in made]
+        places = step.output_indices_[name]
+        if (places.start, places.stop) != (len(result), len(result) + len(made)):
+            raise ValueError(f"{here}: {len(made)} columns were expected of it, at {len(result)}")
+        result += made
+    return result
+
+
+def _positions(selected: Any, names: Any, n: int, where: str) -> list[int]:
+    """Positions of the columns that a ColumnTransformer selects, in whatever way it says so."""
+    position = {} if names is None else {name: j for j, name in enumerate(names)}
+    if isinstance(selected, slice):
+        ends = [selected.start, selected.stop]
+        if any(isinstance(end, str) for end in ends):  # by name, the last one included
+            start = 0 if ends[0] is None else position[ends[0]]
+            stop = n if ends[1] is None else position[ends[1]] + 1
+            return list(range(start, stop))[:: selected.step]
+        return list(range(n))[selected]
+    keys = np.atleast_1d(np.asarray(selected, dtype=object)).tolist()
+    if keys and all(isinstance(key, (bool, np.bool_)) for key in keys):
+        return [j for j, key in enumerate(keys) if key]
+    unknown = [key for key in keys if isinstance(key, str) and key not in position]
+    if unknown:
+        raise ValueError(f"{where}: it selects columns {unknown} that it was not fitted on")
+    return [position[key] if isinstance(key, str) else range(n)[key] for key in keys]
+
+
+def _function(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """Take a FunctionTransformer without a function: how 'passthrough' is kept once fitted."""
+    if step.func is not None:
+        raise ValueError(
+            f"{where}: FunctionTransformer with a function is not understood; what is: {UNDERSTOOD}"
+        )
+    return columns
+
+
+_READERS: dict[str, Reader] = {
+    **READERS,
+    "Pipeline": _pipeline,
+    "ColumnTransformer": _column_transformer,
+    "FunctionTransformer": _function,
+}

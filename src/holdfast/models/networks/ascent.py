@@ -1,0 +1,390 @@
+"""The network of the ball that likes a point least, found by ascent from several starts.
+
+The loss decreases in the score, so its greatest value is where the score is least; the score is
+the better conditioned of the two, and is what descends here. A network is not convex in its
+parameters: what is found is a bad network, and the worst one only as far as the ascent can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from holdfast.machinery.numbers import (
+    Floats,
+    check_choice,
+    check_count,
+    check_flag,
+    check_kind,
+    check_positive,
+    check_seed,
+    read_matrix,
+    refuse,
+)
+from holdfast.machinery.threads import over_rows, thread_count
+from holdfast.models.network import Network
+from holdfast.models.networks.descents import LEAST_SHARE, descend_rows, new_row
+from holdfast.models.networks.layers import LEAST_ROWS, Layers, layers_of, points_for, turn
+from holdfast.models.networks.parameters import Parameters
+from holdfast.models.networks.projections import project_l2
+from holdfast.problem.ball import NormBall
+
+ALL, EACH = "all parameters", "each tensor"
+# Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
+SINGLE_CHANGES = 8
+_DEFAULT_STARTS = {1.0: 2, 2.0: 4, math.inf: 8}
+
+
+@dataclass(frozen=True, eq=False)
+class WorstNetworks:
+    """The worst network that was found for each point.
+
+    Attributes
+    ----------
+    score : (n,) array
+        The lowest score found in the ball.
+    loss : (n,) array
+        ``log(1 + exp(-score))``; at most the cap, where there is one.
+    change : (n, k) tensor or None
+        The change of all parameters that gives that score, in the order of
+        ``module.named_parameters()``, on the network's device; only when it was asked for.
+    """
+
+    score: Floats
+    loss: Floats
+    change: Tensor | None = None
+
+
+def worst_network(
+    network: Network,
+    points: ArrayLike,
+    ball: NormBall,
+    *,
+    steps: int = 30,
+    starts: int | None = None,
+    budget: str = ALL,
+    loss_cap: float | None = None,
+    seed: int = 0,
+    keep_change: bool = False,
+    memory: float = 256.0,
+    threads: int | None = None,
+) -> WorstNetworks:
+    """Find the network in the ball around the trained one that scores each point lowest.
+
+    Every point has its own network. More steps or more starts never find a smaller loss, and the
+    result for a point does not depend on the others.
+
+    Parameters
+    ----------
+    network : Network
+        Its parameters with ``requires_grad=False`` are taken to be fixed: they never change.
+    points : (n, d) array
+    ball : NormBall
+        Around all other parameters of the network together, for p = 1, 2 or inf.
+    steps : int
+        Steps of the ascent from each start. For p = 1 and p = inf they go toward the vertex of
+        the ball that the gradient points at, for p = 2 along the gradient and back into the ball.
+    starts : int, optional
+        How many of these: the trained parameters; for p = 1 the best changes of one parameter,
+        for p = inf all units woken, or aimed where they hurt most (in plain networks); all
+        parameters moved up, which wakes units that are silent; random signs. By default 2 for
+        p = 1, 4 for p = 2 and 8 for p = inf, where starts matter most.
+    budget : {"all parameters", "each tensor"}
+        One ball for all parameters, or one of the same radius for each tensor of them.
+    loss_cap : float, optional
+        The largest loss to report.
+    seed : int
+        Seed of the random signs, the same for all rows.
+    keep_change : bool
+        Whether to return the changes of the parameters.
+    memory : float
+        MiB to work in; more rows than fit are taken in pieces.
+    threads : int, optional
+        How many threads to use for plain feed-forward networks; all processors by default.
+
+    Notes
+    -----
+    Networks that are nothing but linear layers with ReLU between them, none of them fixed, are
+    searched by compiled kernels, on the processor, for p = inf and for one ball with p = 1: many
+    times faster than others. They also start better. For p = 1: from the best of both ends of what
+    one parameter can do to each unit, where for other modules the eight largest slopes must do. For
+    p = inf: from all units as loud as the ball allows, which is the worst network itself where the
+    radius exceeds the absolute values of all weights after the first layer; and, where it does not,
+    also from each unit as loud or as silent as its slope wants it.
+
+    Examples
+    --------
+    >>> import holdfast, torch
+    >>> from holdfast.models.network import Network
+    >>> layer = torch.nn.Linear(2, 1, dtype=torch.float64)
+    >>> with torch.no_grad():
+    ...     _ = layer.weight.copy_(torch.tensor([[1.0, 1.0]])), layer.bias.fill_(0.0)
+    >>> ball = holdfast.NormBall(p=1, radius=0.5)
+    >>> found = worst_network(Network(layer), [[2.0, -3.0]], ball, keep_change=True)
+    >>> found.score, found.change
+    (array([-2.5]), tensor([[0.0000, 0.5000, 0.0000]], dtype=torch.float64))
+    """
+    room = Room.of(network, ball, budget).with_something_free()
+    if starts is None:
+        starts = _DEFAULT_STARTS[room.p]
+    check_count("steps", steps, least=0)
+    check_count("starts", starts)
+    check_seed(seed)
+    workers = thread_count(threads)
+
+    layers = room.mixed_layers(network)
+
+    def search(x: Tensor) -> tuple[Tensor, Tensor]:
+        if layers is not None:
+            settings = (starts, steps, seed, keep_change, workers)
+            return _search_mixtures(room, layers, x, *settings)
+        return _search_changes(room, x, starts, steps, seed)
+
+    return in_pieces(room.parameters, network, points, search, loss_cap, keep_change, memory)
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """The changes of the parameters that are allowed."""
+
+    parameters: Parameters
+    p: float
+    radius: float
+    sizes: list[int]
+
+    @classmethod
+    def of(cls, network: Network, ball: NormBall, budget: str) -> Room:
+        """Read a ball as one around all parameters of a network."""
+        check_kind("network", network, Network, "make it with holdfast.models.network.Network")
+        check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
+        if ball.p not in (1.0, 2.0, math.inf):
+            refuse("p", ball.p, "1, 2 or inf for a network")
+        if ball.scale is not None or ball.intercept is not True:
+            raise ValueError(
+                "scale and intercept of a NormBall speak of a linear model; for a network leave "
+                "them out: all of its parameters may change alike"
+            )
+        check_choice("budget", budget, (ALL, EACH))
+        parameters = Parameters(network)
+        sizes = [parameters.size] if budget == ALL else parameters.sizes
+        return cls(parameters, ball.p, ball.radius, sizes)
+
+    def with_something_free(self) -> Room:
+        """Refuse a network that is fixed as a whole: nothing could be said of how it changes."""
+        if not bool(self.parameters.free.any()):
+            raise ValueError(
+                "network has no parameter that may change: all of them have requires_grad=False; "
+                "call module.requires_grad_(True), or that of the layers that are trained again"
+            )
+        return self
+
+    def mixed_layers(self, network: Network) -> Layers | None:
+        """Return the layers of a network whose vertices are outer products (see `mixtures`)."""
+        one_ball, all_free = len(self.sizes) == 1, bool(self.parameters.free.all())
+        if all_free and (math.isinf(self.p) or (self.p == 1.0 and one_ball)):
+            return layers_of(network)
+        return None
+
+    def vertex(self, slope: Tensor, rank: int = 0) -> Tensor:
+        """Return the change in the ball that lowers a linear score with this slope most.
+
+        For p = 1 that is one parameter: the one with the largest slope, or of that `rank`.
+        """
+        parts = torch.split(slope, self.sizes, 1)
+        return torch.cat([self._vertex(part, rank) for part in parts], 1)
+
+    def _vertex(self, slope: Tensor, rank: int) -> Tensor:
+        if math.isinf(self.p):
+            # 0 where the slope is 0: parameters of silent units go back to what they were, which
+            # often wakes them (leaving them where they are finds far less)
+            return -self.radius * slope.sign()
+        if self.p == 2.0:
+            norm = slope.norm(dim=1, keepdim=True)
+            return -self.radius * torch.where(norm > 0.0, slope / norm, 0.0)
+        rank = min(rank, slope.shape[1] - 1)
+        which = slope.abs().topk(rank + 1, dim=1).indices[:, rank:]
+        moved = -self.radius * slope.gather(1, which).sign()
+        return torch.zeros_like(slope).scatter_(1, which, moved)
+
+    def step(self, change: Tensor, slope: Tensor, share: Tensor) -> Tensor:
+        """Move part of the way; share = 1 goes as far as the ball allows, share = 0 nowhere."""
+        if self.p == 2.0:  # a sphere is followed better by gradients than by chords
+            moved = change + share * self.vertex(slope)
+            parts = torch.split(moved, self.sizes, 1)
+            return torch.cat([project_l2(part, self.radius) for part in parts], 1)
+        return torch.lerp(change, self.vertex(slope), share)
+
+    def corner(self, signs: Tensor) -> Tensor:
+        """Return the change of all free parameters, alike in size, as large as the ball allows."""
+        parts = torch.split(signs * self.parameters.free, self.sizes)
+        counts = [max(1, int(part.count_nonzero())) for part in parts]
+        return torch.cat(
+            [
+                self.radius / count ** (1.0 / self.p) * part
+                for part, count in zip(parts, counts, strict=True)
+            ]
+        )
+
+
+def _search_changes(
+    room: Room, x: Tensor, starts: int, steps: int, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Search with every change written out: any module, any device, any ball."""
+    best, change = None, room.parameters.zeros(len(x))
+    for start in _starts(room, x, starts, seed):
+        score, found = _descend(room, x, start, steps)
+        if best is None:
+            best, change = score, found
+            continue
+        lower = score < best
+        best = torch.where(lower, score, best)
+        change = torch.where(lower[:, None], found, change)
+    assert best is not None
+    return best, change
+
+
+def _search_mixtures(
+    room: Room,
+    layers: Layers,
+    x: Tensor,
+    starts: int,
+    steps: int,
+    seed: int,
+    keep_change: bool,
+    threads: int,
+) -> tuple[Tensor, Tensor]:
+    """Search with the changes kept as mixtures of vertices (see `mixtures`)."""
+    points, single = points_for(layers, x), room.p == 1.0
+    score = np.full(len(x), np.inf, points.dtype)
+    change = np.zeros((len(x), room.parameters.size if keep_change else 0), points.dtype)
+
+    def descend(start: Tensor, made: bool = False) -> None:
+        matrices = start.cpu().numpy()
+        turned = turn(layers, matrices) if len(matrices) else matrices
+        settings = (matrices, turned, made, single, room.radius, steps)
+        over_rows(
+            descend_rows,
+            len(x),
+            threads,
+            layers,
+            points,
+            *settings,
+            score,
+            change,
+            private=lambda: new_row(layers, steps, single),
+            least_rows=LEAST_ROWS,
+        )
+
+    nothing = x.new_zeros(0)
+    descend(nothing)
+    if starts > 1:
+        descend(nothing, made=True)
+    for signs in _signs(room, starts - 2, seed):
+        descend(room.corner(signs.to(x)))
+    return torch.from_numpy(score).to(x), torch.from_numpy(change).to(x)
+
+
+def _starts(room: Room, x: Tensor, count: int, seed: int) -> Iterator[Tensor]:
+    """Yield `count` changes for each row."""
+    trained = room.parameters.zeros(len(x))
+    yield trained
+    drawn = 1
+    if room.p == 1.0 and drawn < count:
+        yield _best_single_change(room, x)
+        drawn += 1
+    for signs in _signs(room, count - drawn, seed):
+        yield room.corner(signs.to(trained)).expand_as(trained)
+
+
+def _signs(room: Room, count: int, seed: int) -> Iterator[Tensor]:
+    """Yield signs of all parameters: all up, and then random ones."""
+    # drawn on the processor: the same signs on every device
+    generator = torch.Generator().manual_seed(int(seed))
+    signs = torch.ones(room.parameters.size)
+    for _ in range(count):
+        yield signs
+        signs = torch.randint(2, signs.shape, generator=generator).mul(2.0).sub(1.0)
+
+
+def _best_single_change(room: Room, x: Tensor) -> Tensor:
+    """Try the most promising changes of one parameter by all of the radius."""
+    best = room.parameters.zeros(len(x))
+    slope, least = room.parameters.slope(best, x)
+    for rank in range(min(SINGLE_CHANGES, room.parameters.size)):
+        candidate = room.vertex(slope, rank)
+        score = room.parameters.score(candidate, x)
+        best = torch.where((score < least)[:, None], candidate, best)
+        least = torch.minimum(score, least)
+    return best
+
+
+def _descend(room: Room, x: Tensor, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Lower each row's score, step by step; a step that does not lower it is halved."""
+    slope, score = room.parameters.slope(change, x)
+    share = torch.ones_like(score)
+    lowest, found = score.clone(), change.clone()
+    rows = torch.arange(len(x), device=x.device)
+    for _ in range(steps):
+        candidate = room.step(change, slope, share[:, None])
+        there, reached = room.parameters.slope(candidate, x)
+        lower = reached < score
+        change = torch.where(lower[:, None], candidate, change)
+        slope = torch.where(lower[:, None], there, slope)
+        score = torch.where(lower, reached, score)
+        share = torch.where(lower, (2.0 * share).clamp_max(1.0), share / 2.0)
+        going = share >= LEAST_SHARE
+        if not bool(going.all()):  # whoever is done leaves; the rest is packed together
+            lowest[rows], found[rows] = score, change
+            rows, x, change, slope = rows[going], x[going], change[going], slope[going]
+            score, share = score[going], share[going]
+            if not len(rows):
+                break
+    lowest[rows], found[rows] = score, change
+    return lowest, found
+
+
+def in_pieces(
+    parameters: Parameters,
+    network: Network,
+    points: ArrayLike,
+    search: Any,
+    loss_cap: float | None,
+    keep_change: bool,
+    memory: float,
+) -> WorstNetworks:
+    """Search for as many rows at once as the memory allows, and gather what was found."""
+    check_positive("memory", memory)
+    check_flag("keep_change", keep_change)
+    if loss_cap is not None:
+        check_positive("loss_cap", loss_cap, or_zero=True)
+    x = read_points(network, points)
+    score = np.empty(len(x))
+    changes = []
+    at_once = parameters.rows_in(memory)
+    for begin in range(0, len(x), at_once):
+        piece = slice(begin, begin + at_once)
+        least, change = search(x[piece])
+        score[piece] = least.cpu().numpy()
+        if keep_change:
+            changes.append(change)
+    with np.errstate(invalid="ignore"):  # a row without a point stays without a loss
+        loss = np.logaddexp(0.0, -score)
+    if loss_cap is not None:
+        loss = np.minimum(loss, loss_cap)
+    kept = torch.cat([parameters.zeros(0), *changes]) if keep_change else None
+    return WorstNetworks(score, loss, kept)
+
+
+def read_points(network: Network, points: ArrayLike) -> Tensor:
+    """Read points that the network takes."""
+    x = network.tensor(read_matrix("points", points))
+    with torch.no_grad():
+        network.logits(x[:1])  # refuses columns that are not the network's
+    return x

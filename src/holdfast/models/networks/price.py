@@ -1,0 +1,149 @@
+"""What recourses are worth when the network itself may change, not its surrogate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from holdfast.machinery.numbers import Floats, check_kind, read_floats, read_matrix, refuse
+from holdfast.models.network import Network
+from holdfast.models.networks.ascent import WorstNetworks, read_points, worst_network
+from holdfast.problem.ball import NormBall
+from holdfast.problem.problem import check_cost_weight
+from holdfast.result.result import Recourse
+
+Ascent = Callable[[Network, Any, NormBall], WorstNetworks]
+
+
+def network_price(
+    network: Network,
+    recourse: ArrayLike,
+    points: ArrayLike,
+    ball: NormBall,
+    cost_weight: float,
+    *,
+    feature_costs: ArrayLike = 1.0,
+    ascent: Ascent = worst_network,
+) -> Floats:
+    """Price of each recourse: loss under the worst network found + cost_weight * cost.
+
+    Parameters
+    ----------
+    network, ball
+        The ball is one around all parameters of the network.
+    recourse, points : (n, d) arrays
+        Where people go, and where they started.
+    cost_weight : float
+    feature_costs : (d,) or (n, d), optional
+    ascent : function
+        How the worst network is searched for: `worst_network`, `published_worst_network`, or
+        either with other settings (`functools.partial`).
+
+    Examples
+    --------
+    >>> import holdfast, torch
+    >>> from holdfast.models.network import Network
+    >>> layer = torch.nn.Linear(2, 1, dtype=torch.float64)
+    >>> with torch.no_grad():
+    ...     _ = layer.weight.copy_(torch.tensor([[1.0, 1.0]])), layer.bias.fill_(0.0)
+    >>> ball = holdfast.NormBall(p=1, radius=0.5)
+    >>> network_price(Network(layer), [[2.0, 3.0]], [[2.0, 0.0]], ball, 0.1).round(3)
+    array([0.33])
+    """
+    check_kind("network", network, Network, "make it with holdfast.models.network.Network")
+    _check_ascent(ascent)
+    weight, x = check_cost_weight(cost_weight), read_matrix("recourse", recourse)
+    start, costs = read_matrix("points", points), read_floats("feature_costs", feature_costs)
+    if start.shape != x.shape:
+        raise ValueError(f"points has shape {start.shape}, but recourse has {x.shape}")
+    if costs.shape not in ((), x.shape[1:], x.shape) or not (costs > 0.0).all():
+        raise ValueError(
+            f"feature_costs has shape {costs.shape}, expected ({x.shape[1]},) or {x.shape}; all of "
+            "them must be positive"
+        )
+    try:
+        read_points(network, x)
+    except ValueError as error:
+        raise ValueError(f"recourse does not fit the network: {error}") from None
+    cost = np.sum(costs * np.abs(x - start), axis=1)
+    return np.asarray(ascent(network, x, ball).loss + weight * cost)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkJudgement:
+    """What a result is worth under the worst networks found; NaN in rows without a recourse.
+
+    Attributes
+    ----------
+    price : (n,) array
+        ``worst_case_loss + cost_weight * cost``; NaN where a guarantee was asked for.
+    worst_case_loss, worst_case_score, worst_case_validity : (n,) arrays
+        Loss, score and probability of approval under the worst network found for that row.
+    """
+
+    price: Floats
+    worst_case_loss: Floats
+    worst_case_score: Floats
+    worst_case_validity: Floats
+
+
+def judge_network(
+    result: Recourse,
+    network: Network,
+    ball: NormBall | None = None,
+    *,
+    ascent: Ascent = worst_network,
+) -> NetworkJudgement:
+    """Judge the recourses of a result by the network itself, when all its parameters may change.
+
+    What the result says of price and worst case is said of its linear surrogate; this is what
+    the network says. The worst network is searched for, not proven: the true price may be higher.
+
+    Parameters
+    ----------
+    result : Recourse
+    network : Network
+        The one that the recourses were found for.
+    ball : NormBall, optional
+        Around the parameters of the network; of the size of the result's own by default.
+    ascent : function
+        As in `network_price`.
+
+    Examples
+    --------
+    >>> import holdfast, torch
+    >>> from holdfast.models.network import Network
+    >>> layer = torch.nn.Linear(2, 1, dtype=torch.float64)
+    >>> with torch.no_grad():
+    ...     _ = layer.weight.copy_(torch.tensor([[1.0, -0.5]])), layer.bias.fill_(-1.0)
+    >>> ball = holdfast.NormBall(p=1, radius=0.1)
+    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, cost_weight=0.1)
+    >>> judged = judge_network(result, Network(layer))
+    >>> bool(abs(judged.price[0] - result.price[0]) < 1e-12)  # one layer: nothing is lost
+    True
+    """
+    check_kind("result", result, Recourse, "give what holdfast.find_recourse returned")
+    check_kind("network", network, Network, "make it with holdfast.models.network.Network")
+    if ball is not None:
+        check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
+    _check_ascent(ascent)
+    if result.problem.loss.name != "logistic":
+        raise ValueError(f"a network is judged by cross-entropy, not by {result.problem.loss.name}")
+    there = np.flatnonzero(np.isfinite(result.recourse_array).all(axis=1))
+    score, loss = (np.full(len(result), np.nan) for _ in range(2))
+    found = ascent(network, result.recourse_array[there], ball or result.problem.ball)
+    score[there], loss[there] = found.score, found.loss
+    weight = np.nan if result.cost_weight is None else result.cost_weight
+    with np.errstate(invalid="ignore"):
+        price = loss + weight * result.cost
+    return NetworkJudgement(price, loss, score, np.asarray(special.expit(score)))
+
+
+def _check_ascent(ascent: Any) -> None:
+    if not callable(ascent):
+        refuse("ascent", ascent, "a function such as worst_network")

@@ -1,0 +1,85 @@
+"""The table that a report is made of, ready to be asked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from holdfast.paper.report.paper import Paper, read_paper
+from holdfast.paper.tidy import COLUMNS, read_table
+
+ALL_FOLDS = 5  # of the paper's protocol
+SOUND, PUBLISHED = "", "as published"
+
+
+class Results(NamedTuple):
+    """The rows, what is said about them, and the paper's numbers.
+
+    Text columns are plain strings here, and a column `variant` says how the method was run: as
+    published (with the flaws of the authors' code), soundly (nothing), else its settings.
+    """
+
+    frame: pd.DataFrame
+    about: dict[str, Any]
+    paper: Paper
+
+    def rows(self, **where: object) -> pd.DataFrame:
+        """Return the rows that have these values; NaN equals NaN."""
+        chosen = pd.Series(True, index=self.frame.index)
+        for name, value in where.items():
+            column = self.frame[name]
+            missing = isinstance(value, float) and math.isnan(value)
+            chosen &= column.isna() if missing else column == value
+        return self.frame[chosen]
+
+    @property
+    def quick(self) -> bool:
+        """Whether the run was a quick one."""
+        return bool(self.about.get("settings", {}).get("quick", False))
+
+    def whole(self, model: str) -> bool:
+        """Whether nobody was left out by the settings of the run."""
+        limits = ["most_rows"] + ["most_network_rows"] * (model == "network")
+        settings = self.about.get("settings", {})
+        return not self.quick and all(settings.get(name) is None for name in limits)
+
+    def why_not(self, *names: str) -> str:
+        """Say why a part was not run, where the table says it."""
+        absent, failed = self.about.get("absent", []), self.about.get("failed", [])
+        reasons = [f"data absent: {item['why']}" for item in absent if item["what"] in names]
+        for item in failed:
+            if all(name in item["piece"] for name in names):
+                reasons.append(f"{item['piece']} failed: {item['why']}")
+        return "; ".join(reasons) or "the table has no rows of it"
+
+
+def groups(frame: pd.DataFrame, *keys: str) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Split a table by these columns, in order; NaN is a value like any other."""
+    for key, group in frame.groupby(list(keys), dropna=False):
+        yield (key if isinstance(key, tuple) else (key,)), group
+
+
+def read_results(path: Path) -> Results:
+    """Read a table of results for a report."""
+    frame, about = read_table(path)
+    return prepare(frame, about)
+
+
+def prepare(frame: pd.DataFrame, about: dict[str, Any]) -> Results:
+    """Make a table ready to be asked."""
+    texts = [name for name, column in COLUMNS.items() if column.dtype == "category"]
+    frame = frame.astype(dict.fromkeys(texts, object))
+    variants = {text: _variant(text) for text in frame["settings"].unique()}
+    return Results(frame.assign(variant=frame["settings"].map(variants)), about, read_paper())
+
+
+def _variant(settings: str) -> str:
+    content = json.loads(settings) if settings else {}
+    if content in ({"clamped_loss": True}, {"as_published": True}):
+        return PUBLISHED
+    return settings if content else SOUND

@@ -1,0 +1,267 @@
+"""The models that may come: an L^p ball around today's coefficients, and the worst model in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import Floats, read_floats, refuse, to_number
+
+
+class BallNumbers(NamedTuple):
+    """`NormBall` as the kernels read it."""
+
+    p: float
+    q: float
+    radius: float
+    scale: Floats
+    intercept_scale: float
+
+
+@kernel
+def dual_norm(x, scale, intercept_scale, q):
+    """||scale * (x, 1)||_q, without overflow: how much a ball of radius 1 can lower the score."""
+    largest = intercept_scale
+    for i in range(x.size):
+        largest = max(largest, scale[i] * abs(x[i]))
+    if q == math.inf or largest == 0.0 or largest == math.inf:
+        return largest
+    if q == 1.0:
+        total = intercept_scale
+        for i in range(x.size):
+            total += scale[i] * abs(x[i])
+        return total
+    total = power(intercept_scale / largest, q)
+    for i in range(x.size):
+        total += power(scale[i] * abs(x[i]) / largest, q)
+    return largest * power(total, 1.0 / q)
+
+
+@kernel
+def power(base, exponent):
+    """Raise base >= 0 to a power, with the common exponents spared a call of pow."""
+    if exponent == 1.0:
+        return base
+    if exponent == 2.0:
+        return base * base
+    if exponent == 0.5:
+        return math.sqrt(base)
+    return base**exponent
+
+
+@kernel
+def score_of(x, coef, intercept):
+    score = intercept
+    for i in range(x.size):
+        score += coef[i] * x[i]
+    return score
+
+
+@kernel
+def worst_score_of(x, coef, intercept, ball):
+    """Least score over the ball: w.x + b - radius * ||scale * (x, 1)||_q."""
+    norm = dual_norm(x, ball.scale, ball.intercept_scale, ball.q)
+    return score_of(x, coef, intercept) - ball.radius * norm
+
+
+@kernel
+def pick(array, i):
+    """Row i of an array that has one row where all rows share it."""
+    return array[i] if array.shape[0] > 1 else array[0]
+
+
+@kernel
+def worst_scores(points, coef, intercept, ball, out):
+    for i in range(points.shape[0]):
+        out[i] = worst_score_of(points[i], pick(coef, i), pick(intercept, i), ball)
+
+
+@dataclass(frozen=True)
+class NormBall:
+    """All models whose coefficients lie within an L^p distance of today's.
+
+    A model ``(w + delta, b + delta_0)`` is in the ball when
+    ``|| delta / scale ||_p <= radius``, the intercept counted as one more coefficient.
+
+    Parameters
+    ----------
+    p : float
+        Exponent of the norm, from 1 to infinity (`math.inf`).
+    radius : float
+        Size of the ball (the paper's alpha), at least 0.
+    scale : sequence of float, optional
+        How far each feature's coefficient may move relative to the others, at least 0; 0 means
+        that it never changes. All ones by default.
+    intercept : bool or float
+        Whether the intercept may change too; a number is its scale.
+
+    Examples
+    --------
+    >>> ball = NormBall(p=1, radius=0.5)
+    >>> ball.dual_p
+    inf
+    >>> ball.worst_score([[2.0, -3.0]], coef=[1.0, 1.0], intercept=0.0)
+    array([-2.5])
+    >>> coef, intercept = ball.worst_model([[2.0, -3.0]], coef=[1.0, 1.0], intercept=0.0)
+    >>> coef, intercept
+    (array([[1. , 1.5]]), array([0.]))
+    """
+
+    p: float
+    radius: float
+    scale: Sequence[float] | Floats | None = None
+    intercept: bool | float = True
+
+    def __post_init__(self) -> None:
+        p, radius = to_number(self.p), to_number(self.radius)
+        if not p >= 1.0:
+            refuse("p", self.p, "from 1 to inf")
+        if not 0.0 <= radius < math.inf:
+            refuse("radius", self.radius, "at least 0 and finite")
+        if not isinstance(self.intercept, (bool, np.bool_)):
+            if not 0.0 <= to_number(self.intercept) < math.inf:
+                refuse("intercept", self.intercept, "True, False or a finite scale >= 0")
+            object.__setattr__(self, "intercept", float(self.intercept))
+        object.__setattr__(self, "p", p)
+        object.__setattr__(self, "radius", radius)
+        if self.scale is not None:
+            object.__setattr__(self, "scale", _scale(self.scale))
+
+    @property
+    def dual_p(self) -> float:
+        """The exponent q with 1/p + 1/q = 1: the norm in which a point feels the ball."""
+        if self.p == 1.0:
+            return math.inf
+        return 1.0 if math.isinf(self.p) else self.p / (self.p - 1.0)
+
+    @property
+    def intercept_scale(self) -> float:
+        """Scale of the intercept: 0 when it is not attacked."""
+        return float(self.intercept)
+
+    def feature_scale(self, n_features: int) -> Floats:
+        """Scale of each feature's coefficient, as an array."""
+        if self.scale is None:
+            return np.ones(n_features)
+        if len(self.scale) != n_features:
+            raise ValueError(
+                f"scale has {len(self.scale)} numbers, but there are {n_features} features; "
+                "give one for each feature (the intercept's scale is the argument `intercept`)"
+            )
+        return np.array(self.scale)
+
+    def numbers(self, n_features: int) -> BallNumbers:
+        """Return the ball as the kernels read it."""
+        scale = self.feature_scale(n_features)
+        return BallNumbers(self.p, self.dual_p, self.radius, scale, self.intercept_scale)
+
+    def worst_score(self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike) -> Floats:
+        """Return the least score of each point over all models in the ball."""
+        x, w, b = _batch(points, coef, intercept)
+        out = np.empty(x.shape[0])
+        worst_scores(x, w, b, self.numbers(x.shape[1]), out)
+        return out
+
+    def worst_model(
+        self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+    ) -> tuple[Floats, Floats]:
+        """Return a model of the ball that gives each point its worst score.
+
+        For p = 1 all of the radius goes into one coefficient, that with the largest
+        ``scale * |x|`` (the intercept counts as a coefficient whose ``x`` is 1). Where several
+        tie, it is shared equally among them; which share *proves* a recourse optimal depends on
+        its cost as well, and is found in the result's certificate.
+
+        Returns
+        -------
+        coef : (n, d) array
+        intercept : (n,) array
+        """
+        x, w, b = _batch(points, coef, intercept)
+        n, d = x.shape
+        signed = np.column_stack([x, np.ones(n)])
+        scale = np.append(self.feature_scale(d), self.intercept_scale)
+        felt = scale * np.abs(signed)
+        if math.isinf(self.p):
+            share = np.ones_like(felt)
+        elif self.p == 1.0:
+            tied = felt == felt.max(axis=1, keepdims=True)
+            share = tied / np.maximum(tied.sum(axis=1, keepdims=True), 1)
+        else:
+            largest = felt.max(axis=1, keepdims=True)
+            ratio = np.divide(felt, largest, out=np.zeros_like(felt), where=largest > 0)
+            size = np.sum(ratio**self.dual_p, axis=1, keepdims=True) ** (1.0 / self.dual_p)
+            share = np.divide(ratio, size, out=np.zeros_like(felt), where=size > 0)
+            share **= self.dual_p - 1.0
+        change = -self.radius * scale * np.sign(signed) * share
+        return w + change[:, :-1], b + change[:, -1]
+
+    def distance(
+        self,
+        coef: ArrayLike,
+        intercept: ArrayLike,
+        other_coef: ArrayLike,
+        other_intercept: ArrayLike,
+    ) -> Floats:
+        """Distance of other models from the given one, in the norm of this ball.
+
+        A coefficient with scale 0 that changed at all is infinitely far.
+        """
+        w, v = (
+            np.atleast_2d(read_floats(name, values))
+            for name, values in (("coef", coef), ("other_coef", other_coef))
+        )
+        b, c = (
+            np.atleast_1d(read_floats(name, values))
+            for name, values in (("intercept", intercept), ("other_intercept", other_intercept))
+        )
+        if w.shape[1:] != v.shape[1:] or w.ndim != 2 or w.shape[0] not in (1, v.shape[0]):
+            raise ValueError(f"coef {w.shape} and other_coef {v.shape} do not fit together")
+        if not {b.shape, c.shape} <= {(1,), v.shape[:1]}:
+            raise ValueError(
+                f"intercept {b.shape} and other_intercept {c.shape} do not fit coef {v.shape}"
+            )
+        change = np.column_stack([v - w, np.broadcast_to(c - b, v.shape[:1])])
+        scale = np.append(self.feature_scale(w.shape[1]), self.intercept_scale)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            felt = np.where(change == 0.0, 0.0, np.abs(change) / scale)
+        largest = np.maximum(felt.max(axis=1, keepdims=True), np.finfo(float).tiny)
+        if not np.isfinite(largest).all():
+            largest = np.where(np.isfinite(largest), largest, 1.0)
+        return np.asarray(largest[:, 0] * np.linalg.norm(felt / largest, ord=self.p, axis=1))
+
+
+def _scale(values: Any) -> tuple[float, ...]:
+    if hasattr(values, "keys"):  # a mapping or a labelled series: the ball knows no names
+        raise ValueError(
+            "scale goes by position, in the order of the features, not by name; "
+            "for a pandas series write scale=series[columns].to_numpy()"
+        )
+    scale = read_floats("scale", values)
+    if scale.ndim != 1 or not np.all(np.isfinite(scale)) or np.any(scale < 0):
+        refuse("scale", values, "a finite number >= 0 for each feature")
+    return tuple(scale.tolist())
+
+
+def _batch(
+    points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    x = np.atleast_2d(read_floats("points", points))
+    w = np.atleast_2d(read_floats("coef", coef))
+    b = np.atleast_1d(read_floats("intercept", intercept))
+    if (
+        x.ndim != 2
+        or w.shape not in ((1, x.shape[1]), x.shape)
+        or b.shape not in ((1,), x[:, 0].shape)
+    ):
+        raise ValueError(
+            f"points {x.shape}, coef {w.shape} and intercept {b.shape} do not fit together; "
+            "expected (n, d), (d,) or (n, d), and a number or (n,)"
+        )
+    return x, w, b

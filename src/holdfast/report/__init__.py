@@ -1,5 +1,0 @@
-"""What is shown of a reproduction: tables, figures and a page, made from one table of results."""
-
-from holdfast.report.write import write_report
-
-__all__ = ["write_report"]
