@@ -64,10 +64,10 @@ def seconds(call: Callable[[], object], repeat: int = 3) -> float:
     return best
 
 
-def run(n: int, d: int, p: float, goal: str, threads: int) -> holdfast.Recourse:
+def run(n: int, d: int, p: float, goal: str, threads: int) -> holdfast.RecourseResult:
     points, coef, intercept = data(n, d)
     ball = NormBall(p, 0.3)
-    return holdfast.solve(points, coef, intercept, ball=ball, threads=threads, **GOALS[goal])
+    return holdfast.solve(points, coef, intercept, robust_to=ball, n_jobs=threads, **GOALS[goal])
 
 
 def speed_table(n: int, threads: int, oracle_rows: int) -> Table:
@@ -78,9 +78,11 @@ def speed_table(n: int, threads: int, oracle_rows: int) -> Table:
         points, coef, intercept = data(n, d)
         ball = NormBall(p, 0.3)
 
-        def solve(rows: int, points=points, coef=coef, intercept=intercept, ball=ball, goal=goal):
+        def solve(
+            rows: int, points=points, coef=coef, intercept=intercept, robust_to=ball, goal=goal
+        ):
             return holdfast.solve(
-                points[:rows], coef, intercept, ball=ball, threads=threads, **GOALS[goal]
+                points[:rows], coef, intercept, robust_to=ball, n_jobs=threads, **GOALS[goal]
             )
 
         result = solve(1000)  # compiles
@@ -107,7 +109,7 @@ def speed_table(n: int, threads: int, oracle_rows: int) -> Table:
 
 def clarabel(points, coef, intercept, ball, goal) -> float:
     """Microseconds a row of cvxpy + Clarabel on the same problems."""
-    problem = holdfast.RecourseProblem.build(points, coef, intercept, ball=ball)
+    problem = holdfast.problem.RecourseProblem.build(points, coef, intercept, robust_to=ball)
     target = {"cost_weight": 0.05} if goal == "price" else {"target": 0.0}
     oracle(problem, 0, **target)  # warm up
     begin = time.perf_counter()
@@ -137,7 +139,7 @@ def print_memory(n: int, d: int) -> None:
     run(1000, d, 1.0, "price", 2)
     before = peak_memory()
     points, coef, intercept = data(n, d)
-    result = holdfast.solve(points, coef, intercept, ball=NormBall(1, 0.3), cost_weight=0.05)
+    result = holdfast.solve(points, coef, intercept, robust_to=NormBall(1, 0.3), cost_weight=0.05)
     peak = peak_memory() - before
     columns = [result.cost, result.price, result.lower_bound, result.gap, result.worst_case_loss]
     columns += [result.worst_case_score, result.worst_case_validity, result.current_validity]

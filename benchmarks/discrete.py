@@ -19,8 +19,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from holdfast import NormBall, RecourseProblem, Status
+from holdfast import NormBall, Status
 from holdfast.discrete import DiscreteProblem, Group, solve_discrete
+from holdfast.problem import RecourseProblem
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from milp_oracle import least_cost
@@ -45,7 +46,7 @@ def german_like(n: int, p: float) -> DiscreteProblem:
         points,
         coef,
         1.0,
-        ball=NormBall(p, 0.05, scale=1.0 / units),
+        robust_to=NormBall(p, 0.05, scale=1.0 / units),
         feature_costs=1.0 / units,
         bounds=(lower, upper),
     )
@@ -57,7 +58,7 @@ def german_like(n: int, p: float) -> DiscreteProblem:
     )
 
 
-def large(n: int, p: float, most_changes: int | None = None) -> DiscreteProblem:
+def large(n: int, p: float, max_changes: int | None = None) -> DiscreteProblem:
     """Ten categories of 3 to 5 levels, ten whole numbers, ten continuous ones."""
     rng = np.random.default_rng(30)
     levels = [3, 4, 5, 3, 4, 5, 3, 4, 5, 4]
@@ -84,11 +85,11 @@ def large(n: int, p: float, most_changes: int | None = None) -> DiscreteProblem:
         points,
         coef,
         -4.0,
-        ball=NormBall(p, {1.0: 0.2, 2.0: 0.15}.get(p, 0.05)),
+        robust_to=NormBall(p, {1.0: 0.2, 2.0: 0.15}.get(p, 0.05)),
         feature_costs=rng.uniform(0.3, 1.5, size=d),
         bounds=(lower, upper),
     )
-    return DiscreteProblem(base, step, np.zeros((1, d)), groups, current, costs, most_changes)
+    return DiscreteProblem(base, step, np.zeros((1, d)), groups, current, costs, max_changes)
 
 
 CASES = {
@@ -99,9 +100,9 @@ CASES = {
 
 
 def milliseconds(problem: DiscreteProblem, goal: dict[str, float], threads: int):
-    solve_discrete(problem, **goal, threads=threads, most_nodes=1)  # compiles
+    solve_discrete(problem, **goal, n_jobs=threads, max_nodes=1)  # compiles
     begin = time.perf_counter()
-    answer = solve_discrete(problem, **goal, threads=threads)
+    answer = solve_discrete(problem, **goal, n_jobs=threads)
     return (time.perf_counter() - begin) / len(answer) * 1e3, answer
 
 

@@ -103,7 +103,7 @@ def speed_table(fold: Fold, network: Network, rows: int, package_rows: int) -> T
     passes = -(-rows * 5000 // len(ready))
 
     def fit(lime: Lime) -> object:
-        return lime.fit(network, points, training, seed=0)
+        return lime.fit(network, points, training, random_state=0)
 
     plain, ours, sobol, gradient = seconds(
         lambda: forward(network, ready, passes),

@@ -66,9 +66,9 @@ def prices(name: str, pairs: list[Any], console: Console) -> None:
                     denied,
                     model,
                     method,
-                    ball=NormBall(p, radius),
+                    robust_to=NormBall(p, radius),
                     cost_weight=cost_weight,
-                    threads=1,
+                    n_jobs=1,
                     **settings,
                 )
                 for model, denied in pairs
@@ -99,7 +99,7 @@ def roar_loop(name: str, pairs: list[Any], loop_rows: int, console: Console) -> 
     few = denied[:loop_rows]
 
     def in_a_batch(ball: NormBall) -> None:
-        find_recourse(few, model, "roar", ball=ball, cost_weight=0.1)
+        find_recourse(few, model, "roar", robust_to=ball, cost_weight=0.1)
 
     def row_at_a_time(ball: NormBall) -> None:
         for x in few:

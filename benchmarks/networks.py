@@ -131,7 +131,7 @@ class Wrapped(torch.nn.Module):
 def timed(search, network: Network, points: np.ndarray, ball: NormBall) -> tuple[float, np.ndarray]:
     """Milliseconds a row, and the scores."""
     begin = time.process_time()
-    score = search(network, points, ball, threads=1).score
+    score = search(network, points, ball, n_jobs=1).score
     return 1e3 * (time.process_time() - begin) / len(points), score
 
 

@@ -22,7 +22,7 @@ def what_people_can_do(table, units) -> holdfast.ActionSet:
     known = {name: units[name] for name in NUMBERS}
     actions = holdfast.ActionSet.from_data(table, units=known)
     actions.set("credit_amount", step=100)
-    actions.set("age", direction="up", physical=["direction"], most_up=2)
+    actions.set("age", direction="up", physical=["direction"], max_increase=2)
     actions.set("savings_status", moves=BUILD_UP)
     actions.set("other_parties", moves={"none": ["guarantor"]})
     for name in ("installment_commitment", "checking_status", "credit_history", "employment"):
@@ -46,7 +46,7 @@ def main() -> None:
     denied = table[~model.predict(table)]
     recourse = holdfast.RobustRecourse(
         model,
-        ball=holdfast.NormBall(p=1, radius=0.3),
+        robust_to=holdfast.NormBall(p=1, radius=0.3),
         actions=what_people_can_do(table, german.units),
         guarantee=0.5,
         n_options=2,

@@ -84,10 +84,10 @@ class People:
             self.denied,
             self.network,
             method,
-            ball=ball,
+            robust_to=ball,
             cost_weight=cost_weight,
             linearise=linearise,
-            training=self.training,
+            X_train=self.training,
             **settings,
         ).recourse_array
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import NormBall, RecourseProblem, solve_problem
+from holdfast import NormBall
+from holdfast.continuous.solve import solve_problem
 from holdfast.core import largest_score
 from holdfast.discrete import DiscreteProblem, Group
+from holdfast.problem import RecourseProblem
 
 EXPONENTS = (1.0, 1.5, 2.0, 4.0, math.inf)
 LOSSES = ("logistic", "probit", "hinge", "squared_hinge")
@@ -78,12 +80,12 @@ def random_discrete(rng: np.random.Generator, n: int = 2, **fixed: Any) -> Discr
         points,
         coef,
         rng.normal(size=n) - 0.5,
-        ball=NormBall(p, radius, scale=scale, intercept=bool(rng.random() < 0.7)),
+        robust_to=NormBall(p, radius, scale=scale, intercept=bool(rng.random() < 0.7)),
         feature_costs=rng.uniform(0.2, 2.0, size=d),
         bounds=(lower, upper),
         loss=fixed.get("loss", "logistic"),
     )
-    most = fixed.get("most_changes", rng.choice(np.array([None, None, 0, 1, 2], dtype=object)))
+    most = fixed.get("max_changes", rng.choice(np.array([None, None, 0, 1, 2], dtype=object)))
     fees = None
     if fixed.get("fees"):
         fees = rng.exponential(size=(n, d)) * rng.choice([0.0, 0.3, 1.0], size=(n, d))
@@ -107,7 +109,7 @@ def choices_of(problem: DiscreteProblem, i: int) -> tuple[list[list[Any]], list[
     whole = [j for j in numbers if row[0][j] > 0.0]
     free = [j for j in numbers if row[0][j] == 0.0]
     choices: list[list[Any]] = [
-        lattice(base.points[0, j], base.lower[0, j], base.upper[0, j], row[0][j], row[1][j])
+        lattice(base.X[0, j], base.lower[0, j], base.upper[0, j], row[0][j], row[1][j])
         for j in whole
     ]
     for costs in problem.option_costs:
@@ -124,7 +126,7 @@ def own_row(values: np.ndarray, i: int) -> np.ndarray:
 def all_choices(problem: DiscreteProblem, i: int) -> tuple[RecourseProblem, np.ndarray]:
     """Return a continuous problem for each discrete choice of row i, and what the choice costs."""
     base = problem.problem.row(i)
-    x0, most = base.points[0], problem.most_changes
+    x0, most = base.X[0], problem.max_changes
     fees = np.zeros(x0.size) if problem.fixed_costs is None else own_row(problem.fixed_costs, i)
     choices, whole, free = choices_of(problem, i)
     starts, lowers, uppers, fixed_costs = [], [], [], []
@@ -154,7 +156,7 @@ def all_choices(problem: DiscreteProblem, i: int) -> tuple[RecourseProblem, np.n
         np.array(starts),
         base.coef[0],
         base.intercept[0],
-        ball=base.ball,
+        robust_to=base.robust_to,
         feature_costs=base.feature_costs[0],
         bounds=(np.array(lowers), np.array(uppers)),
         loss=base.loss.name,
@@ -196,12 +198,12 @@ def permuted(rng: np.random.Generator, problem: DiscreteProblem) -> DiscreteProb
     """Return the same problem with its columns, groups and options in another order."""
     base, order = problem.problem, rng.permutation(problem.problem.n_features)
     where = np.argsort(order)  # column j has become column where[j]
-    scale = None if base.ball.scale is None else np.array(base.ball.scale)[order]
+    scale = None if base.robust_to.scale is None else np.array(base.robust_to.scale)[order]
     moved = RecourseProblem.build(
-        base.points[:, order],
+        base.X[:, order],
         base.coef[:, order],
         base.intercept,
-        ball=replace(base.ball, scale=scale),
+        robust_to=replace(base.robust_to, scale=scale),
         feature_costs=base.feature_costs[:, order],
         bounds=(base.lower[:, order], base.upper[:, order]),
         loss=base.loss.name,
@@ -221,6 +223,6 @@ def permuted(rng: np.random.Generator, problem: DiscreteProblem) -> DiscreteProb
         groups,
         now,
         costs,
-        problem.most_changes,
+        problem.max_changes,
         None if problem.fixed_costs is None else problem.fixed_costs[:, order],
     )

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from holdfast import RecourseProblem, solve_problem
+from holdfast.continuous.solve import solve_problem
 from holdfast.discrete import DiscreteProblem
+from holdfast.problem import RecourseProblem
 
 Form = tuple[dict[int, float], float]  # an affine form: variable -> factor, and a constant
 _FAR = 1e4  # stands for an infinite bound
@@ -31,8 +32,8 @@ class Program:
         grouped = [self.add_group(g) for g in range(len(problem.groups))]
         for j in set(range(self.base.n_features)) - {int(j) for own in grouped for j in own}:
             self.add_number(j)
-        if problem.most_changes is not None:
-            self.rows.append((self.changes, 0.0, float(problem.most_changes)))
+        if problem.max_changes is not None:
+            self.rows.append((self.changes, 0.0, float(problem.max_changes)))
         self.score = self.worst_score()
 
     def own(self, values: Any) -> Any:
@@ -57,7 +58,7 @@ class Program:
         return group.columns
 
     def add_number(self, j: int) -> None:
-        x0, price = self.base.points[0, j], self.base.feature_costs[0, j]
+        x0, price = self.base.X[0, j], self.base.feature_costs[0, j]
         low = max(self.base.lower[0, j], x0 - _FAR)
         high = min(self.base.upper[0, j], x0 + _FAR)
         up, down = self.variable(price), self.variable(price)
@@ -83,7 +84,7 @@ class Program:
 
     def worst_score(self) -> Form:
         """Return the worst-case score as a form; its variables of size bear the norm."""
-        ball, d = self.base.ball, self.base.n_features
+        ball, d = self.base.robust_to, self.base.n_features
         score: dict[int, float] = {}
         constant, scale = float(self.base.intercept[0]), ball.feature_scale(d)
         largest = self.variable(lower=ball.intercept_scale)
@@ -164,7 +165,7 @@ def least_price(
 def polished(problem: DiscreteProblem, i: int, x: Any, **goal: float) -> float:
     """Return the true price of the oracle's discrete choices, their continuous rest solved."""
     base, fixed_cost = problem.problem.row(i), 0.0
-    x0 = base.points[0]
+    x0 = base.X[0]
     start, lower, upper = x0.copy(), x0.copy(), x0.copy()
     grouped = {int(j) for group in problem.groups for j in group.columns}
     for g, group in enumerate(problem.groups):
@@ -184,14 +185,14 @@ def polished(problem: DiscreteProblem, i: int, x: Any, **goal: float) -> float:
             fixed_cost += base.feature_costs[0, j] * abs(start[j] - x0[j])
     lower, upper = start.copy(), start.copy()
     for j in set(range(x0.size)) - grouped:
-        anywhere = problem.most_changes is None and touching is None
+        anywhere = problem.max_changes is None and touching is None
         if step[j] == 0.0 and (anywhere or abs(x[j] - x0[j]) > 1e-6):
             lower[j], upper[j] = base.lower[0, j], base.upper[0, j]
     rest = RecourseProblem.build(
         start[None],
         base.coef[0],
         base.intercept[0],
-        ball=base.ball,
+        robust_to=base.robust_to,
         feature_costs=base.feature_costs[0],
         bounds=(lower, upper),
         loss=base.loss.name,

@@ -7,7 +7,7 @@ import math
 import cvxpy as cp
 import numpy as np
 
-from holdfast import RecourseProblem
+from holdfast.problem import RecourseProblem
 
 
 def oracle(
@@ -19,7 +19,7 @@ def oracle(
 ) -> tuple[float, np.ndarray]:
     """Return (price, point) for row i: least price, or least cost of the target score."""
     row, d = problem.row(i), problem.n_features
-    ball = problem.ball
+    ball = problem.robust_to
     # in units in which every feature costs 1: an interior-point solver likes tame numbers
     units = 1.0 / row.feature_costs[0]
     x = cp.Variable(d)
@@ -27,7 +27,7 @@ def oracle(
     felt = cp.hstack([cp.multiply(ball.feature_scale(d), raw), np.array([ball.intercept_scale])])
     norm = cp.norm(felt, "inf") if math.isinf(ball.dual_p) else cp.pnorm(felt, ball.dual_p)
     score = row.coef[0] @ raw + row.intercept[0] - ball.radius * norm
-    cost = cp.norm1(x - row.points[0] / units)
+    cost = cp.norm1(x - row.X[0] / units)
     lower, upper = row.lower[0] / units, row.upper[0] / units
     constraints = [x[j] >= lower[j] for j in range(d) if np.isfinite(lower[j])]
     constraints += [x[j] <= upper[j] for j in range(d) if np.isfinite(upper[j])]
@@ -49,10 +49,10 @@ def price_of(
     problem: RecourseProblem, i: int, points: np.ndarray, cost_weight: float
 ) -> np.ndarray:
     """Price of any points for row i, straight from the definition, with numpy alone."""
-    row, ball, d = problem.row(i), problem.ball, problem.n_features
+    row, ball, d = problem.row(i), problem.robust_to, problem.n_features
     scale = np.append(ball.feature_scale(d), ball.intercept_scale)
     felt = np.abs(np.column_stack([points, np.ones(len(points))])) * scale
     score = points @ row.coef[0] + row.intercept[0]
     score = score - ball.radius * np.linalg.norm(felt, ord=ball.dual_p, axis=1)
-    cost = np.abs(points - row.points[0]) @ row.feature_costs[0]
+    cost = np.abs(points - row.X[0]) @ row.feature_costs[0]
     return np.logaddexp(0.0, -score) + cost_weight * cost

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import NormBall, RecourseProblem
+from holdfast import NormBall
+from holdfast.problem import RecourseProblem
 
 EXPONENTS = (1.0, 1.1, 1.5, 2.0, 3.0, 10.0, math.inf)
 
@@ -39,7 +40,7 @@ def random_problem(rng: np.random.Generator, n: int = 40, **fixed: Any) -> Recou
         points,
         coef,
         rng.normal(size=n) - 1.0 if rng.random() < 0.3 else float(rng.normal() - 1.0),
-        ball=ball,
+        robust_to=ball,
         feature_costs=costs,
         bounds=_bounds(rng, points, units),
         loss=fixed.get("loss", "logistic"),

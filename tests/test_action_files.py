@@ -29,7 +29,7 @@ def strange_sets(draw):
     low, high = sorted([draw(NUMBERS), draw(NUMBERS)])
     numbers = [
         NumberFeature(names[0], unit=draw(TEXTS), lower=low, upper=high, cost=draw(POSITIVE)),
-        NumberFeature(names[1], most_up=draw(POSITIVE), step=draw(POSITIVE)),
+        NumberFeature(names[1], max_increase=draw(POSITIVE), step=draw(POSITIVE)),
     ]
     features = [*numbers]
     for name in names[2:]:
@@ -62,7 +62,7 @@ def test_german_credit_is_readable_in_a_file(tmp_path):
     actions = ActionSet.from_data(german.features, units=german.units)
     actions["age"].immutable = True
     actions.set("savings_status", moves={"<100": [">=1000"]}, cost={("<100", ">=1000"): 2})
-    actions.most_changes = 2
+    actions.max_changes = 2
     actions.save(tmp_path / "german.yaml")
     text = (tmp_path / "german.yaml").read_text()
     assert text.startswith("holdfast_actions: 1\nmost_changes: 2\nfeatures:\n")
@@ -109,7 +109,7 @@ def change(**changes):
         ({"links": [{"type": "equal"}]}, r"links\[0\]\.type: 'equal' is not one of"),
         ({"links": [{"type": "at_most", "smaller": "age"}]}, r"links\[0\]: 'larger' is a required"),
         ({"holdfast_actions": 2}, r"holdfast_actions: 1 was expected"),
-        ({"most_changes": 0}, r"most_changes: 0 is less than the minimum of 1"),
+        ({"max_changes": 0}, r"max_changes: 0 is less than the minimum of 1"),
         ({"more": 1}, r"the file: .*'more' was unexpected"),
         # what the schema cannot say is said by the features themselves
         ({"features__age__lower": 90}, r"age: lower = 90 is above upper = 80"),

@@ -40,7 +40,7 @@ LEVELS = ["low", "middle", "high", "odd"]
 def small_set() -> ActionSet:
     return ActionSet(
         [
-            NumberFeature("age", unit="years", lower=18, upper=80, whole=True),
+            NumberFeature("age", unit="years", lower=18, upper=80, integer=True),
             NumberFeature("months", unit="months"),
             CategoryFeature("savings", LEVELS),
         ]
@@ -62,7 +62,11 @@ def small_set() -> ActionSet:
         ("age", {"cost": 0.0}, "age: cost = 0.0 is not allowed; it must be a positive number"),
         ("age", {"cost": None}, "age: cost = None is not allowed"),
         ("age", {"cost": True}, "age: cost = True is not allowed"),
-        ("age", {"most_up": -1}, "most_up = -1 is not allowed; it must be a positive number or 0"),
+        (
+            "age",
+            {"max_increase": -1},
+            "max_increase = -1 is not allowed; it must be a positive number or 0",
+        ),
         ("age", {"direction": "sideways"}, "direction = 'sideways' is not allowed; it must be one"),
         ("age", {"immutable": "yes"}, "immutable = 'yes' is not allowed; it must be True or False"),
         ("age", {"unit": 3}, "age: unit = 3 is not allowed; it must be a text"),
@@ -108,11 +112,11 @@ def test_unknown_names_are_errors():
         actions["agee"]
     with pytest.raises(ValueError, match="'saving' is not known; did you mean 'savings'"):
         actions.set("saving", immutable=True)
-    with pytest.raises(ValueError, match="no setting 'most_change'; did you mean 'most_changes'"):
+    with pytest.raises(ValueError, match="no setting 'most_change'; did you mean 'max_changes'"):
         actions.most_change = 3
     for wrong in (0, 1.5, True, "2"):
-        with pytest.raises(ValueError, match=r"most_changes = .* is not allowed"):
-            actions.most_changes = wrong
+        with pytest.raises(ValueError, match=r"max_changes = .* is not allowed"):
+            actions.max_changes = wrong
     with pytest.raises(ValueError, match="two features of the name 'a'"):
         ActionSet([NumberFeature("a"), NumberFeature("a")])
     with pytest.raises(TypeError, match="neither a NumberFeature nor"):
@@ -203,7 +207,7 @@ def test_the_draft_is_what_was_seen():
         lower=20,
         upper=50,
         possible_lower=0,
-        whole=True,
+        integer=True,
         cost=1 / np.std([30, 20, 50, 40]),
         fixed_cost=0.1,
     )
@@ -253,7 +257,7 @@ def test_tables_that_give_no_draft(table, options, message):
 
 
 @pytest.mark.parametrize(
-    ("values", "step", "whole"),
+    ("values", "step", "integer"),
     [
         ([3.0, np.nan, 5.0, 8.0], None, True),  # whole numbers in spite of a missing one
         ([0.25, 0.5, 0.31], 0.01, False),
@@ -300,15 +304,15 @@ def test_the_draft_knows_what_cannot_be_and_who_is_protected():
         ({"immutable": True}, 30, 33, "age rises by 3 years, but may not change"),
         ({"direction": "up"}, 30, 29, "age falls by 1 years, but may only rise"),
         ({"direction": "down"}, 30, 31, "age rises by 1 years, but may only fall"),
-        ({"most_up": 2}, 30, 33, "age rises by 3 years; at most 2 are allowed"),
-        ({"most_down": 2}, 30, 27, "age falls by 3 years; at most 2 are allowed"),
+        ({"max_increase": 2}, 30, 33, "age rises by 3 years; at most 2 are allowed"),
+        ({"max_decrease": 2}, 30, 27, "age falls by 3 years; at most 2 are allowed"),
         ({"upper": 75}, 30, 80, "age = 80 years is above 75, its upper end"),
         ({"lower": 19}, 30, 18, "age = 18 years is below 19, its lower end"),
         ({"upper": 75}, 78, 79, "age = 79 years is above 75, its upper end"),
         ({"upper": 75}, 78, 77, None),  # outside already: not further out
-        ({"whole": True}, 30.5, 31.5, "age = 31.5 years is not a whole number"),
-        ({"whole": True}, 30.5, 31, None),
-        ({"whole": True}, 30.5, 30.5, None),
+        ({"integer": True}, 30.5, 31.5, "age = 31.5 years is not a whole number"),
+        ({"integer": True}, 30.5, 31, None),
+        ({"integer": True}, 30.5, 30.5, None),
         ({"step": 12}, 7, 19, "age = 19 years is no multiple of 12"),  # from 0, not from 7
         ({"step": 12}, 7, 24, None),
         ({"step": 12}, 7, 7, None),
@@ -354,9 +358,9 @@ def test_the_checker_on_categories_links_and_whole_sets():
     assert say(savings="high")[0].endswith("but may only become 'odd'")
     actions.set("savings", allowed=None, moves={"middle": ["high"]})
     assert say(savings="odd")[0].endswith("but may become 'high' from there")
-    actions.most_changes = 1
+    actions.max_changes = 1
     assert say(savings="high", age=31) == ["2 features change ('age', 'savings'); at most 1 may"]
-    actions.most_changes = None
+    actions.max_changes = None
     actions.links.append(AtMost("months", "age"))
     assert say(months=31.0) == ["months = 31 is above age = 30"]
     actions.links = [Follows("months", of="age", by=12)]
@@ -392,10 +396,10 @@ def number_settings(draw):
         "direction": draw(st.sampled_from(["any", "any", "up", "down"])),
         "lower": bound[0],
         "upper": bound[1],
-        "most_up": draw(far),
-        "most_down": draw(far),
+        "max_increase": draw(far),
+        "max_decrease": draw(far),
         "step": draw(st.sampled_from([None, None, 1, 2] if whole else [None, 0.5, 1.5, 2])),
-        "whole": whole,
+        "integer": whole,
         "cost": draw(st.sampled_from([0.25, 1.0, 3.5])),
         "fixed_cost": draw(st.sampled_from([0, 0.5])),
         "physical": draw(st.lists(st.sampled_from(["direction", "lower"]), max_size=2)),
@@ -466,11 +470,11 @@ def encoded_answer(compiled, candidates):
     problem, links = compiled.problem, compiled.links
     base = problem.problem
     points = compiled.encoding.encode(candidates)
-    start = np.broadcast_to(base.points[0], points.shape)
+    start = np.broadcast_to(base.X[0], points.shape)
     fine = np.ones(len(points), dtype=bool)
     cost, changes = np.zeros(len(points)), np.zeros(len(points), dtype=int)
     grouped = np.concatenate([group.columns for group in problem.groups])
-    fixed = np.zeros(base.points.shape) if problem.fixed_costs is None else problem.fixed_costs
+    fixed = np.zeros(base.X.shape) if problem.fixed_costs is None else problem.fixed_costs
     for j in np.setdiff1d(np.arange(points.shape[1]), grouped):
         x = points[:, j]
         stays = np.abs(x - start[:, j]) < 1e-9
@@ -489,8 +493,8 @@ def encoded_answer(compiled, candidates):
         cost += problem.option_costs[g][0, option]
         changes += option != problem.current[0, g]
     fine &= np.isfinite(cost)
-    if problem.most_changes is not None:
-        fine &= changes <= problem.most_changes
+    if problem.max_changes is not None:
+        fine &= changes <= problem.max_changes
     rows = points @ links.matrix.T
     fine &= ((rows >= links.lower[0] - 1e-9) & (rows <= links.upper[0] + 1e-9)).all(axis=1)
     return fine, cost
@@ -501,12 +505,12 @@ def encoded_answer(compiled, candidates):
 def test_the_problem_allows_exactly_what_the_checker_allows(actions, encoding, data):
     person = {name: data.draw(st.sampled_from(list(values))) for name, values in RAW.items()}
     before = pd.DataFrame([person])
-    compiled = to_problem(before, encoding, actions, ball=BALL)
+    compiled = to_problem(before, encoding, actions, robust_to=BALL)
     assert compiled.refused == []
     base = compiled.problem.problem
-    assert (base.lower <= base.points).all()
-    assert (base.points <= base.upper).all()
-    rows = base.points @ compiled.links.matrix.T
+    assert (base.lower <= base.X).all()
+    assert (base.upper >= base.X).all()
+    rows = base.X @ compiled.links.matrix.T
     assert (compiled.links.lower <= rows + 1e-12).all()
     assert (rows <= compiled.links.upper + 1e-12).all()
 
@@ -531,9 +535,9 @@ def test_the_problem_allows_exactly_what_the_checker_allows(actions, encoding, d
 def test_what_is_decoded_is_what_was_encoded(actions, encoding, data):
     person = {name: data.draw(st.sampled_from(list(values))) for name, values in RAW.items()}
     before = pd.DataFrame([person])
-    compiled = to_problem(before, encoding, actions, ball=BALL)
+    compiled = to_problem(before, encoding, actions, robust_to=BALL)
     problem = compiled.problem
-    stay = decode(compiled, problem.problem.points, problem.current)
+    stay = decode(compiled, problem.problem.X, problem.current)
     pd.testing.assert_frame_equal(stay, before, check_exact=True)
 
     target = {name: data.draw(st.sampled_from(list(values))) for name, values in RAW.items()}
@@ -566,12 +570,12 @@ def compiled_numbers(table, people=None, **features):
     scaled = make_pipeline(StandardScaler(), LogisticRegression())
     scaled.fit(table, np.arange(len(table)) % 2 == 1)
     people = table if people is None else people
-    return to_problem(people, Encoding.of(scaled), actions, ball=BALL)
+    return to_problem(people, Encoding.of(scaled), actions, robust_to=BALL)
 
 
 def move(compiled, **targets):
     """Encoded points in which the first person takes these raw values."""
-    points = compiled.problem.problem.points.copy()
+    points = compiled.problem.problem.X.copy()
     for name, value in targets.items():
         number = compiled.encoding[name]
         points[0, number.column] = number.encode(value)
@@ -590,7 +594,7 @@ def test_types_are_kept_where_they_can_be():
         index=["p", "q", "r"],
     )
     free = {"step": None}
-    compiled = compiled_numbers(table, text={"whole": True}, small={"upper": 300}, single=free)
+    compiled = compiled_numbers(table, text={"integer": True}, small={"upper": 300}, single=free)
     after = move(compiled, int=7 + 1e-10, small=6, nullable=4, single=0.25, text=2)
     assert after.dtypes.to_dict() == table.dtypes.to_dict()
     assert after.loc["p"].tolist() == [7, 6, 4, 0.25, 2]
@@ -611,7 +615,7 @@ def test_decimal_steps_leave_no_dust():
 def test_bounds_hold_to_the_last_bit_in_raw_units():
     table = pd.DataFrame({"x": [0.1, 0.7, 1e6 / 3], "y": [1.0, 2.0, 3.0]})
     compiled = compiled_numbers(table, x={"step": None})
-    points = compiled.problem.problem.points.copy()
+    points = compiled.problem.problem.X.copy()
     points[:, 0] = compiled.problem.problem.upper[:, 0] * (1 + 1e-13)
     after = decode(compiled, points, compiled.problem.current)
     assert after["x"].tolist() == [1e6 / 3] * 3
@@ -619,7 +623,7 @@ def test_bounds_hold_to_the_last_bit_in_raw_units():
 
 def test_only_rows_with_a_recourse_are_decoded():
     compiled = compiled_numbers(pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1, 2, 3]}))
-    points = compiled.problem.problem.points.copy()
+    points = compiled.problem.problem.X.copy()
     points[1] = np.nan
     with pytest.raises(ValueError, match="person 1 has no recourse"):
         decode(compiled, points, compiled.problem.current)
@@ -634,8 +638,8 @@ def test_a_pandas_category_learns_new_levels():
     columns = ColumnTransformer([("c", OneHotEncoder(), ["c"])], remainder="passthrough")
     pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [False, True, True])
     people = table.iloc[:1].assign(c=pd.Categorical(["x"]))
-    compiled = to_problem(people, Encoding.of(pipeline), ActionSet.from_data(table), ball=BALL)
-    assert list(decode(compiled, compiled.problem.problem.points, [[2]])["c"]) == ["z"]
+    compiled = to_problem(people, Encoding.of(pipeline), ActionSet.from_data(table), robust_to=BALL)
+    assert list(decode(compiled, compiled.problem.problem.X, [[2]])["c"]) == ["z"]
 
 
 # ---------------------------------------------------------------- people and pipelines that differ
@@ -651,7 +655,7 @@ def test_people_who_cannot_be_used_have_their_reason_and_the_others_go_on():
         index=list("pqrst"),
     )
     encoding = Encoding.of(pipeline)
-    compiled = to_problem(people, encoding, actions, ball=BALL)
+    compiled = to_problem(people, encoding, actions, robust_to=BALL)
     assert compiled.refused == [
         (1, "n = 'much': a finite number was expected"),
         (2, "n is missing"),
@@ -663,13 +667,13 @@ def test_people_who_cannot_be_used_have_their_reason_and_the_others_go_on():
     # older than anybody in the data, and may stay
     problem = compiled.problem.problem
     j = encoding["n"].column
-    assert problem.upper[0, j] == problem.points[0, j] == pytest.approx(encoding["n"].encode(9.0))
+    assert problem.upper[0, j] == problem.X[0, j] == pytest.approx(encoding["n"].encode(9.0))
     assert problem.feature_names == ["c=x", "c=y", "c=z", "n"]
     assert compiled.problem.option_costs[0].tolist() == [[0.0, 1.0, np.inf]]
     actions["c"].immutable = True
-    assert to_problem(people, encoding, actions, ball=BALL).rows.tolist() == [0, 4]
-    nobody = to_problem(people.iloc[1:3], encoding, actions, ball=BALL)
-    assert nobody.problem.problem.points.shape == (0, 4)
+    assert to_problem(people, encoding, actions, robust_to=BALL).rows.tolist() == [0, 4]
+    nobody = to_problem(people.iloc[1:3], encoding, actions, robust_to=BALL)
+    assert nobody.problem.problem.X.shape == (0, 4)
     assert len(decode(nobody, np.empty((0, 4)), np.empty((0, 1)))) == 0
 
 
@@ -680,28 +684,28 @@ def test_action_sets_that_do_not_fit_the_pipeline():
     encoding = Encoding.of(pipeline)
     draft = ActionSet.from_data(table)
     with pytest.raises(ValueError, match="n: the pipeline reads it as a category, but the action"):
-        to_problem(table, encoding, draft, ball=BALL)
+        to_problem(table, encoding, draft, robust_to=BALL)
     fitting = ActionSet.from_data(table.assign(more=1), encoding=encoding)
     assert fitting["n"].levels == (1, 2, 3)
-    compiled = to_problem(table, encoding, fitting, ball=BALL)
+    compiled = to_problem(table, encoding, fitting, robust_to=BALL)
     assert compiled.fixed == {
         "unused": "no column that the classifier reads comes from it",
         "more": "the pipeline was not fitted on it",
     }
     with pytest.raises(ValueError, match=r"has no features for the columns \['c'\]"):
-        to_problem(table, encoding, ActionSet.from_data(table[["n"]]), ball=BALL)
+        to_problem(table, encoding, ActionSet.from_data(table[["n"]]), robust_to=BALL)
     plain = Encoding.of(([1.0, 2.0], 0.0))
     two = ActionSet([NumberFeature("x0"), CategoryFeature("x1", ["a", "b"])])
     with pytest.raises(ValueError, match="x1: the pipeline reads it as a number, not as 'a'"):
-        to_problem(np.zeros((1, 2)), plain, two, ball=BALL)
+        to_problem(np.zeros((1, 2)), plain, two, robust_to=BALL)
     linked = ActionSet(
         [NumberFeature("x0"), NumberFeature("x1"), NumberFeature("y")], [AtMost("x0", "y")]
     )
     with pytest.raises(ValueError, match="the pipeline does not use 'y'"):
-        to_problem(np.zeros((1, 2)), plain, linked, ball=BALL)
+        to_problem(np.zeros((1, 2)), plain, linked, robust_to=BALL)
     costly = ActionSet([NumberFeature("x0"), CategoryFeature("x1", [0, 1], cost={(0, 1): 2})])
     with pytest.raises(ValueError, match="x1: a switch from 1 to 0 is allowed, but has no cost"):
-        to_problem(np.zeros((1, 2)), plain, costly, ball=BALL)
+        to_problem(np.zeros((1, 2)), plain, costly, robust_to=BALL)
 
 
 def test_scores_of_surrogates_follow_their_rows():
@@ -711,7 +715,7 @@ def test_scores_of_surrogates_follow_their_rows():
         people,
         Encoding.of(([1.0], 0.0)),
         actions,
-        ball=BALL,
+        robust_to=BALL,
         coef=[[1.0], [2.0], [3.0]],
         intercept=[4.0, 5.0, 6.0],
     )
@@ -722,7 +726,7 @@ def test_scores_of_surrogates_follow_their_rows():
 def test_booleans_read_as_numbers_are_groups():
     actions = ActionSet([CategoryFeature("x0", [False, True])])
     compiled = to_problem(
-        pd.DataFrame({"x0": [True, False]}), Encoding.of(([1.0], 0.0)), actions, ball=BALL
+        pd.DataFrame({"x0": [True, False]}), Encoding.of(([1.0], 0.0)), actions, robust_to=BALL
     )
     assert compiled.problem.groups[0].options.tolist() == [[0.0], [1.0]]
     after = decode(compiled, [[0.0], [0.0]], [[0], [0]])
@@ -748,26 +752,26 @@ def test_german_credit_from_the_table_to_the_problem_and_back():
     actions = ActionSet.from_data(german.features, units=german.units)
     actions["age"].immutable = True
     actions.set("duration", direction="down", step=1, lower=6)
-    actions.set("credit_amount", direction="down", step=100, whole=False)
+    actions.set("credit_amount", direction="down", step=100, integer=False)
     order = ["<100", "100<=X<500", "500<=X<1000", ">=1000"]
     actions.set("savings_status", order=order, direction="up", cost_by="step")
     actions["checking_status"].immutable = True
     actions["other_parties"].moves = {"none": ["guarantor"]}
-    actions.most_changes = 3
+    actions.max_changes = 3
     denied = german.features[~pipeline.predict(german.features)]
     encoding = Encoding.of(pipeline)
-    compiled = to_problem(denied, encoding, actions, ball=BALL)
+    compiled = to_problem(denied, encoding, actions, robust_to=BALL)
     problem = compiled.problem
     assert compiled.refused == []
     np.testing.assert_allclose(
-        problem.problem.score(problem.problem.points), pipeline.decision_function(denied)
+        problem.problem.score(problem.problem.X), pipeline.decision_function(denied)
     )
     assert set(compiled.fixed) == set(german.features.columns) - set(numbers) - set(categories)
     age = encoding["age"].column
     assert (problem.problem.lower[:, age] == problem.problem.upper[:, age]).all()
 
     # everybody a month shorter, down to hundreds of marks, and with a guarantor if there is none
-    points, chosen = problem.problem.points.copy(), problem.current.copy()
+    points, chosen = problem.problem.X.copy(), problem.current.copy()
     duration, amount = encoding["duration"], encoding["credit_amount"]
     hundreds = (denied["credit_amount"] // 100 * 100).to_numpy(dtype=float)
     points[:, duration.column] -= duration.scale

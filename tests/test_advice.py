@@ -24,9 +24,9 @@ from holdfast.recommend.words import _proof
 SCALERS = {"standard": StandardScaler(), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
 
 
-def world(scaler="standard", seed=0, n=500):
+def world(scaler="standard", random_state=0, n=500):
     """A table of numbers with many digits, and with few, of all sizes; and a model of it."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     table = pd.DataFrame(
         {
             "income": rng.lognormal(10.3, 0.5, size=n),
@@ -109,7 +109,7 @@ def continuous(actions):
     """Take the drafted steps away: what is left must be rounded."""
     for name in actions:
         if hasattr(actions[name], "step"):
-            actions.set(name, step=None, whole=False)
+            actions.set(name, step=None, integer=False)
     return actions
 
 
@@ -126,7 +126,7 @@ def test_advice_holds_as_printed(scaler, steps):
         ball = NormBall(1, radius)
         for goal in ({"guarantee": 0.6}, {"weight": 0.2}):
             given = {"cost_weight": 0.2} if "weight" in goal else goal
-            recourse = RobustRecourse(model, ball=ball, actions=actions, **given)
+            recourse = RobustRecourse(model, robust_to=ball, actions=actions, **given)
             result = recourse.recommend(people)
             told = assert_holds(result, model, actions, people, ball, **goal)
             assert told == sum(bool(result.ways(label)) for label in people.index)
@@ -140,7 +140,7 @@ def test_german_credit_holds_as_printed():
     people = table[~model.predict(table)]
     for radius, goal in ((0.0, 0.5), (0.05, 0.5), (0.3, 0.7)):
         ball = NormBall(1, radius)
-        recourse = RobustRecourse(model, ball=ball, actions=actions, guarantee=goal)
+        recourse = RobustRecourse(model, robust_to=ball, actions=actions, guarantee=goal)
         result = recourse.recommend(people)
         assert assert_holds(result, model, actions, people, ball, guarantee=goal) > 200
     assert set(result.status) <= {Status.OPTIMAL, Status.INFEASIBLE}
@@ -153,7 +153,7 @@ def test_links_and_several_ways_hold_as_printed():
     people = table[~model.predict(table)][:6]
     ball = NormBall(2, 0.02)
     result = RobustRecourse(
-        model, ball=ball, actions=actions, guarantee=0.6, n_options=2
+        model, robust_to=ball, actions=actions, guarantee=0.6, n_options=2
     ).recommend(people)
     assert assert_holds(result, model, actions, people, ball, guarantee=0.6) > 6
 
@@ -161,7 +161,7 @@ def test_links_and_several_ways_hold_as_printed():
 def test_advice_that_hits_the_boundary_exactly_stays():
     table = pd.DataFrame({"x0": [0, 1, 9]})
     recourse = RobustRecourse(
-        ([1.0], -3.0), ball=NormBall(1, 0.0), actions=ActionSet.from_data(table), guarantee=0.5
+        ([1.0], -3.0), robust_to=NormBall(1, 0.0), actions=ActionSet.from_data(table), guarantee=0.5
     )
     result = recourse.recommend(table[:1])
     assert result.changes(0) == ["x0 from 0 to 3"]
@@ -175,7 +175,7 @@ def test_a_way_that_misses_as_it_is_printed_is_found_anew(advised):
     compiled, answer = frozen._solve(people, frozen.actions, Encoding.of(frozen.model))
     target = np.log(0.6 / 0.4)
     missing = {i: way_of(answer, i, compiled, i) for i in range(len(people))}
-    start = compiled.problem.problem.points
+    start = compiled.problem.problem.X
     for i, way in missing.items():  # back to where they came from: refused
         missing[i] = way._replace(recourse=start[i], options=compiled.problem.current[i])
     aim, asked = Aim(target, None, 0.0), []
@@ -214,7 +214,9 @@ def test_trifles_vanish():
     trifles, changes = {}, {}
     for fixed_cost in (0.0, 0.1):
         actions = ActionSet.from_data(table, fixed_cost=fixed_cost)
-        recourse = RobustRecourse(model, ball=NormBall(1, 0.05), actions=actions, guarantee=0.6)
+        recourse = RobustRecourse(
+            model, robust_to=NormBall(1, 0.05), actions=actions, guarantee=0.6
+        )
         after = recourse.recommend(people).after()
         moved = (after[numbers] - people[numbers]).abs() / table[numbers].std()
         several = (after != people).sum(axis=1) > 1
@@ -236,7 +238,7 @@ def advised():
     people = table[~model.predict(table)][:8]
     actions = ActionSet.from_data(table)
     recourse = RobustRecourse(
-        model, ball=NormBall(1, 0.05), actions=actions, guarantee=0.6, n_options=2
+        model, robust_to=NormBall(1, 0.05), actions=actions, guarantee=0.6, n_options=2
     )
     return recourse, people, recourse.recommend(people)
 
@@ -246,7 +248,7 @@ def test_people_go_by_label_and_options_from_one(advised):
     shuffled = people[::-1]
     other = recourse.recommend(shuffled)
     last = people.index[-1]
-    table = result.table()
+    table = result.to_frame()
     for label in people.index:
         assert result.explain(label) == other.explain(label)
         assert result.initial_validity(label) == other.initial_validity(label)
@@ -273,13 +275,13 @@ def test_a_label_that_stands_for_several_is_refused(advised):
     for ask in (twins.explain, twins.ways, twins.frontier, twins.releases, twins.changes):
         with pytest.raises(ValueError, match=r"several rows have the label 'c'; .*reset_index"):
             ask("c")
-    assert len(twins.table()) >= 8  # a table can still be had
+    assert len(twins.to_frame()) >= 8  # a table can still be had
     plain = people.drop(columns="home").to_numpy()
     names = [f"x{j}" for j in range(plain.shape[1])]
     model = LogisticRegression().fit(plain, np.arange(8) % 2 == 1)
     free = ActionSet.from_data(pd.DataFrame(plain, columns=names))
     ball = NormBall(1, 0.0)
-    numbered = RobustRecourse(model, ball=ball, actions=free, guarantee=0.5).recommend(plain)
+    numbered = RobustRecourse(model, robust_to=ball, actions=free, guarantee=0.5).recommend(plain)
     assert list(numbered.labels) == list(range(8))
     with pytest.raises(ValueError, match="there is no row -1; there are: 0, 1, 2, 3, 4 and 3 more"):
         numbered.explain(-1)
@@ -287,20 +289,20 @@ def test_a_label_that_stands_for_several_is_refused(advised):
 
 def test_results_of_the_core_go_by_label_too():
     points = pd.DataFrame({"a": [0.0, 1.0, 9.0]}, index=["x", 0, "z"])
-    result = solve(points, [1.0], -3.0, ball=NormBall(1, 0.1), guarantee=0.5)
-    assert result.message("z").startswith("Every model")
+    result = solve(points, [1.0], -3.0, robust_to=NormBall(1, 0.1), guarantee=0.5)
+    assert result.explain("z").startswith("Every model")
     assert result.certificate(0).price == result.cost[1]
     assert result.frontier("x").at_score(0.0).cost == pytest.approx(
-        solve(points, [1.0], -3.0, ball=NormBall(1, 0.1), guarantee=0.5).cost[0]
+        solve(points, [1.0], -3.0, robust_to=NormBall(1, 0.1), guarantee=0.5).cost[0]
     )
     for ask in (result.message, result.certificate, result.frontier):
         with pytest.raises(ValueError, match="there is no row 'y'; there are: 'x', 0, 'z'"):
             ask("y")
     twice = solve(
-        points.set_axis(["x", "x", "z"]), [1.0], -3.0, ball=NormBall(1, 0.1), guarantee=0.5
+        points.set_axis(["x", "x", "z"]), [1.0], -3.0, robust_to=NormBall(1, 0.1), guarantee=0.5
     )
     with pytest.raises(ValueError, match="several rows have the label 'x'"):
-        twice.message("x")
+        twice.explain("x")
 
 
 # ---------------------------------------------------------------- the table
@@ -314,8 +316,8 @@ def test_features_of_any_name_have_their_column():
     model.fit(table, table.sum(axis=1) + rng.normal(size=80) > 0)
     people = table[~model.predict(table)]
     actions = ActionSet.from_data(table)
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.6)
-    shown_ = recourse.recommend(people).table()
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.6)
+    shown_ = recourse.recommend(people).to_frame()
     assert shown_.columns.is_unique
     assert set(shown_["status"]) == {"optimal"}
     after = recourse.recommend(people).after()
@@ -325,19 +327,19 @@ def test_features_of_any_name_have_their_column():
 
 def test_all_columns_are_there_when_nobody_can_be_helped(advised):
     recourse, people, result = advised
-    columns = list(result.table().columns)
+    columns = list(result.to_frame().columns)
     fixed = ActionSet.from_data(people)
     for name in fixed:
         fixed[name].immutable = True
     hopeless = RobustRecourse(
-        recourse.model, ball=NormBall(1, 0.05), actions=fixed, guarantee=0.999
+        recourse.model, robust_to=NormBall(1, 0.05), actions=fixed, guarantee=0.999
     ).recommend(people)
     assert set(hopeless.status) == {Status.INFEASIBLE}
-    table = hopeless.table()
+    table = hopeless.to_frame()
     assert list(table.columns) == columns
     assert list(table["option"]) == [0] * 8
     assert np.isinf(table["cost"]).all()
-    nobody = recourse.recommend(people[:0]).table()
+    nobody = recourse.recommend(people[:0]).to_frame()
     assert list(nobody.columns) == columns
     assert len(nobody) == 0
 
@@ -350,10 +352,12 @@ def test_what_nobody_can_lift_is_never_in_the_way():
     actions = ActionSet.from_data(table, protected=["years", "home"])
     for name in table:
         if name != "home":
-            actions.set(name, most_up=0, most_down=0)
-    actions.set("offset", most_up=None, direction="down", physical=["direction", "most_down"])
+            actions.set(name, max_increase=0, max_decrease=0)
+    actions.set(
+        "offset", max_increase=None, direction="down", physical=["direction", "max_decrease"]
+    )
     people = table[~model.predict(table)][:30]
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.6)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.6)
     result = recourse.recommend(people)
     hopeless = [i for i in people.index if result.status_of(i) is Status.INFEASIBLE]
     assert len(hopeless) == 30
@@ -372,16 +376,16 @@ def test_what_is_lifted_falls_back_to_what_is_possible():
     table = pd.DataFrame({"x0": [5.0, 6.0, 9.0]})
     actions = ActionSet.from_data(table)
     model = ([-1.0], -1.0)  # approved only below -1, which cannot be
-    result = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.5).recommend(
-        table
-    )
+    result = RobustRecourse(
+        model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5
+    ).recommend(table)
     assert result.releases(0) == []
     assert "no change is enough" in result.explain(0)
     assert "that can be lifted" in result.explain(0)
     actions.set("x0", possible_lower=None)
-    freed = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.5).recommend(
-        table
-    )
+    freed = RobustRecourse(
+        model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5
+    ).recommend(table)
     assert [release.words for release in freed.releases(0)] == ["x0 may not fall below 5"]
 
 
@@ -392,7 +396,7 @@ def test_who_is_still_refused_is_told_so():
     table, model = world()
     people = table[~model.predict(table)]
     actions = ActionSet.from_data(table)
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.05), actions=actions, cost_weight=0.5)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.05), actions=actions, cost_weight=0.5)
     result = recourse.recommend(people)
     after = result.after()
     refused = ~model.predict(after)
@@ -401,7 +405,7 @@ def test_who_is_still_refused_is_told_so():
     for label, no in zip(after.index, refused, strict=True):
         assert ("would still refuse you" in result.explain(label)) == no
         assert (result.status_of(label) is Status.STILL_REFUSED) == no
-    assert set(result.table()["status"]) == {"optimal", "still refused"}
+    assert set(result.to_frame()["status"]) == {"optimal", "still refused"}
 
 
 def test_sentences_are_for_applicants(advised):
@@ -415,7 +419,7 @@ def test_sentences_are_for_applicants(advised):
     for strict in (0.6, 0.99):
         ball = NormBall(1, 0.2 if strict > 0.9 else 0.0)
         other = RobustRecourse(
-            recourse.model, ball=ball, actions=recourse.actions, guarantee=strict
+            recourse.model, robust_to=ball, actions=recourse.actions, guarantee=strict
         )
         for who in people.index:
             said = other.recommend(people.loc[[who]]).explain(who)
@@ -428,7 +432,7 @@ def test_sentences_are_for_applicants(advised):
 def test_a_low_guarantee_is_told_beside_the_refusal(advised):
     recourse, people, _ = advised
     low = RobustRecourse(
-        recourse.model, ball=NormBall(1, 0.05), actions=recourse.actions, guarantee=0.3
+        recourse.model, robust_to=NormBall(1, 0.05), actions=recourse.actions, guarantee=0.3
     ).recommend(people)
     label = next(i for i in people.index if low.changes(i))
     assert re.search(
@@ -441,7 +445,7 @@ def test_staying_can_be_another_way(advised):
     recourse, people, _ = advised
     weighed = RobustRecourse(
         recourse.model,
-        ball=NormBall(1, 0.05),
+        robust_to=NormBall(1, 0.05),
         actions=recourse.actions,
         cost_weight=0.8,
         n_options=3,
@@ -469,24 +473,24 @@ def test_later_changes_do_not_reach_a_result():
     for name in table:
         if name != "income":
             actions[name].immutable = True
-    actions.set("income", most_up=1000)
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.05), actions=actions, guarantee=0.6)
+    actions.set("income", max_increase=1000)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.05), actions=actions, guarantee=0.6)
     result = recourse.recommend(people)
 
     def everything():
         return (
             [result.explain(label) for label in people.index],
             [result.releases(label) for label in people.index],
-            result.table(),
+            result.to_frame(),
             result.people,
         )
 
     before = everything()
-    actions.set("income", most_up=None, unit="dollars")
+    actions.set("income", max_increase=None, unit="dollars")
     actions["ratio"].immutable = False
-    recourse.set_params(guarantee=0.9, ball=NormBall(1, 5.0), cost_weight=None)
+    recourse.set_params(guarantee=0.9, robust_to=NormBall(1, 5.0), cost_weight=None)
     people.iloc[:, 0] = -1.0
-    for copied in (result.people, result.table(), result.after()):
+    for copied in (result.people, result.to_frame(), result.after()):
         copied.iloc[:, 0] = -1
     with pytest.raises(ValueError, match="read-only"):
         result.status[0] = Status.OPTIMAL
@@ -509,7 +513,7 @@ def test_the_staircase_has_its_corners_where_they_are():
     actions.set("x0", cost=0.75)
     actions.set("x2", cost=1.6)
     model, ball = ([0.4, 0.7, 0.9], -2.0), NormBall(1, 0.1)
-    recourse = RobustRecourse(model, ball=ball, actions=actions, guarantee=0.42)
+    recourse = RobustRecourse(model, robust_to=ball, actions=actions, guarantee=0.42)
     curve = recourse.recommend(table[:1]).frontier(0)
     candidates = [(a, b, c) for a in range(4) for b in range(2) for c in range(2)]
     worst = ball.worst_score(np.array(candidates, dtype=float), *model)
@@ -530,7 +534,9 @@ def test_what_it_costs_to_begin_is_a_corner_too():
     table = pd.DataFrame({"x0": [0.0, 1.25, 2.5]})
     actions = ActionSet.from_data(table, costs="unit", fixed_cost=0.5)
     actions.set("x0", step=None)
-    recourse = RobustRecourse(([1.0], -1.0), ball=NormBall(1, 0.0), actions=actions, guarantee=0.5)
+    recourse = RobustRecourse(
+        ([1.0], -1.0), robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5
+    )
     curve = recourse.recommend(table[:1]).frontier(0, points=5)
     assert curve.cost[1] == pytest.approx(0.5, abs=1e-6)  # nothing is had yet
     assert curve.worst_case_validity[1] == pytest.approx(curve.worst_case_validity[0], abs=1e-9)
@@ -549,7 +555,7 @@ def test_the_dashed_line_is_what_was_asked_for(advised):
     assert (np.diff(x) >= -1e-12).all()
     assert (np.diff(y) >= 0).all()
     weighed = RobustRecourse(
-        recourse.model, ball=NormBall(1, 0.05), actions=recourse.actions, cost_weight=0.3
+        recourse.model, robust_to=NormBall(1, 0.05), actions=recourse.actions, cost_weight=0.3
     ).recommend(people)
     assert weighed.frontier(label, points=3).asked == 0.5
 
@@ -566,7 +572,7 @@ def test_columns_in_single_precision_are_judged_as_the_pipeline_computes():
         actions = ActionSet.from_data(table)
         actions["b"].immutable = True
         actions["a"].step = step
-        recourse = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.5)
+        recourse = RobustRecourse(model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5)
         after = recourse.recommend(people).after()
         assert len(after) > 50
         assert model.predict(after).all()
@@ -579,8 +585,8 @@ def test_labels_of_several_levels():
     table = pd.DataFrame({"x": rng.normal(size=20)}, index=index)
     model = LogisticRegression().fit(table, table["x"] > 0.0)
     actions = ActionSet.from_data(table)
-    advice = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.6).recommend(
-        table
-    )
-    assert advice.table().index.equals(index)
+    advice = RobustRecourse(
+        model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.6
+    ).recommend(table)
+    assert advice.to_frame().index.equals(index)
     assert advice.explain(("a", 3))

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import holdfast
-from holdfast import ActionSet, AtMost, Follows, NormBall, RecourseProblem, RobustRecourse
+from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse
 from holdfast.actions import CategoryFeature, NumberFeature
 from holdfast.cli import main
 from holdfast.datasets import (
@@ -50,6 +50,7 @@ from holdfast.models.networks import (
     worst_network,
 )
 from holdfast.paper.training import train_network
+from holdfast.problem import RecourseProblem
 from holdfast.problem.losses import LOSSES, Loss, get_loss
 
 WRONG = (ValueError, TypeError, ImportError, FileNotFoundError, NotADirectoryError)
@@ -81,17 +82,17 @@ def problem() -> RecourseProblem:
 
 
 @functools.cache
-def solved() -> holdfast.Recourse:
+def solved() -> holdfast.RecourseResult:
     return holdfast.solve(**PROBLEM, guarantee=0.5)
 
 
 @functools.cache
-def curve() -> holdfast.Frontier:
-    return holdfast.frontier(POINTS[0], [1.0, -0.5], -1.0, ball=BALL)
+def curve() -> holdfast.continuous.frontier.Frontier:
+    return holdfast.frontier(POINTS[0], [1.0, -0.5], -1.0, robust_to=BALL)
 
 
 def discrete(**other: Any) -> DiscreteProblem:
-    base = RecourseProblem.build([[0.0, 1.0, 0.0]], [1.0, -1.0, 0.5], -2.5, ball=BALL)
+    base = RecourseProblem.build([[0.0, 1.0, 0.0]], [1.0, -1.0, 0.5], -2.5, robust_to=BALL)
     arguments = {
         "problem": base,
         "step": np.array([[1.0, 0.0, 0.0]]),
@@ -160,7 +161,7 @@ def frontier(**other: Any) -> Any:
 
 def solve_problem(**other: Any) -> Any:
     goal = {} if {"cost_weight", "guarantee"} & set(other) else {"guarantee": 0.5}
-    return holdfast.solve_problem(**{"problem": problem(), **goal, **other})
+    return holdfast.continuous.solve.solve_problem(**{"problem": problem(), **goal, **other})
 
 
 def solve_parts(**other: Any) -> Any:
@@ -404,9 +405,9 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (functools.partial(find, method="roar"), "clamped_loss", NO_FLAG, "clamped_loss"),
     (functools.partial(find, method="algorithm1"), "step", NO_POSITIVE, "step"),
     (functools.partial(find, method="algorithm1"), "as_published", NO_FLAG, "as_published"),
-    (functools.partial(find, method="rbr", training=X), "samples", NO_COUNT, "samples"),
-    (functools.partial(find, method="rbr", training=X), "sigma", NO_POSITIVE, "sigma"),
-    (functools.partial(find, method="rbr", training=X), "epsilon_pe", NO_TOLERANCE, "epsilon_pe"),
+    (functools.partial(find, method="rbr", X_train=X), "samples", NO_COUNT, "samples"),
+    (functools.partial(find, method="rbr", X_train=X), "sigma", NO_POSITIVE, "sigma"),
+    (functools.partial(find, method="rbr", X_train=X), "epsilon_pe", NO_TOLERANCE, "epsilon_pe"),
     (functools.partial(find_network, method="refine"), "memory", NO_POSITIVE, "memory"),
     (functools.partial(find_network, method="refine"), "first_radius", NO_POSITIVE, "first_radius"),
     (functools.partial(find_network, method="wachter"), "learning_rate", NO_POSITIVE, "learning"),
@@ -480,7 +481,7 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
             ("groups", [[Group(np.array([1, 1]), np.eye(2))], [Group("ab", np.eye(2))]]),
             ("current", [None, "x", [[0, 0]], [0], [[0.5]], [["a"]]]),
             ("option_costs", [None, 3, "x", [], [np.ones((1, 5))], ["ab"], [None]]),
-            ("most_changes", [-1, 1.5, "x", [], NAN, True, {}]),
+            ("max_changes", [-1, 1.5, "x", [], NAN, True, {}]),
         )
     ),
     *(
@@ -558,8 +559,8 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (number, "direction", ["left", 3, [], None, {}], "direction"),
     (number, "lower", ["x", NAN, [], math.inf, 1j, True, np.ones(2), HUGE], "lower"),
     (number, "upper", ["x", NAN, [], math.inf, 1j, True, np.ones(2), HUGE], "upper"),
-    (number, "most_up", ["x", NAN, [], -1.0, 1j, True], "most_up"),
-    (number, "most_down", ["x", NAN, [], -1.0, 1j, True], "most_down"),
+    (number, "max_increase", ["x", NAN, [], -1.0, 1j, True], "max_increase"),
+    (number, "max_decrease", ["x", NAN, [], -1.0, 1j, True], "max_decrease"),
     (number, "step", ["x", NAN, [], 0.0, -1.0, 1j, True], "step"),
     (number, "cost", [*NO_POSITIVE, None], "cost"),
     (functools.partial(number, lower=5.0), "upper", [1.0], "lower"),
@@ -578,10 +579,10 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (ActionSet, "features", [None, 3, "x", [3], [None]], "features"),
     (lambda links: ActionSet([number()], links), "links", [None, 3, "x", [3], [None]], "links"),
     (
-        lambda most_changes: ActionSet([number()], (), most_changes),
-        "most_changes",
+        lambda max_changes: ActionSet([number()], (), max_changes),
+        "max_changes",
         [0, 1.5, "x", [], True],
-        "most_changes",
+        "max_changes",
     ),
     (
         lambda costs: ActionSet.from_data(FRAME, costs=costs),
@@ -743,16 +744,18 @@ def test_costs_that_could_be_a_matrix_over_features_are_asked_about():
     matrix = np.array([[1.0, 0.2], [0.2, 2.0]])
     for square in (matrix, np.ones((2, 2)), [[1.0, 0.3], [0.2, 2.0]]):
         with pytest.raises(ValueError, match=r"feature_costs has shape \(2, 2\).*DataFrame"):
-            build(points=points, feature_costs=square)
-    said = build(points=points, feature_costs=pd.DataFrame(matrix))
+            build(X=points, feature_costs=square)
+    said = build(X=points, feature_costs=pd.DataFrame(matrix))
     np.testing.assert_array_equal(said.feature_costs, matrix)
-    build(points=points[:1], feature_costs=[[2.0, 1.0]])
+    build(X=points[:1], feature_costs=[[2.0, 1.0]])
 
 
 def test_numbers_of_other_kinds_are_numbers():
     half = decimal.Decimal("0.5")
     tenth = np.float32(0.1)
-    found = solve(guarantee=np.float64(0.5), ball=NormBall(np.int64(1), tenth), threads=np.int64(1))
+    found = solve(
+        guarantee=np.float64(0.5), robust_to=NormBall(np.int64(1), tenth), n_jobs=np.int64(1)
+    )
     assert found.status[0] == "optimal"
     with pytest.raises(ValueError, match="guarantee"):
         solve(guarantee=half)  # not a float, and not to be guessed at

@@ -12,8 +12,10 @@ from oracle import price_of
 from problems import EXPONENTS, random_problem
 from scipy import special
 
-from holdfast import NormBall, RecourseProblem, Status, solve_problem
+from holdfast import NormBall, Status
 from holdfast.certificate import price_bound, price_bound_under_lines, support_line
+from holdfast.continuous.solve import solve_problem
+from holdfast.problem import RecourseProblem
 from holdfast.problem.losses import LOGISTIC, SQUARED_ERROR
 
 CONVEX = ("logistic", "probit", "hinge", "squared_hinge")
@@ -35,7 +37,7 @@ def check_batch(rng: np.random.Generator) -> int:
     assert np.all(sure.worst_case_score[found] >= problem.loss.score(tau))
     assert np.all((lower <= sure.recourse) & (sure.recourse <= upper) | ~found[:, None])
     # near the limit of what can be reached, rounding of the score is multiplied by `multiplier`
-    reach = np.abs(problem.coef) + problem.ball.radius * problem.ball.feature_scale(
+    reach = np.abs(problem.coef) + problem.robust_to.radius * problem.robust_to.feature_scale(
         problem.n_features
     )
     size = 1 + (reach * np.abs(np.where(found[:, None], sure.recourse, 0.0))).sum(axis=1)
@@ -60,7 +62,7 @@ def test_gaps_close_on_many_problems(seed):
 
 
 @given(
-    seed=st.integers(0, 2**32 - 1),
+    random_state=st.integers(0, 2**32 - 1),
     p=st.sampled_from(EXPONENTS),
     log_mu=st.floats(-4, 4),
     weight=st.floats(0.001, 2.0),
@@ -71,11 +73,9 @@ def test_bound_never_exceeds_any_price(seed, p, log_mu, weight):
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, n=1, p=p)
     rows, d = problem.rows(), problem.n_features
-    others = problem.points[0] + rng.normal(size=(200, d)) * rng.choice([0.1, 1, 10])
+    others = problem.X[0] + rng.normal(size=(200, d)) * rng.choice([0.1, 1, 10])
     others = np.clip(others / problem.feature_costs[0], problem.lower[0], problem.upper[0])
-    others = np.vstack(
-        [others, problem.points, solve_problem(problem, cost_weight=weight).recourse]
-    )
+    others = np.vstack([others, problem.X, solve_problem(problem, cost_weight=weight).recourse])
     guess = others[rng.integers(len(others))]
     model = np.empty(d)
     mu, offset, intercept = support_line(
@@ -87,20 +87,20 @@ def test_bound_never_exceeds_any_price(seed, p, log_mu, weight):
         rows.cost[0],
         rows.lower[0],
         rows.upper[0],
-        problem.ball.numbers(d),
+        problem.robust_to.numbers(d),
         model,
     )
-    distance = problem.ball.distance(rows.coef[0], rows.intercept[0], model, intercept)
-    assert distance[0] <= problem.ball.radius * (1 + 1e-12)
+    distance = problem.robust_to.distance(rows.coef[0], rows.intercept[0], model, intercept)
+    assert distance[0] <= problem.robust_to.radius * (1 + 1e-12)
     prices = price_of(problem, 0, others, weight)
     assert price_bound(LOGISTIC, weight, mu, offset) <= prices.min() + 1e-9 * (1 + prices.min())
     # the line lies below the frontier: below every point's own score and cost
-    scores = problem.ball.worst_score(others, rows.coef, rows.intercept)
+    scores = problem.robust_to.worst_score(others, rows.coef, rows.intercept)
     costs = np.abs(others - rows.points[0]) @ rows.cost[0]
     assert np.all(mu * scores - offset <= costs + 1e-9 * (1 + costs + mu * np.abs(scores)))
     # and so does the bound for a loss that is not convex
     bent = special.expit(-scores) ** 2 + weight * costs
-    start_score = problem.ball.worst_score(rows.points, rows.coef, rows.intercept)[0]
+    start_score = problem.robust_to.worst_score(rows.points, rows.coef, rows.intercept)[0]
     bound = price_bound_under_lines(
         SQUARED_ERROR, weight, start_score, np.array([mu]), np.array([offset]), 1
     )
@@ -115,14 +115,14 @@ def test_certificate_can_be_checked_by_hand(p):
         rng.normal(size=(30, 5)),
         rng.normal(size=5),
         -1.0,
-        ball=NormBall(p, 0.3),
+        robust_to=NormBall(p, 0.3),
         bounds=(np.full(5, -4.0), np.full(5, 4.0)),
     )
     result = solve_problem(problem, guarantee=0.7)
     for i in np.flatnonzero(result.status == Status.OPTIMAL):
-        proof, start = result.certificate(i), problem.points[i]
+        proof, start = result.certificate(i), problem.X[i]
         coef, intercept = proof.worst_model
-        change = problem.ball.distance(problem.coef, problem.intercept, coef, intercept)
+        change = problem.robust_to.distance(problem.coef, problem.intercept, coef, intercept)
         assert change[0] <= 0.3 * (1 + 1e-12)
         room = np.where(coef > 0, 4.0 - start, start + 4.0)
         over = np.maximum(proof.multiplier * np.abs(coef) - 1.0, 0.0)
@@ -160,18 +160,18 @@ def test_worst_models_are_worst_and_in_the_ball(p):
     rng = np.random.default_rng(14)
     for _ in range(10):
         problem = random_problem(rng, n=30, p=p)
-        points = problem.points.copy()
+        points = problem.X.copy()
         points[3, 0] = np.nan
-        result = solve_problem(replace(problem, points=points), cost_weight=0.05)
+        result = solve_problem(replace(problem, X=points), cost_weight=0.05)
         coef, intercept = result.worst_models()
         used = np.delete(np.arange(30), 3)
         change = [
-            problem.row(i).ball.distance(
+            problem.row(i).robust_to.distance(
                 problem.row(i).coef, problem.row(i).intercept, coef[i], intercept[i]
             )[0]
             for i in used
         ]
-        assert np.all(np.array(change) <= problem.ball.radius * (1 + 1e-12))
+        assert np.all(np.array(change) <= problem.robust_to.radius * (1 + 1e-12))
         score = np.einsum("ij,ij->i", coef, result.recourse) + intercept
         np.testing.assert_allclose(score[used], result.worst_case_score[used], rtol=1e-7, atol=1e-7)
         assert np.isnan(coef[3]).any()

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from problems import random_problem
 
-from holdfast import Recourse, Status, solve_problem
+from holdfast import RecourseResult, Status
+from holdfast.continuous.solve import solve_problem
 
 DOC = Path(__file__).parents[1] / "docs" / "certificate.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", DOC.read_text(), flags=re.DOTALL)
@@ -20,13 +21,13 @@ def load():
     return names["check"]
 
 
-def checked(check, result: Recourse, i: int) -> float:
+def checked(check, result: RecourseResult, i: int) -> float:
     row = result.problem.row(i)
-    values = (row.points, row.coef, row.intercept, row.feature_costs, row.lower, row.upper)
+    values = (row.X, row.coef, row.intercept, row.feature_costs, row.lower, row.upper)
     point, coef, intercept, costs, lower, upper = (v[0] for v in values)
     goal = {"guarantee": result.guarantee, "weight": result.cost_weight}
     proof = result.certificate(i)
-    return check(proof, point, coef, intercept, costs, lower, upper, row.ball, **goal)
+    return check(proof, point, coef, intercept, costs, lower, upper, row.robust_to, **goal)
 
 
 def test_the_example_runs(capsys):
@@ -57,7 +58,7 @@ def test_ten_thousand_certificates():
                 # the terms that cancel in the bound are rounded, here and there
                 row, mu = problem.row(i), result.certificate(i).multiplier
                 assert mu == result.multiplier[i]
-                terms = np.abs(row.coef * row.points).sum() + abs(row.intercept[0]) + 1.0
+                terms = np.abs(row.coef * row.X).sum() + abs(row.intercept[0]) + 1.0
                 weight = goal.get("cost_weight", 1.0)
                 slack = 1e-9 * abs(stated) + (1e-12 if "cost_weight" in goal else 0.0)
                 if np.isfinite(mu):
@@ -79,8 +80,8 @@ def test_it_finds_a_wrong_proof():
     problem = replace(problem, lower=np.full((1, 3), -np.inf), upper=np.full((1, 3), np.inf))
     result = solve_problem(problem, guarantee=0.9)
     proof = result.certificate(0)
-    values = (problem.points[0], problem.coef[0], problem.intercept[0], problem.feature_costs[0])
-    more = (problem.lower[0], problem.upper[0], problem.ball)
+    values = (problem.X[0], problem.coef[0], problem.intercept[0], problem.feature_costs[0])
+    more = (problem.lower[0], problem.upper[0], problem.robust_to)
     assert check(proof, *values, *more, guarantee=0.9) == pytest.approx(result.cost[0])
     coef, intercept = proof.worst_model
     with pytest.raises(AssertionError):

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import holdfast
-from holdfast import NormBall, RecourseProblem
+from holdfast import NormBall
+from holdfast.problem import RecourseProblem
 
 ARRAYS = ("points", "coef", "intercept", "feature_costs", "lower", "upper")
 
@@ -33,7 +34,7 @@ def build(arrays: dict[str, np.ndarray], ball: NormBall) -> RecourseProblem:
         arrays["points"],
         arrays["coef"],
         arrays["intercept"],
-        ball=ball,
+        robust_to=ball,
         feature_costs=arrays["feature_costs"],
         bounds=(arrays["lower"], arrays["upper"]),
     )
@@ -42,19 +43,19 @@ def build(arrays: dict[str, np.ndarray], ball: NormBall) -> RecourseProblem:
 def test_a_problem_keeps_what_it_was_given():
     arrays, scale = given(), np.ones(3)
     problem = build(arrays, NormBall(1, 0.1, scale=scale))
-    before = holdfast.solve_problem(problem, guarantee=0.5)
+    before = holdfast.continuous.solve.solve_problem(problem, guarantee=0.5)
     kept = {name: getattr(problem, name).copy() for name in ARRAYS}
-    proof, sentence = before.certificate(0), before.message(0)
+    proof, sentence = before.certificate(0), before.explain(0)
     for values in (*arrays.values(), scale):
         values[...] = 77.0
     for name in ARRAYS:
         assert not np.shares_memory(getattr(problem, name), arrays[name])
         np.testing.assert_array_equal(getattr(problem, name), kept[name])
-    assert problem.ball.scale == (1.0, 1.0, 1.0)
-    again = holdfast.solve_problem(problem, guarantee=0.5)
+    assert problem.robust_to.scale == (1.0, 1.0, 1.0)
+    again = holdfast.continuous.solve.solve_problem(problem, guarantee=0.5)
     np.testing.assert_array_equal(again.recourse, before.recourse)
     assert before.certificate(0).lower_bound == proof.lower_bound
-    assert before.message(0) == sentence
+    assert before.explain(0) == sentence
 
 
 @pytest.mark.parametrize("name", ["points", "coef", "feature_costs"])
@@ -81,7 +82,7 @@ def test_a_result_is_not_the_problem(goal):
     arrays["intercept"][:2] = 50.0  # approved as they are: recourse and point are the same numbers
     for ball in (NormBall(1, 0.1), NormBall(2, 0.0), NormBall(np.inf, 0.1)):
         problem = build(arrays, ball)
-        result = holdfast.solve_problem(problem, **goal)
+        result = holdfast.continuous.solve.solve_problem(problem, **goal)
         out = [getattr(result, field.name) for field in dataclasses.fields(result)]
         out += [result.recourse, result.action, *result.worst_models()]
         for values in out:
@@ -91,6 +92,6 @@ def test_a_result_is_not_the_problem(goal):
 
 
 def test_a_frontier_is_not_the_problem():
-    curve = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, ball=NormBall(1, 0.1))
+    curve = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, robust_to=NormBall(1, 0.1))
     for point in (curve.at_score(curve.start_score), curve.at_guarantee(0.5)):
-        assert not np.shares_memory(point.recourse, curve.problem.points)
+        assert not np.shares_memory(point.recourse, curve.problem.X)

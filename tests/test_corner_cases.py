@@ -16,7 +16,7 @@ from holdfast.problem.losses import LOSSES
 
 def one(start, coef, intercept, ball, **more):
     """Solve one row, check its certificate, and return (status, recourse, price)."""
-    result = solve([start], coef, intercept, ball=ball, **more)
+    result = solve([start], coef, intercept, robust_to=ball, **more)
     return result.status[0], np.asarray(result.recourse)[0], float(result.price[0])
 
 
@@ -45,7 +45,7 @@ def test_large_p_with_a_bound_at_zero(p):
 def test_frontier_with_a_feature_that_is_never_attacked():
     ball = NormBall(1, 0.1, scale=(2, 0), intercept=False)
     bounds = ([0.0, -5.0], [0.0, 5.0])
-    curve = holdfast.frontier([0.0, 1.0], [1.0, 1.0], -2.0, ball=ball, bounds=bounds)
+    curve = holdfast.frontier([0.0, 1.0], [1.0, 1.0], -2.0, robust_to=ball, bounds=bounds)
     assert curve.max_score == pytest.approx(3.0)
     assert curve.at_guarantee(0.9).cost == pytest.approx(math.log(9) + 1)
 
@@ -95,8 +95,8 @@ def test_a_tiny_radius_is_hardly_a_radius(p, radius):
     rng = np.random.default_rng(0)
     points, coef = rng.normal(size=(300, 8)), rng.normal(size=8)
     for goal in ({"guarantee": 0.5}, {"cost_weight": 0.05}):
-        plain = solve(points, coef, -1.0, ball=NormBall(p, 0.0), **goal)
-        tiny = solve(points, coef, -1.0, ball=NormBall(p, radius), **goal)
+        plain = solve(points, coef, -1.0, robust_to=NormBall(p, 0.0), **goal)
+        tiny = solve(points, coef, -1.0, robust_to=NormBall(p, radius), **goal)
         np.testing.assert_allclose(tiny.price, plain.price, rtol=1e-9, atol=1e-9)
         assert not np.any(tiny.status == Status.GAP_OPEN)
 
@@ -107,13 +107,13 @@ def test_lower_bounds_do_not_exceed_exact_prices():
         [[292677.1122343562]],
         [2.0],
         0.5,
-        ball=NormBall(3, 1.0, scale=(2.0,), intercept=5.0),
+        robust_to=NormBall(3, 1.0, scale=(2.0,), intercept=5.0),
         loss="squared_error",
         cost_weight=0.01,
     )
     assert result.gap[0] >= -1e-9
     ball = NormBall(2.084472642069097, 0.5, scale=(2.0,))
-    result = solve([[-3.0]], [-1.0], 8.809566262828948e-07, ball=ball, guarantee=0.5)
+    result = solve([[-3.0]], [-1.0], 8.809566262828948e-07, robust_to=ball, guarantee=0.5)
     assert result.gap[0] >= -1e-9 * result.cost[0]
 
 
@@ -165,7 +165,7 @@ def test_missing_values_of_every_kind_are_that_rows_problem():
     costs = pd.DataFrame([[1.0, 1.0], [1.0, -1.0]])  # a frame says that it has a row for each
     result = solve([[1.0, 0.5]] * 2, [1.0, 1.0], -3.0, feature_costs=costs, **goal)
     assert list(result.status) == [Status.OPTIMAL, Status.INVALID_INPUT]
-    assert "cost of x1 is -1" in result.message(1)
+    assert "cost of x1 is -1" in result.explain(1)
 
 
 @pytest.mark.parametrize(
@@ -179,14 +179,14 @@ def test_missing_values_of_every_kind_are_that_rows_problem():
 )
 def test_what_is_no_number_is_refused(points, message):
     with pytest.raises(ValueError, match=message):
-        solve(points, [1.0, 1.0], ball=NormBall(1, 0.1), guarantee=0.5)
+        solve(points, [1.0, 1.0], robust_to=NormBall(1, 0.1), guarantee=0.5)
 
 
 def test_rows_out_of_range_are_named():
-    result = solve([[0.0]], [1.0], ball=NormBall(1, 0.1), guarantee=0.6)
+    result = solve([[0.0]], [1.0], robust_to=NormBall(1, 0.1), guarantee=0.6)
     for wrong in (7, "ann"):
         with pytest.raises(ValueError, match=r"there is no row .*; there are: 0"):
-            result.message(wrong)
+            result.explain(wrong)
 
 
 def test_zero_starts_are_proven_for_huge_p():
@@ -218,7 +218,7 @@ def test_points_read_off_a_frontier_keep_the_guarantee(p):
     rng = np.random.default_rng(1)
     for _ in range(60):
         point, coef = rng.normal(size=6) * 100, rng.normal(size=6)
-        curve = holdfast.frontier(point, coef, -1.0, ball=NormBall(p, 0.1))
+        curve = holdfast.frontier(point, coef, -1.0, robust_to=NormBall(p, 0.1))
         for tau in (0.3, 0.5, 0.77):
             read = curve.at_guarantee(tau)
             score = NormBall(p, 0.1).worst_score(read.recourse[None], coef, -1.0)[0]

@@ -249,8 +249,8 @@ def test_a_point_goes_back_to_raw_units_by_the_scale():
 
 
 def test_gaussians_are_those_of_the_literature():
-    today = make_gaussians(n=40_000, seed=3)
-    later = make_gaussians(n=40_000, seed=3, mean_shift=1.5, variance_shift=3.0)
+    today = make_gaussians(n=40_000, random_state=3)
+    later = make_gaussians(n=40_000, random_state=3, mean_shift=1.5, variance_shift=3.0)
     for data, move, variance in [(today, 0.0, 0.5), (later, 1.5, 2.0)]:
         for good, mean in [(False, -2.0), (True, 2.0)]:
             points = data.features[data.approved == good].to_numpy()
@@ -260,8 +260,12 @@ def test_gaussians_are_those_of_the_literature():
 
 
 def test_gaussians_follow_their_seed():
-    pd.testing.assert_frame_equal(make_gaussians().features, make_gaussians(seed=0).features)
-    assert not make_gaussians(seed=1).features.equals(make_gaussians(seed=0).features)
+    pd.testing.assert_frame_equal(
+        make_gaussians().features, make_gaussians(random_state=0).features
+    )
+    assert not make_gaussians(random_state=1).features.equals(
+        make_gaussians(random_state=0).features
+    )
 
 
 @pytest.mark.parametrize(

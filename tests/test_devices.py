@@ -35,7 +35,9 @@ def networks() -> tuple[np.ndarray, Network, Network]:
 )
 def test_surrogates_agree(lineariser):
     points, here, there = networks()
-    a, b = (lineariser.fit(network, points[:20], points, seed=0) for network in (here, there))
+    a, b = (
+        lineariser.fit(network, points[:20], points, random_state=0) for network in (here, there)
+    )
     np.testing.assert_allclose(a.coef, b.coef, atol=1e-9)
     np.testing.assert_allclose(a.r2, b.r2, atol=1e-9)
 
@@ -62,10 +64,10 @@ def test_methods_agree(method):
             denied,
             network,
             method,
-            ball=NormBall(1, 0.05),
+            robust_to=NormBall(1, 0.05),
             cost_weight=0.1,
             linearise="gradient",
-            training=points,
+            X_train=points,
         )
         for network in (here, there)
     )
@@ -79,7 +81,7 @@ def test_a_copy_of_a_module_goes_where_it_is_sent():
     result = find_recourse(
         [[0.0, 1.0]],
         module,
-        ball=NormBall(1, 0.01),
+        robust_to=NormBall(1, 0.01),
         cost_weight=0.1,
         linearise="gradient",
         device="cuda",

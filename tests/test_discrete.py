@@ -17,7 +17,8 @@ from discrete_problems import (
 )
 from milp_oracle import least_cost, least_price, polished
 
-from holdfast import NormBall, RecourseProblem, Status, solve_problem
+from holdfast import NormBall, Status
+from holdfast.continuous.solve import solve_problem
 from holdfast.discrete import (
     DiscreteProblem,
     Group,
@@ -25,6 +26,7 @@ from holdfast.discrete import (
     largest_reachable_score,
     solve_discrete,
 )
+from holdfast.problem import RecourseProblem
 
 FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
 
@@ -54,7 +56,7 @@ def check_by_force(rng: np.random.Generator, **fixed) -> int:
     """Solve one random batch, compare every row, and return how many there were."""
     problem = random_discrete(rng, loss=str(rng.choice(LOSSES)), **fixed)
     goal = goal_of(rng, problem)
-    ours = solve_discrete(problem, **goal, threads=1)
+    ours = solve_discrete(problem, **goal, n_jobs=1)
     check_answer(ours)
     for i in range(len(ours)):
         compare(ours, i, by_force(problem, i, **goal))
@@ -136,7 +138,7 @@ def test_best_reachable_score_and_radius(p):
             lost += 1
             reach = problem.problem.loss.probability(best[i])
             assert ours.reachable_validity[i] == pytest.approx(float(reach), abs=1e-9)
-            radius, full = ours.reachable_radius[i], problem.problem.ball.radius
+            radius, full = ours.reachable_radius[i], problem.problem.robust_to.radius
             if np.isnan(radius):
                 assert with_radius(problem, 0.0, i, 0.95) is Status.INFEASIBLE
                 continue
@@ -149,8 +151,8 @@ def test_best_reachable_score_and_radius(p):
 
 
 def with_radius(problem: DiscreteProblem, radius: float, i: int, tau: float) -> Status:
-    ball = replace(problem.problem.ball, radius=radius)
-    other = replace(problem, problem=replace(problem.problem, ball=ball))
+    ball = replace(problem.problem.robust_to, radius=radius)
+    other = replace(problem, problem=replace(problem.problem, robust_to=ball))
     return solve_discrete(other, guarantee=tau).status[i]
 
 
@@ -158,7 +160,7 @@ def with_radius(problem: DiscreteProblem, radius: float, i: int, tau: float) -> 
 def test_without_discrete_parts_it_is_the_continuous_answer(p):
     rng = np.random.default_rng([61, int(min(p, 99) * 10)])
     for _ in range(15):
-        problem = random_discrete(rng, n=6, p=p, whole=0, groups=0, continuous=4, most_changes=None)
+        problem = random_discrete(rng, n=6, p=p, whole=0, groups=0, continuous=4, max_changes=None)
         for goal in ({"cost_weight": 0.1}, {"guarantee": 0.7}):
             ours = solve_discrete(problem, **goal)
             theirs = solve_problem(problem.problem, **goal)
@@ -173,15 +175,17 @@ def test_without_discrete_parts_it_is_the_continuous_answer(p):
 def test_identities(p):
     rng = np.random.default_rng([67, int(min(p, 99) * 10)])
     for _ in range(12):
-        problem = random_discrete(rng, n=5, p=p, most_changes=None)
+        problem = random_discrete(rng, n=5, p=p, max_changes=None)
         goal = goal_of(rng, problem)
         ours = solve_discrete(problem, **goal)
-        limited = replace(problem, most_changes=problem.problem.n_features)
+        limited = replace(problem, max_changes=problem.problem.n_features)
         np.testing.assert_allclose(solve_discrete(limited, **goal).price, ours.price, rtol=1e-9)
         other = solve_discrete(permuted(rng, problem), **goal)
         np.testing.assert_allclose(other.price, ours.price, rtol=1e-8, atol=1e-9)
-        ball = replace(problem.problem.ball, radius=1.3 * problem.problem.ball.radius + 0.01)
-        wider = replace(problem, problem=replace(problem.problem, ball=ball))
+        ball = replace(
+            problem.problem.robust_to, radius=1.3 * problem.problem.robust_to.radius + 0.01
+        )
+        wider = replace(problem, problem=replace(problem.problem, robust_to=ball))
         assert np.all(solve_discrete(wider, **goal).price >= ours.price * (1 - 1e-9) - 1e-9)
 
 
@@ -190,7 +194,7 @@ def test_a_row_does_not_depend_on_its_batch():
     for p in (1.0, 2.0, np.inf):
         problem = random_discrete(rng, n=12, p=p, whole=2, continuous=2, groups=2)
         for goal in ({"cost_weight": 0.2}, {"guarantee": 0.6}):
-            together = solve_discrete(problem, **goal, threads=2)
+            together = solve_discrete(problem, **goal, n_jobs=2)
             for i in range(12):
                 alone = solve_discrete(take(problem, i), **goal)
                 np.testing.assert_array_equal(alone.recourse[0], together.recourse[i])
@@ -200,7 +204,7 @@ def test_a_row_does_not_depend_on_its_batch():
 def small(points, **changed) -> DiscreteProblem:
     """A whole number and a category of three options."""
     base = RecourseProblem.build(
-        points, [1.0, 0.0, 0.5, 1.0], -3.0, ball=NormBall(2, 0.1), **changed
+        points, [1.0, 0.0, 0.5, 1.0], -3.0, robust_to=NormBall(2, 0.1), **changed
     )
     n = base.n_rows
     return DiscreteProblem(
@@ -233,9 +237,9 @@ def test_statuses():
 def test_a_stopped_search_says_so():
     rng = np.random.default_rng(73)
     problem = random_discrete(
-        rng, n=40, p=2.0, whole=8, groups=6, continuous=0, reach=9, radius=0.3, most_changes=None
+        rng, n=40, p=2.0, whole=8, groups=6, continuous=0, reach=9, radius=0.3, max_changes=None
     )
-    answer = solve_discrete(problem, guarantee=0.5, most_nodes=1)
+    answer = solve_discrete(problem, guarantee=0.5, max_nodes=1)
     exact = solve_discrete(problem, guarantee=0.5)
     stopped = answer.status == Status.GAP_OPEN
     assert stopped.any()
@@ -252,8 +256,8 @@ def test_what_does_not_fit_is_refused():
     group = Group(np.array([1, 2, 2]), np.eye(3))
     with pytest.raises(ValueError, match="each of 0 to 3 once"):
         solve_discrete(replace(good, groups=[group]), guarantee=0.5)
-    with pytest.raises(ValueError, match="most_changes"):
-        solve_discrete(replace(good, most_changes=-1), guarantee=0.5)
+    with pytest.raises(ValueError, match="max_changes"):
+        solve_discrete(replace(good, max_changes=-1), guarantee=0.5)
     with pytest.raises(ValueError, match="not convex"):
         solve_discrete(small([[0.0, 1, 0, 0]], loss="squared_error"), cost_weight=0.1)
     assert solve_discrete(
@@ -275,4 +279,4 @@ def test_the_check_finds_what_is_wrong():
         with pytest.raises(AssertionError, match="row 0"):
             check_answer(replace(answer, recourse=recourse, options=options, cost=spent))
     with pytest.raises(AssertionError, match="too many"):
-        check_answer(replace(answer, problem=replace(answer.problem, most_changes=0)))
+        check_answer(replace(answer, problem=replace(answer.problem, max_changes=0)))

@@ -51,7 +51,7 @@ def test_prices_are_those_of_the_door():
     for (radius, weight), rows in table.groupby(["radius", "cost_weight"]):
         ball = holdfast.NormBall(p=1, radius=radius)
         direct = holdfast.find_recourse(
-            world.denied, world.model, "algorithm1", ball=ball, cost_weight=weight
+            world.denied, world.model, "algorithm1", robust_to=ball, cost_weight=weight
         )
         np.testing.assert_allclose(rows["price"], direct.price, rtol=1e-12)
         np.testing.assert_allclose(rows["gap"], direct.gap, atol=1e-12)
@@ -110,10 +110,10 @@ def test_both_ways_keep_the_constraints():
     world = load_world("german", "logistic", 0, False, None, None)
     rules, people = world.constraints, world.denied
     ball = holdfast.NormBall(p=1, radius=0.5)
-    problem = holdfast.RecourseProblem.build(
-        people, world.model.coef, world.model.intercept, ball=ball
+    problem = holdfast.problem.RecourseProblem.build(
+        people, world.model.coef, world.model.intercept, robust_to=ball
     )
-    roar = holdfast.find_recourse(people, world.model, "roar", ball=ball, cost_weight=0.01)
+    roar = holdfast.find_recourse(people, world.model, "roar", robust_to=ball, cost_weight=0.01)
     free = roar.recourse_array
     after = post_process(people, free, rules)
     inside = solve_discrete(constrained(problem, rules), cost_weight=0.01).recourse
@@ -139,7 +139,7 @@ def test_hardmax_takes_the_first_of_several_largest():
 def test_people_who_are_not_one_hot_are_refused():
     free = np.full(2, np.inf)
     ball = holdfast.NormBall(p=1, radius=0.1)
-    problem = holdfast.RecourseProblem.build([[0.4, 0.6]], [1.0, 1.0], -3.0, ball=ball)
+    problem = holdfast.problem.RecourseProblem.build([[0.4, 0.6]], [1.0, 1.0], -3.0, robust_to=ball)
     with pytest.raises(ValueError, match="not one-hot"):
         constrained(problem, Constraints([[0, 1]], free, free))
 

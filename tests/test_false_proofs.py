@@ -14,8 +14,8 @@ from discrete_problems import random_discrete
 from test_linked import random_links
 from test_units import no_links, whole
 
-from holdfast import NormBall, RecourseProblem, Status, solve, solve_problem
-from holdfast.continuous.solve import judge
+from holdfast import NormBall, Status, solve
+from holdfast.continuous.solve import judge, solve_problem
 from holdfast.discrete import (
     DiscreteProblem,
     Group,
@@ -24,6 +24,7 @@ from holdfast.discrete import (
     solve_discrete,
     solve_linked,
 )
+from holdfast.problem import RecourseProblem
 
 
 def test_a_search_stopped_before_it_found_anything():
@@ -31,9 +32,9 @@ def test_a_search_stopped_before_it_found_anything():
     seen = 0
     for _ in range(40):
         problem = random_discrete(
-            rng, n=10, p=2.0, whole=8, groups=4, continuous=0, reach=4, radius=0.3, most_changes=3
+            rng, n=10, p=2.0, whole=8, groups=4, continuous=0, reach=4, radius=0.3, max_changes=3
         )
-        stopped = solve_discrete(problem, guarantee=0.9, most_nodes=1)
+        stopped = solve_discrete(problem, guarantee=0.9, max_nodes=1)
         nothing = np.isnan(stopped.recourse).any(axis=1)
         assert np.all(stopped.status[nothing & (stopped.lower_bound < np.inf)] == Status.GAP_OPEN)
         assert np.all(np.isfinite(stopped.cost[stopped.status == Status.OPTIMAL]))
@@ -51,7 +52,7 @@ def cancelling(rng: np.random.Generator, size: float) -> tuple[np.ndarray, np.nd
 def exact_price(result, weight: float) -> float:
     x, row = result.recourse[0], result.problem
     score = sum(Fraction(a) * Fraction(b) for a, b in zip(x, row.coef[0], strict=True))
-    cost = row.feature_costs[0] @ np.abs(x - row.points[0])
+    cost = row.feature_costs[0] @ np.abs(x - row.X[0])
     return (
         float(np.logaddexp(0.0, -float(score + Fraction(float(row.intercept[0]))))) + weight * cost
     )
@@ -62,13 +63,13 @@ def test_a_score_that_rounding_hides_proves_nothing():
     wrong = 0
     for _ in range(200):
         x, w, _ = cancelling(rng, 3e18)
-        result = solve(x[None], w, 0.0, ball=NormBall(2, 0.0), cost_weight=1e9)
+        result = solve(x[None], w, 0.0, robust_to=NormBall(2, 0.0), cost_weight=1e9)
         wrong += abs(exact_price(result, 1e9) - result.price[0]) > 1e-6 * (1 + result.price[0])
         assert result.status[0] is Status.GAP_OPEN
-        assert "only known to +-" in result.message(0)
+        assert "only known to +-" in result.explain(0)
         for goal in ({"guarantee": 0.5}, {"guarantee": 0.999}):
             for bounds in (None, (x, x)):
-                sure = solve(x[None], w, 0.0, ball=NormBall(2, 0.0), bounds=bounds, **goal)
+                sure = solve(x[None], w, 0.0, robust_to=NormBall(2, 0.0), bounds=bounds, **goal)
                 exact = sum(
                     Fraction(a) * Fraction(b)
                     for a, b in zip(
@@ -87,7 +88,7 @@ def test_discrete_and_linked_scores_that_rounding_hides():
     rng = np.random.default_rng(173)
     for _ in range(5):
         x, w, _ = cancelling(rng, 3e18)
-        base = RecourseProblem.build(x[None], w, 0.0, ball=NormBall(2, 0.0))
+        base = RecourseProblem.build(x[None], w, 0.0, robust_to=NormBall(2, 0.0))
         for problem in (whole(base), whole(base, 1.0)):
             assert solve_discrete(problem, cost_weight=1e9).status[0] is Status.GAP_OPEN
         assert solve_linked(whole(base), no_links(4), cost_weight=1e9).status[0] is Status.GAP_OPEN
@@ -98,7 +99,7 @@ def test_ordinary_raw_units_are_known_well_enough():
         [[52_000.0, 38.0]],
         [1e-4, 0.05],
         -9.0,
-        ball=NormBall(2, 0.01, scale=(1e-3, 1.0)),
+        robust_to=NormBall(2, 0.01, scale=(1e-3, 1.0)),
         guarantee=0.6,
     )
     assert result.status[0] is Status.OPTIMAL
@@ -107,7 +108,7 @@ def test_ordinary_raw_units_are_known_well_enough():
 def far_whole_number(left: float) -> DiscreteProblem:
     """A whole number whose slope is all but taken away: the answer is 3 / left steps off."""
     ball = NormBall(1, 1.0 - left, intercept=False)
-    return whole(RecourseProblem.build([[0.0]], [1.0], -3.0, ball=ball), 1.0)
+    return whole(RecourseProblem.build([[0.0]], [1.0], -3.0, robust_to=ball), 1.0)
 
 
 def test_an_answer_beyond_the_first_cut_is_not_infeasible():
@@ -115,7 +116,7 @@ def test_an_answer_beyond_the_first_cut_is_not_infeasible():
     assert near.status[0] is not Status.INFEASIBLE
     assert near.cost[0] == pytest.approx(3.0 * 2.0**24, abs=1.0)
     problem = far_whole_number(1e-10)  # rounding leaves many values to look at
-    ours = solve_discrete(problem, guarantee=0.5, most_nodes=5_000)
+    ours = solve_discrete(problem, guarantee=0.5, max_nodes=5_000)
     core = solve_discrete(replace(problem, step=np.zeros((1, 1))), guarantee=0.5)
     # the guarantee is met in spite of rounding, which costs this much where all but 1e-10 is lost
     assert core.cost[0] == pytest.approx(3e10, rel=1e-4)
@@ -126,15 +127,15 @@ def test_an_answer_beyond_the_first_cut_is_not_infeasible():
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
 def test_a_score_without_an_end_is_inf(p):
     lattice = whole(
-        RecourseProblem.build([[0.0, 1.0]], [1.0, -2.0], -3.0, ball=NormBall(p, 0.5)), 1.0
+        RecourseProblem.build([[0.0, 1.0]], [1.0, -2.0], -3.0, robust_to=NormBall(p, 0.5)), 1.0
     )
     assert largest_reachable_score(lattice)[0] == math.inf
-    assert largest_reachable_score(replace(lattice, most_changes=1))[0] == math.inf
-    assert largest_reachable_score(replace(lattice, most_changes=0))[0] < 0.0
-    strong = replace(lattice.problem, ball=NormBall(p, 1.7))
+    assert largest_reachable_score(replace(lattice, max_changes=1))[0] == math.inf
+    assert largest_reachable_score(replace(lattice, max_changes=0))[0] < 0.0
+    strong = replace(lattice.problem, robust_to=NormBall(p, 1.7))
     together = largest_reachable_score(replace(lattice, problem=strong))[0]
     assert (together == math.inf) == (np.linalg.norm([1.0, 2.0], ord=p) > 1.7)
-    stronger = replace(lattice, problem=replace(strong, ball=NormBall(p, 2.1)), most_changes=1)
+    stronger = replace(lattice, problem=replace(strong, robust_to=NormBall(p, 2.1)), max_changes=1)
     assert largest_reachable_score(stronger)[0] < math.inf
     assert largest_reachable_score(far_whole_number(1e-10))[0] == math.inf
 
@@ -161,7 +162,7 @@ def test_in_price_mode_a_refusal_is_said():
         [[0.0, 1.0, 0.0]],
         [1.0, 0.0, 0.5],
         -3.0,
-        ball=NormBall(2, 0.1),
+        robust_to=NormBall(2, 0.1),
         bounds=([0.0] * 3, [1.0] * 3),
     )
     job = Group(np.array([1, 2]), np.eye(2))
@@ -206,7 +207,7 @@ def test_a_dear_option_is_an_option():
         [[0.0, 1.0, 0.0]],
         [1.0, 0.0, 5.0],
         -3.0,
-        ball=NormBall(2, 0.1),
+        robust_to=NormBall(2, 0.1),
         bounds=([0.0] * 3, [1.0] * 3),
     )
     job = Group(np.array([1, 2]), np.eye(2))
@@ -221,7 +222,7 @@ def test_a_number_cut_off_before_it_reaches_0_proves_nothing(step):
         [[10.0, 10.0, 0.0]],
         [0.2, 0.0, 1.0],
         11.7,
-        ball=NormBall(2, 1.0, intercept=False),
+        robust_to=NormBall(2, 1.0, intercept=False),
         feature_costs=[1.0, 1.0, 1e-6],
         bounds=([-math.inf, 10.0, 0.0], [math.inf, 10.0, 0.001]),
     )
@@ -232,7 +233,7 @@ def test_a_number_cut_off_before_it_reaches_0_proves_nothing(step):
 
 def test_a_lattice_that_is_too_fine_proves_no_more_than_was_searched():
     base = RecourseProblem.build(
-        [[0.0, 0.0]], [1.0, 1.0], -3.0, ball=NormBall(1, 0.0), feature_costs=[1.0, 10.0]
+        [[0.0, 0.0]], [1.0, 1.0], -3.0, robust_to=NormBall(1, 0.0), feature_costs=[1.0, 10.0]
     )
     answer = solve_discrete(with_groups(base, [], [], [], [1e-15, 0.0]), guarantee=0.5)
     assert answer.lower_bound[0] <= 3.0 * (1 + 1e-9)
@@ -244,7 +245,7 @@ def test_the_last_cut_is_the_one_that_was_searched():
         [[0.0] * 4],
         [1.0, 2.0, 2.0, 3.0],
         -3.6,
-        ball=NormBall(1, 0.0),
+        robust_to=NormBall(1, 0.0),
         feature_costs=[1 / 4.6e32, 1.0, 1.0, 1.0],
         bounds=([0.0] * 4, [1e-4, math.inf, math.inf, math.inf]),
     )
@@ -254,7 +255,7 @@ def test_the_last_cut_is_the_one_that_was_searched():
 
 
 def test_who_changes_for_nothing_changes():
-    base = RecourseProblem.build([[1.0, 0.0]], [0.0, 5.0], -3.0, ball=NormBall(1, 0.0))
+    base = RecourseProblem.build([[1.0, 0.0]], [0.0, 5.0], -3.0, robust_to=NormBall(1, 0.0))
     free = Group(np.array([0, 1]), np.eye(2))
     answer = solve_discrete(with_groups(base, [free], [0], [np.zeros((1, 2))]), guarantee=0.5)
     assert answer.options.tolist() == [[1]]
@@ -262,7 +263,7 @@ def test_who_changes_for_nothing_changes():
 
 
 def test_what_falls_short_of_the_guarantee_is_not_optimal():
-    base = RecourseProblem.build([[0.0, 0.0]], [1.0, 0.5], -3.0, ball=NormBall(2, 0.1))
+    base = RecourseProblem.build([[0.0, 0.0]], [1.0, 0.5], -3.0, robust_to=NormBall(2, 0.1))
     best = solve_problem(base, guarantee=0.6)
     judged = judge(best, best.recourse_array * (1.0 - 1e-10))
     assert judged.status[0] is Status.GAP_OPEN
@@ -273,7 +274,7 @@ def test_the_end_of_reach_is_not_where_a_number_was_cut_off():
         [[0.0, 1e9]],
         [0.5, 1.0],
         -3.0,
-        ball=NormBall(1, 1.0),
+        robust_to=NormBall(1, 1.0),
         bounds=([-math.inf, 1e9], [math.inf, 1e9]),
     )
     lattice = with_groups(base, [], [], [], [1.0, 0.0])
@@ -293,9 +294,9 @@ LOOSE = Links(np.array([[1.0, -1.0]]), np.array([[-math.inf]]), np.array([[1.0]]
 )
 def test_links_between_costs_far_apart_prove_nothing_false(coef, costs, step, goal, truth):
     base = RecourseProblem.build(
-        [[0.0, 0.0]], coef, -3.0, ball=NormBall(2, 0.0), feature_costs=costs
+        [[0.0, 0.0]], coef, -3.0, robust_to=NormBall(2, 0.0), feature_costs=costs
     )
-    problem = with_groups(base, [], [], [], step, most_changes=2)
+    problem = with_groups(base, [], [], [], step, max_changes=2)
     answer = solve_linked(problem, LOOSE, **goal)
     assert answer.status[0] is not Status.INFEASIBLE
     if truth is not None:
@@ -307,7 +308,7 @@ def test_links_between_costs_far_apart_prove_nothing_false(coef, costs, step, go
 
 
 def test_solving_on_several_threads_leaves_the_output_alone(capfd):
-    base = RecourseProblem.build([[0.0, 0.0]], [1.0, 0.5], -3.0, ball=NormBall(2, 0.1))
+    base = RecourseProblem.build([[0.0, 0.0]], [1.0, 0.5], -3.0, robust_to=NormBall(2, 0.1))
     problem = with_groups(base, [], [], [], [1.0, 1.0])
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: solve_linked(problem, LOOSE, guarantee=0.5), range(12)))

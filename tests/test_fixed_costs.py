@@ -12,8 +12,9 @@ from test_discrete import check_against_highs, check_by_force, goal_of
 from test_linked import by_force as linked_by_force
 from test_linked import random_links
 
-from holdfast import NormBall, RecourseProblem, Status
+from holdfast import NormBall, Status
 from holdfast.discrete import DiscreteProblem, check_answer, solve_discrete, solve_linked
+from holdfast.problem import RecourseProblem
 
 FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
 
@@ -21,7 +22,7 @@ FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_agrees_with_every_choice_tried(p):
     rng = np.random.default_rng([101, int(min(p, 99) * 10)])
-    shapes = [{}, {"continuous": 4, "whole": 0}, {"continuous": 3, "most_changes": 2}]
+    shapes = [{}, {"continuous": 4, "whole": 0}, {"continuous": 3, "max_changes": 2}]
     assert sum(check_by_force(rng, p=p, fees=True, **shapes[k % 3]) for k in range(60)) == 120
 
 
@@ -56,7 +57,7 @@ def test_links_know_it(p, mode):
 def two_ways(fees, **more) -> DiscreteProblem:
     """Two numbers that each could do it alone, the first at half the cost."""
     base = RecourseProblem.build(
-        [[0.0, 0.0]], [1.0, 1.0], -2.0, ball=NormBall(2, 0.0), feature_costs=[1.0, 2.0], **more
+        [[0.0, 0.0]], [1.0, 1.0], -2.0, robust_to=NormBall(2, 0.0), feature_costs=[1.0, 2.0], **more
     )
     none = np.empty((1, 0), dtype=np.int64)
     return DiscreteProblem(base, np.zeros((1, 2)), np.zeros((1, 2)), [], none, [], None, fees)

@@ -8,7 +8,9 @@ import pytest
 from problems import EXPONENTS, random_problem
 
 import holdfast
-from holdfast import Frontier, NormBall, Status, solve_problem
+from holdfast import NormBall, Status
+from holdfast.continuous.frontier import Frontier
+from holdfast.continuous.solve import solve_problem
 from holdfast.problem.losses import LOSSES
 
 SHARP = (1.0, np.inf)
@@ -55,11 +57,11 @@ def test_breakpoints_are_exact_and_convex(p):
     for _ in range(40):
         problem = random_problem(rng, n=1, p=p)
         curve = Frontier(problem)
-        table = curve.breakpoints()
+        table = curve.to_frame()
         recourse = table.filter(like="recourse.").to_numpy()
-        score = problem.ball.worst_score(recourse, problem.coef, problem.intercept)
+        score = problem.robust_to.worst_score(recourse, problem.coef, problem.intercept)
         np.testing.assert_allclose(score, table["worst_case_score"], atol=1e-12)
-        cost = np.abs(recourse - problem.points) @ problem.feature_costs[0]
+        cost = np.abs(recourse - problem.X) @ problem.feature_costs[0]
         np.testing.assert_allclose(cost, table["cost"], atol=1e-12)
         # strictly rising, but that the way to an endless ray may have the slope of the ray
         rises = np.diff(table["multiplier"])
@@ -86,47 +88,51 @@ def test_points_of_the_curve_have_the_score_and_cost_they_claim(p):
         end = min(curve.max_score, curve.start_score + 5)
         for t in np.linspace(curve.start_score, end, 7)[:-1]:
             read = curve.at_score(t)
-            score = problem.ball.worst_score(read.recourse[None], problem.coef, problem.intercept)[
-                0
-            ]
-            cost = np.abs(read.recourse - problem.points[0]) @ problem.feature_costs[0]
+            score = problem.robust_to.worst_score(
+                read.recourse[None], problem.coef, problem.intercept
+            )[0]
+            cost = np.abs(read.recourse - problem.X[0]) @ problem.feature_costs[0]
             tolerance = 1e-9 * (1 + np.abs(read.recourse * problem.coef[0]).sum())
             assert score == pytest.approx(read.worst_case_score, abs=tolerance)
             assert cost == pytest.approx(read.cost, rel=1e-9, abs=1e-9)
 
 
 def test_the_curve_is_convex_and_rising():
-    curve = holdfast.frontier([0.0, 2.0, -1.0], [1.0, -0.5, 0.3], -1.0, ball=NormBall(1.5, 0.3))
+    curve = holdfast.frontier(
+        [0.0, 2.0, -1.0], [1.0, -0.5, 0.3], -1.0, robust_to=NormBall(1.5, 0.3)
+    )
     table = curve.sample(60)
     assert np.all(np.diff(table["cost"]) > 0)
     assert np.all(np.diff(table["multiplier"]) >= -1e-12)
 
 
 def test_curved_frontier_has_no_breakpoints_and_says_so():
-    curve = holdfast.frontier([0.0], [1.0], ball=NormBall(2, 0.1))
+    curve = holdfast.frontier([0.0], [1.0], robust_to=NormBall(2, 0.1))
     with pytest.raises(ValueError, match="curved"):
-        curve.breakpoints()
+        curve.to_frame()
 
 
 def test_frontier_of_an_unusable_row_is_refused():
     with pytest.raises(ValueError, match="no frontier"):
-        holdfast.frontier([np.nan], [1.0], ball=NormBall(2, 0.1))
+        holdfast.frontier([np.nan], [1.0], robust_to=NormBall(2, 0.1))
 
 
 def test_names_are_aligned_as_in_solve():
     people = pd.DataFrame({"income": [False], "debt": [2.0]}, index=["ann"])  # mixed: an object row
     coef = pd.Series({"debt": -0.5, "income": 1.0})
-    expected = holdfast.solve(people, coef, -1.0, ball=NormBall(1, 0.1), guarantee=0.5).cost[0]
+    expected = holdfast.solve(people, coef, -1.0, robust_to=NormBall(1, 0.1), guarantee=0.5).cost[0]
     for point in (people, people.loc["ann"]):
-        curve = holdfast.frontier(point, coef, -1.0, ball=NormBall(1, 0.1))
+        curve = holdfast.frontier(point, coef, -1.0, robust_to=NormBall(1, 0.1))
         assert curve.at_guarantee(0.5).cost == pytest.approx(expected)
-        assert "recourse.income" in curve.breakpoints().columns
+        assert "recourse.income" in curve.to_frame().columns
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_a_sample_has_both_ends(p):
     bounds = ([-1.0, -1.0], [1.0, 2.0])
-    curve = holdfast.frontier([0.0, 1.0], [1.0, -0.5], -1.0, ball=NormBall(p, 0.1), bounds=bounds)
+    curve = holdfast.frontier(
+        [0.0, 1.0], [1.0, -0.5], -1.0, robust_to=NormBall(p, 0.1), bounds=bounds
+    )
     table = curve.sample(9)
     assert len(table) == 9
     assert table["cost"].iloc[0] == 0.0

@@ -28,7 +28,7 @@ def curved():
 
 def test_gradient_is_what_differences_say(curved):
     network, points = curved
-    tangent = Gradient().fit(network, points, None, seed=0)
+    tangent = Gradient().fit(network, points, None, random_state=0)
     step = 1e-6
     for j in range(4):
         move = step * np.eye(4)[j]
@@ -41,7 +41,7 @@ def test_gradient_is_what_differences_say(curved):
 
 def test_smoothgrad_is_what_captum_averages(curved):
     network, points = curved
-    ours = SmoothGrad(noise=0.8, samples=2**13).fit(network, points, None, seed=0)
+    ours = SmoothGrad(noise=0.8, samples=2**13).fit(network, points, None, random_state=0)
     tunnel = NoiseTunnel(Saliency(lambda x: network.module(x)[:, 0]))
     torch.manual_seed(0)
     n = 20_000
@@ -60,27 +60,31 @@ def test_smoothgrad_is_what_captum_averages(curved):
 
 def test_little_noise_is_none(curved):
     network, points = curved
-    smooth = SmoothGrad(noise=1e-5, samples=16).fit(network, points, None, seed=0)
-    assert np.allclose(smooth.coef, Gradient().fit(network, points, None, seed=0).coef, atol=1e-8)
+    smooth = SmoothGrad(noise=1e-5, samples=16).fit(network, points, None, random_state=0)
+    assert np.allclose(
+        smooth.coef, Gradient().fit(network, points, None, random_state=0).coef, atol=1e-8
+    )
     assert np.allclose(smooth.r2, 1.0, atol=1e-6)
 
 
 def test_fidelity_falls_with_the_neighbourhood(curved):
     network, points = curved
-    near, far = (SmoothGrad(noise).fit(network, points, None, seed=0) for noise in (0.1, 2.0))
+    near, far = (
+        SmoothGrad(noise).fit(network, points, None, random_state=0) for noise in (0.1, 2.0)
+    )
     assert (near.r2 > far.r2).all()
     assert (near.r2 <= 1).all()
 
 
 def test_rows_chunks_and_seeds(curved, monkeypatch):
     network, points = curved
-    together = SmoothGrad(samples=32).fit(network, points, None, seed=1)
-    alone = SmoothGrad(samples=32).fit(network, points[2:3], None, seed=1)
+    together = SmoothGrad(samples=32).fit(network, points, None, random_state=1)
+    alone = SmoothGrad(samples=32).fit(network, points[2:3], None, random_state=1)
     assert np.allclose(alone.coef[0], together.coef[2], atol=1e-12)
     monkeypatch.setattr(network_module, "CHUNK", 12)
-    in_pieces = SmoothGrad(samples=32).fit(network, points, None, seed=1)
+    in_pieces = SmoothGrad(samples=32).fit(network, points, None, random_state=1)
     assert np.allclose(in_pieces.coef, together.coef, atol=1e-12)
-    other = SmoothGrad(samples=32).fit(network, points, None, seed=2)
+    other = SmoothGrad(samples=32).fit(network, points, None, random_state=2)
     assert (other.coef != together.coef).all()
 
 
@@ -89,7 +93,7 @@ def test_a_row_that_is_no_number_stays_alone(curved):
     broken = points.copy()
     broken[1, 0] = np.nan
     for kind in (Gradient(), SmoothGrad()):
-        found, clean = (kind.fit(network, x, None, seed=0) for x in (broken, points))
+        found, clean = (kind.fit(network, x, None, random_state=0) for x in (broken, points))
         assert np.isnan(found.coef[1]).all()
         assert np.isnan(found.intercept[1])
         assert np.allclose(np.delete(found.coef, 1, 0), np.delete(clean.coef, 1, 0), atol=1e-12)
@@ -107,7 +111,7 @@ def test_an_mlp_of_scikit_learn_has_gradients():
     slopes = [((p - odds_here) @ [-1.0, 1.0]) / 1e-6 for p in odds]
     for name in ("gradient", "smoothgrad"):
         result = holdfast.find_recourse(
-            denied, fitted, ball=holdfast.NormBall(1, 0.1), cost_weight=0.05, linearise=name
+            denied, fitted, robust_to=holdfast.NormBall(1, 0.1), cost_weight=0.05, linearise=name
         )
         assert result.surrogate.name == name
         assert np.allclose(result.surrogate.point_error, 0.0)
@@ -119,7 +123,7 @@ def test_a_black_box_has_none():
     forest = RandomForestClassifier(3).fit([[0.0], [1.0]], [False, True])
     for kind in (Gradient(), SmoothGrad()):
         with pytest.raises(ValueError, match="black box model; use linearise='lime'"):
-            kind.fit(as_model(forest), np.zeros((1, 1)), None, seed=0)
+            kind.fit(as_model(forest), np.zeros((1, 1)), None, random_state=0)
 
 
 @pytest.mark.parametrize("settings", [{"noise": 0}, {"noise": -1.0}, {"samples": 3}])

@@ -10,7 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracle import oracle
 
-from holdfast import Frontier, NormBall, RecourseProblem, Status, solve_problem
+from holdfast import NormBall, Status
+from holdfast.continuous.frontier import Frontier
+from holdfast.continuous.solve import solve_problem
+from holdfast.problem import RecourseProblem
 
 SPECIAL = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, 1e-3, 1e3, -1e-3, -1e3]
 TAME = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0]
@@ -41,7 +44,7 @@ def problems(draw, special=SPECIAL, most_features=5, loss=None):
         start[None],
         vector(numbers(special)),
         draw(numbers(TAME)),
-        ball=ball,
+        robust_to=ball,
         feature_costs=vector(st.sampled_from([1.0, 1.0, 0.1, 2.0, 10.0])),
         bounds=(start - below, start + above),
         loss=loss or draw(st.sampled_from(["logistic", "probit", "hinge", "squared_hinge"])),
@@ -56,7 +59,7 @@ weights = st.sampled_from([1e-3, 0.01, 0.1, 0.5, 1.0, 2.0])
 def test_the_price_is_proven(problem, cost_weight):
     result = solve_problem(problem, cost_weight=cost_weight)
     # a score that is the difference of terms of this size is known only to their rounding
-    terms = np.abs(problem.coef * np.maximum(np.abs(problem.points), np.abs(result.recourse))).sum()
+    terms = np.abs(problem.coef * np.maximum(np.abs(problem.X), np.abs(result.recourse))).sum()
     assert abs(result.gap[0]) <= 1e-9 * (1 + result.price[0]) + 1e-13 * terms
     assert result.status[0].is_proven or terms > 1e5
     assert np.all((problem.lower <= result.recourse) & (result.recourse <= problem.upper))

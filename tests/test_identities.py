@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 from problems import EXPONENTS, random_problem
 
-from holdfast import NormBall, RecourseProblem, Status, solve, solve_problem
+from holdfast import NormBall, Status, solve
+from holdfast.continuous.solve import solve_problem
+from holdfast.problem import RecourseProblem
 
 
-def example(p, radius=0.3, n=60, d=6, seed=0, **more):
-    rng = np.random.default_rng(seed)
+def example(p, radius=0.3, n=60, d=6, random_state=0, **more):
+    rng = np.random.default_rng(random_state)
     points = rng.normal(size=(n, d))
-    return RecourseProblem.build(points, rng.normal(size=d), -1.0, ball=NormBall(p, radius), **more)
+    return RecourseProblem.build(
+        points, rng.normal(size=d), -1.0, robust_to=NormBall(p, radius), **more
+    )
 
 
 def both_goals(problem, **more):
@@ -48,11 +52,11 @@ def test_the_ends_of_the_scale_are_limits(near, end):
 
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_permuting_features_permutes_the_answer(p):
-    problem = example(p, seed=1)
+    problem = example(p, random_state=1)
     order = np.random.default_rng(0).permutation(problem.n_features)
     turned = replace(
         problem,
-        points=np.ascontiguousarray(problem.points[:, order]),
+        X=np.ascontiguousarray(problem.X[:, order]),
         coef=np.ascontiguousarray(problem.coef[:, order]),
     )
     for one, other in zip(both_goals(problem), both_goals(turned), strict=True):
@@ -62,12 +66,12 @@ def test_permuting_features_permutes_the_answer(p):
 
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_turning_a_feature_around_turns_the_answer(p):
-    problem = example(p, bounds=(np.full(6, -3.5), np.full(6, 3.0)), n=40, seed=0)
+    problem = example(p, bounds=(np.full(6, -3.5), np.full(6, 3.0)), n=40, random_state=0)
     sign = np.array([1.0, -1.0, 1.0, -1.0, -1.0, 1.0])
     bounds = np.sort(np.stack([sign * -3.5, sign * 3.0]), axis=0)
     turned = replace(
         problem,
-        points=problem.points * sign,
+        X=problem.X * sign,
         coef=problem.coef * sign,
         lower=bounds[:1].copy(),
         upper=bounds[1:].copy(),
@@ -79,13 +83,13 @@ def test_turning_a_feature_around_turns_the_answer(p):
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_units_do_not_matter(p):
     """Months or years: rescale a feature, its coefficient, its cost and its scale alike."""
-    problem = example(p, seed=2)
+    problem = example(p, random_state=2)
     units = np.array([1.0, 12.0, 0.001, 1e5, 7.0, 1.0])
     other = solve(
-        problem.points * units,
+        problem.X * units,
         problem.coef / units,
         problem.intercept,
-        ball=NormBall(p, 0.3, scale=1 / units),
+        robust_to=NormBall(p, 0.3, scale=1 / units),
         feature_costs=1 / units,
         cost_weight=0.1,
     )
@@ -96,8 +100,8 @@ def test_units_do_not_matter(p):
 
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_shared_and_per_row_models_agree_bit_for_bit(p):
-    problem = example(p, seed=3)
-    n, d = problem.points.shape
+    problem = example(p, random_state=3)
+    n, d = problem.X.shape
     spelled = replace(
         problem,
         coef=np.tile(problem.coef, (n, 1)),
@@ -114,13 +118,13 @@ def test_shared_and_per_row_models_agree_bit_for_bit(p):
 @pytest.mark.parametrize("loss", ["logistic", "squared_error"])
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_rows_depend_neither_on_the_batch_nor_on_threads(p, loss):
-    problem = example(p, n=1500, seed=4, loss=loss)
-    one = solve_problem(problem, cost_weight=0.1, threads=1)
+    problem = example(p, n=1500, random_state=4, loss=loss)
+    one = solve_problem(problem, cost_weight=0.1, n_jobs=1)
     for threads in (2, 5):
-        many = solve_problem(problem, cost_weight=0.1, threads=threads)
+        many = solve_problem(problem, cost_weight=0.1, n_jobs=threads)
         np.testing.assert_array_equal(one.recourse, many.recourse)
         np.testing.assert_array_equal(one.lower_bound, many.lower_bound)
-    some = replace(problem, points=problem.points[100:140].copy())
+    some = replace(problem, X=problem.X[100:140].copy())
     np.testing.assert_array_equal(
         one.recourse[100:140], solve_problem(some, cost_weight=0.1).recourse
     )
@@ -135,15 +139,15 @@ def test_price_is_monotone_in_weight_radius_and_p(p):
         prices = [solve_problem(problem, cost_weight=w).price for w in weights]
         assert np.all(np.diff(prices, axis=0) >= -1e-9)
         radii = [0.0, 0.05, 0.1, 0.4, 1.0]
-        balls = [replace(problem.ball, radius=radius) for radius in radii]
+        balls = [replace(problem.robust_to, radius=radius) for radius in radii]
         prices = [
-            solve_problem(replace(problem, ball=ball), cost_weight=0.1).price for ball in balls
+            solve_problem(replace(problem, robust_to=ball), cost_weight=0.1).price for ball in balls
         ]
         assert np.all(np.diff(prices, axis=0) >= -1e-9 * (1 + np.array(prices[1:])))
         larger = [p, *(q for q in EXPONENTS if q > p), np.inf]
-        balls = [replace(problem.ball, p=q) for q in larger]
+        balls = [replace(problem.robust_to, p=q) for q in larger]
         prices = [
-            solve_problem(replace(problem, ball=ball), cost_weight=0.1).price for ball in balls
+            solve_problem(replace(problem, robust_to=ball), cost_weight=0.1).price for ball in balls
         ]
         assert np.all(np.diff(prices, axis=0) >= -1e-9 * (1 + np.array(prices[1:])))
 
@@ -158,7 +162,7 @@ def test_immutable_features_never_move(p):
         points,
         [0.5, -0.4, 3.0, 0.2, 0.1],
         -2.0,
-        ball=NormBall(p, 0.1),
+        robust_to=NormBall(p, 0.1),
         bounds=(lower, upper),
         guarantee=0.5,
     )

@@ -22,7 +22,7 @@ from holdfast import NormBall
 signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 
-def run(n, threads={threads}):
+def run(n, n_jobs={threads}):
 {call}
 
 run(0)  # compiles
@@ -42,8 +42,8 @@ CALLS = {
         """
         points = np.repeat(rng.normal(size=(1000, 28)), n // 1000, axis=0)
         holdfast.solve(
-            points, rng.normal(size=28), -2.0, ball=NormBall(1.5, 0.3), cost_weight=0.05,
-            loss="squared_error", threads=threads
+            points, rng.normal(size=28), -2.0, robust_to=NormBall(1.5, 0.3), cost_weight=0.05,
+            loss="squared_error", n_jobs=threads
         )
         """,
     ),
@@ -51,8 +51,8 @@ CALLS = {
         100_000,
         """
         holdfast.find_recourse(
-            rng.normal(size=(n, 5)), (np.ones(5), -9.0), "algorithm1", ball=NormBall(1, 0.1),
-            cost_weight=0.01, max_steps=100_000, tolerance=0.0, threads=threads
+            rng.normal(size=(n, 5)), (np.ones(5), -9.0), "algorithm1", robust_to=NormBall(1, 0.1),
+            cost_weight=0.01, max_steps=100_000, tolerance=0.0, n_jobs=threads
         )
         """,
     ),
@@ -60,8 +60,8 @@ CALLS = {
         1,
         """
         holdfast.find_recourse(
-            rng.normal(size=(n, 5)), (np.ones(5), -9.0), "roar", ball=NormBall(1, 0.1),
-            cost_weight=0.01, max_steps=10**12, tolerance=0.0, threads=threads
+            rng.normal(size=(n, 5)), (np.ones(5), -9.0), "roar", robust_to=NormBall(1, 0.1),
+            cost_weight=0.01, max_steps=10**12, tolerance=0.0, n_jobs=threads
         )
         """,
     ),
@@ -71,14 +71,14 @@ CALLS = {
         from holdfast.discrete import DiscreteProblem, solve_discrete
         d = 40
         weight = rng.integers(1000, 2000, size=d).astype(float)
-        base = holdfast.RecourseProblem.build(
+        base = holdfast.problem.RecourseProblem.build(
             np.zeros((n, d)), weight + 500.0, -0.5 * float(np.sum(weight)) - 0.5,
-            ball=NormBall(2, 0.0), feature_costs=weight, bounds=(np.zeros(d), np.ones(d))
+            robust_to=NormBall(2, 0.0), feature_costs=weight, bounds=(np.zeros(d), np.ones(d))
         )
         nothing = np.empty((n, 0), dtype=int)
         problem = DiscreteProblem(base, np.ones((1, d)), np.zeros((1, d)), [], nothing, [])
         solve_discrete(
-            problem, guarantee=0.5, most_nodes=10**12, tolerance=0.0, threads=threads
+            problem, guarantee=0.5, max_nodes=10**12, tolerance=0.0, n_jobs=threads
         )
         """,
     ),
@@ -92,7 +92,7 @@ CALLS = {
         layers = [torch.nn.Linear(20, 200), torch.nn.ReLU(), torch.nn.Linear(200, 200),
             torch.nn.ReLU(), torch.nn.Linear(200, 1)]
         network, ball = Network(torch.nn.Sequential(*layers)), NormBall(np.inf, 0.1)
-        worst_network(network, rng.normal(size=(max(n, 1), 20)), ball, threads=threads, memory=1e6)
+        worst_network(network, rng.normal(size=(max(n, 1), 20)), ball, n_jobs=threads, memory=1e6)
         """,
     ),
 }
@@ -103,7 +103,7 @@ CALLS = {
 def test_an_interrupt_is_heard(name, threads):
     n, call = CALLS[name]
     body = textwrap.indent(textwrap.dedent(call), "    ")
-    code = BEGIN.format(call=body, n=n, threads=threads)
+    code = BEGIN.format(call=body, n=n, n_jobs=threads)
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ}
     )
@@ -152,8 +152,8 @@ def test_pieces_and_threads_do_not_matter():
     points, coef = rng.normal(size=(3000, 4)), rng.normal(size=4)
     for p in (1, 1.5, np.inf):
         settings = {"ball": NormBall(p, 0.2), "cost_weight": 0.05}
-        whole = holdfast.solve(points, coef, -1.0, threads=1, **settings)
-        many = holdfast.solve(points, coef, -1.0, threads=5, **settings)
+        whole = holdfast.solve(points, coef, -1.0, n_jobs=1, **settings)
+        many = holdfast.solve(points, coef, -1.0, n_jobs=5, **settings)
         part = holdfast.solve(points[1234:1240], coef, -1.0, **settings)
         for name in ("recourse_array", "price", "lower_bound", "multiplier"):
             one, two = getattr(whole, name), getattr(many, name)

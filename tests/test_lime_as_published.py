@@ -18,7 +18,7 @@ def test_equals_the_package_digit_for_digit():
     fold = german_folds()[0]
     network = train_network(fold.train_points, fold.train_approved, epochs=60)
     denied = fold.test_points[network.score(fold.test_points) < 0][:6]
-    ours = LimeAsPublished().fit(network, denied, fold.train_points, seed=5)
+    ours = LimeAsPublished().fit(network, denied, fold.train_points, random_state=5)
     explainer = LimeTabularExplainer(
         fold.train_points,
         mode="regression",
@@ -43,15 +43,15 @@ def test_equals_the_package_digit_for_digit():
 def test_a_row_of_one_class_is_no_crash():
     training = np.random.default_rng(0).normal(size=(50, 2))
     never = BlackBox(lambda x: np.full(len(x), 0.1))
-    found = LimeAsPublished().fit(never, training[:2], training, seed=0)
+    found = LimeAsPublished().fit(never, training[:2], training, random_state=0)
     assert np.isnan(found.coef).all()
     result = holdfast.find_recourse(
         training[:2],
         never,
-        ball=holdfast.NormBall(1, 0.1),
+        robust_to=holdfast.NormBall(1, 0.1),
         cost_weight=0.1,
         linearise="lime_as_published",
-        training=training,
+        X_train=training,
     )
     assert list(result.status) == [Status.INVALID_INPUT] * 2
 
@@ -60,8 +60,8 @@ def test_a_row_that_is_no_number_keeps_the_others_numbers():
     training = np.random.default_rng(0).normal(size=(50, 2))
     model = BlackBox(lambda x: 1.0 / (1.0 + np.exp(-x[:, 0])))
     points = training[:3].copy()
-    clean = LimeAsPublished().fit(model, points, training, seed=0)
+    clean = LimeAsPublished().fit(model, points, training, random_state=0)
     points[0, 0] = np.nan
-    found = LimeAsPublished().fit(model, points, training, seed=0)
+    found = LimeAsPublished().fit(model, points, training, random_state=0)
     assert np.isnan(found.coef[0]).all()
     assert (found.coef[1:] == clean.coef[1:]).all()

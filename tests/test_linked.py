@@ -22,7 +22,7 @@ def random_links(rng: np.random.Generator, problem: DiscreteProblem) -> Links:
     """Return one or two links; most rows keep them as they are."""
     d = problem.problem.n_features
     matrix = np.round(rng.normal(size=(int(rng.integers(1, 3)), d)), 1)
-    value = problem.problem.points @ matrix.T
+    value = problem.problem.X @ matrix.T
     room = rng.exponential(size=value.shape)
     lower = np.where(rng.random(value.shape) < 0.5, -np.inf, value - 0.3 * room)
     upper = value + room - (0.3 if rng.random() < 0.2 else 0.0)
@@ -32,14 +32,14 @@ def random_links(rng: np.random.Generator, problem: DiscreteProblem) -> Links:
 def by_force(problem: DiscreteProblem, links: Links, goal: dict[str, float]) -> float:
     """Return the least price of the only row."""
     batch, fixed_costs = all_choices(problem, 0)
-    ball, d, best = batch.ball, batch.n_features, math.inf
+    ball, d, best = batch.robust_to, batch.n_features, math.inf
     for k in range(batch.n_rows):
         row = batch.row(k)
         x = cp.Variable(d)
         felt = cp.hstack([cp.multiply(ball.feature_scale(d), x), np.array([ball.intercept_scale])])
         norm = cp.norm(felt, "inf") if math.isinf(ball.dual_p) else cp.pnorm(felt, ball.dual_p)
         score = row.coef[0] @ x + row.intercept[0] - ball.radius * norm
-        cost = row.feature_costs[0] @ cp.abs(x - row.points[0])
+        cost = row.feature_costs[0] @ cp.abs(x - row.X[0])
         limits = [
             (x[j] >= row.lower[0, j]) if side < 0 else (x[j] <= row.upper[0, j])
             for j in range(d)
@@ -110,10 +110,10 @@ def test_without_links_it_is_the_search(goal):
 
 def test_unusable_rows_and_wrong_shapes():
     rng = np.random.default_rng(89)
-    problem = random_discrete(rng, n=2, p=2.0, whole=1, groups=0, continuous=1, most_changes=None)
-    points = problem.problem.points.copy()
+    problem = random_discrete(rng, n=2, p=2.0, whole=1, groups=0, continuous=1, max_changes=None)
+    points = problem.problem.X.copy()
     points[1, 0] = np.nan
-    broken = replace(problem, problem=replace(problem.problem, points=points))
+    broken = replace(problem, problem=replace(problem.problem, X=points))
     links = Links(np.ones((1, 2)), np.full((1, 1), -np.inf), np.full((1, 1), np.inf))
     assert solve_linked(broken, links, cost_weight=0.1).status[1] is Status.INVALID_INPUT
     with pytest.raises(ValueError, match="matrix of links"):

@@ -13,7 +13,9 @@ from discrete_problems import by_force, random_discrete
 from problems import EXPONENTS, random_problem
 from scipy import optimize, special
 
-from holdfast import Frontier, NormBall, Status, frontier, solve, solve_problem
+from holdfast import NormBall, Status, frontier, solve
+from holdfast.continuous.frontier import Frontier
+from holdfast.continuous.solve import solve_problem
 from holdfast.core import largest_score
 from holdfast.core.l1 import slope_in_size, smallest_size
 from holdfast.core.row import Row
@@ -42,7 +44,7 @@ def test_the_multiplier_is_the_cost_of_the_last_unit(p):
     for _ in range(30):
         problem = random_problem(rng, n=1, p=p, d=5)
         curve = Frontier(problem)
-        table = curve.breakpoints()
+        table = curve.to_frame()
         scores, costs = table["worst_case_score"].to_numpy(), table["cost"].to_numpy()
         slopes = np.diff(costs) / np.diff(scores)
         for k in range(1, len(scores) - 1):
@@ -75,7 +77,7 @@ def test_no_finite_multiplier_is_right_at_the_end_of_reach():
     def score(x):
         return w * x - radius * np.sqrt(x**2 + 1.0)
 
-    curve = frontier([0.0], [w], 0.0, ball=NormBall(2, radius))
+    curve = frontier([0.0], [w], 0.0, robust_to=NormBall(2, radius))
     assert curve.max_score == pytest.approx(score(end))
     below = []
     for mu in 10.0 ** np.arange(1, 7):
@@ -89,7 +91,7 @@ def test_no_finite_multiplier_is_right_at_the_end_of_reach():
 
 
 def test_the_end_of_reach_may_be_finite_and_attained_nowhere():
-    curve = frontier([0.0], [1.0], 0.0, ball=NormBall(2, 1.0))  # x - sqrt(x^2 + 1) rises to 0
+    curve = frontier([0.0], [1.0], 0.0, robust_to=NormBall(2, 1.0))  # x - sqrt(x^2 + 1) rises to 0
     assert curve.max_score == pytest.approx(0.0, abs=1e-5)
     points = np.array([[1.0], [1e2], [1e4], [1e6]])
     assert np.all(NormBall(2, 1.0).worst_score(points, [1.0], 0.0) < 0.0)
@@ -125,7 +127,13 @@ def test_the_optimality_conditions_of_the_curved_balls(p):
     lower, upper = points - rng.exponential(size=(n, d)), points + rng.exponential(size=(n, d))
     ball = NormBall(p, radius, scale=rho)
     result = solve(
-        points, coef, -0.5, ball=ball, feature_costs=cost, bounds=(lower, upper), cost_weight=0.1
+        points,
+        coef,
+        -0.5,
+        robust_to=ball,
+        feature_costs=cost,
+        bounds=(lower, upper),
+        cost_weight=0.1,
     )
     x = result.recourse
     felt = np.column_stack([rho * x, np.ones(n)])
@@ -234,7 +242,7 @@ def test_a_guarantee_never_gets_cheaper_as_radius_p_or_target_grow(p):
         problem = random_problem(rng, n=25, p=p, d=5, radius=0.2)
 
         def costs(tau=0.6, problem=problem, **ball):
-            changed = replace(problem, ball=replace(problem.ball, **ball))
+            changed = replace(problem, robust_to=replace(problem.robust_to, **ball))
             return solve_problem(changed, guarantee=tau).cost
 
         larger = [q for q in EXPONENTS if q >= p]
@@ -252,10 +260,13 @@ def test_the_end_of_reach_is_convex_in_the_radius(p):
     rng = np.random.default_rng(7)
     for _ in range(6):
         problem = random_problem(rng, n=1, p=p, d=4)
-        bounds = problem.points - 2.0 / problem.feature_costs, problem.points + 2.0
-        boxed = replace(problem, lower=bounds[0], upper=np.maximum(bounds[1], problem.points))
+        bounds = problem.X - 2.0 / problem.feature_costs, problem.X + 2.0
+        boxed = replace(problem, lower=bounds[0], upper=np.maximum(bounds[1], problem.X))
         radii = np.linspace(0.0, 1.0, 9)
-        ends = [largest_score(replace(boxed, ball=replace(problem.ball, radius=a))) for a in radii]
+        ends = [
+            largest_score(replace(boxed, robust_to=replace(problem.robust_to, radius=a)))
+            for a in radii
+        ]
         slack = 1e-9 * (1 + np.abs(ends).max())
         assert np.all(np.diff(ends) <= slack)
         assert np.all(np.diff(ends, 2) >= -slack)

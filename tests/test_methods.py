@@ -12,23 +12,17 @@ from literature import roar_by_torch
 from problems import random_problem
 from sklearn.linear_model import LogisticRegression
 
-from holdfast import (
-    MethodStatus,
-    NormBall,
-    RecourseProblem,
-    Status,
-    find_recourse,
-    list_methods,
-    solve_problem,
-)
+from holdfast import NormBall, Status, find_recourse, list_methods
 from holdfast.cli import main
-from holdfast.continuous.solve import judge
+from holdfast.continuous.solve import judge, solve_problem
 from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.methods.catalogue import METHODS
 from holdfast.models import LinearModel
 from holdfast.paper.algorithm1 import Algorithm1, project
 from holdfast.paper.algorithm2 import Algorithm2
 from holdfast.paper.folds import german_folds
+from holdfast.problem import RecourseProblem
+from holdfast.result import MethodStatus
 
 BALL = NormBall(1, 0.1)
 
@@ -41,7 +35,7 @@ def unbounded(problem: RecourseProblem) -> RecourseProblem:
 def run(method: Method, problem: RecourseProblem, cost_weight: float):
     """Run a method on a problem, and judge it against the optimum."""
     model = LinearModel(np.zeros(problem.n_features))
-    task = Task(problem, cost_weight, None, model, None, seed=0, threads=1)
+    task = Task(problem, cost_weight, None, model, None, random_state=0, n_jobs=1)
     method.check(task)
     found = method.run(task)
     return judge(solve_problem(problem, cost_weight=cost_weight), found.recourse), found
@@ -90,7 +84,7 @@ def test_algorithm_2_as_printed_is_optimal_away_from_zero():
     coef = rng.normal(size=4) * 2
     points = np.sign(coef) * rng.uniform(0.5, 1, size=(20, 4))  # all on the useful side of 0
     ball = NormBall(math.inf, 0.2)
-    best = find_recourse(points, (coef, -4.0), ball=ball, cost_weight=0.1)
+    best = find_recourse(points, (coef, -4.0), robust_to=ball, cost_weight=0.1)
     for i, point in enumerate(points):
         printed = algorithm_2_as_printed(point, coef, -4.0, 0.2, 0.1)
         assert judge(best, np.tile(printed, (20, 1))).price[i] == pytest.approx(best.price[i])
@@ -103,7 +97,9 @@ def test_algorithm_2_as_printed_fails_at_zero():
     assert algorithm_2_as_printed(np.array([-1.0]), np.array([2.0]), -3.0, 0.5, 0.1) is None
     ball = NormBall(math.inf, 0.5)
     for start in (0.0, -1.0):
-        settled = find_recourse([[start]], ([2.0], -3.0), "algorithm2", ball=ball, cost_weight=0.1)
+        settled = find_recourse(
+            [[start]], ([2.0], -3.0), "algorithm2", robust_to=ball, cost_weight=0.1
+        )
         assert settled.status[0] is Status.OPTIMAL
         assert settled.recourse_array[0, 0] > 0
 
@@ -133,7 +129,7 @@ def test_algorithm_1_approaches_the_optimum_from_above(seed):
         rng.normal(size=(5, d)),
         rng.normal(size=d),
         float(rng.normal() - 1),
-        ball=NormBall(1, float(rng.uniform(0, 1)), intercept=bool(rng.random() < 0.7)),
+        robust_to=NormBall(1, float(rng.uniform(0, 1)), intercept=bool(rng.random() < 0.7)),
         feature_costs=rng.uniform(0.5, 2.0, size=d),
     )
     gaps = []
@@ -147,7 +143,7 @@ def test_algorithm_1_approaches_the_optimum_from_above(seed):
 
 def test_the_candidates_of_algorithm_1_need_the_intercept():
     """The constant is a coordinate too: its region holds the points of small features."""
-    problem = RecourseProblem.build([[0.1]], [0.2], -0.5, ball=NormBall(1, 0.3))
+    problem = RecourseProblem.build([[0.1]], [0.2], -0.5, robust_to=NormBall(1, 0.3))
     result, _ = run(Algorithm1(max_steps=20_000), problem, 1.0)
     assert np.abs(result.recourse_array).max() < 1  # none of the 2d regions holds it
     assert result.gap[0] < 1e-6
@@ -162,7 +158,7 @@ def test_roar_is_what_its_authors_wrote(p):
     coef, ball = rng.normal(size=3), NormBall(p, 0.2)
     points = rng.normal(size=(4, 3))
     points[0, 0] = 0.0
-    result = find_recourse(points, (coef, -2.0), "roar", ball=ball, cost_weight=0.2)
+    result = find_recourse(points, (coef, -2.0), "roar", robust_to=ball, cost_weight=0.2)
     for i, point in enumerate(points):
         expected, steps = roar_by_torch(point, coef, -2.0, ball, 0.2)
         assert result.steps[i] == steps
@@ -173,7 +169,7 @@ def test_roar_in_a_batch_is_roar_row_by_row():
     rng = np.random.default_rng(4)
     points, coef = rng.normal(size=(30, 5)), rng.normal(size=5)
     arguments = {"ball": NormBall(math.inf, 0.1), "cost_weight": 0.05}
-    batch = find_recourse(points, (coef, -1.0), "roar", threads=2, **arguments)
+    batch = find_recourse(points, (coef, -1.0), "roar", n_jobs=2, **arguments)
     for i in range(len(points)):
         alone = find_recourse(points[i : i + 1], (coef, -1.0), "roar", **arguments)
         np.testing.assert_array_equal(alone.recourse_array[0], batch.recourse_array[i])
@@ -184,7 +180,7 @@ def test_roar_says_when_it_runs_out_of_steps():
     few = {"max_steps": 5, "tolerance": 0.0}
     for intercept, status in ((3.0, MethodStatus.STEP_LIMIT), (-3.0, MethodStatus.NOT_VALID)):
         model = ([1.0], intercept)
-        result = find_recourse([[0.0]], model, "roar", ball=BALL, cost_weight=0.01, **few)
+        result = find_recourse([[0.0]], model, "roar", robust_to=BALL, cost_weight=0.01, **few)
         assert result.method_status[0] is status  # that the model refuses it matters more
         assert result.steps[0] == 5
 
@@ -231,7 +227,7 @@ def test_roar_has_the_prices_of_the_paper(radius, cost_weight):
             model = LogisticRegression().fit(fold.train_points, fold.train_approved)
             denied = fold.test_points[~model.predict(fold.test_points)]
             result = find_recourse(
-                denied, model, "roar", ball=NormBall(p, radius), cost_weight=cost_weight
+                denied, model, "roar", robust_to=NormBall(p, radius), cost_weight=cost_weight
             )
             means.append(result.price.mean())
         assert np.mean(means) == pytest.approx(mean, abs=0.01)
@@ -252,7 +248,7 @@ def test_no_method_beats_the_optimum(name, seed):
         rng.normal(size=(6, d)),
         (rng.normal(size=d), -1.0),
         name,
-        ball=NormBall(p, 0.3),
+        robust_to=NormBall(p, 0.3),
         cost_weight=0.1,
         feature_costs=rng.uniform(0.5, 2, size=d),
     )
@@ -260,7 +256,7 @@ def test_no_method_beats_the_optimum(name, seed):
     proof = result.certificate(0)
     assert proof.lower_bound <= proof.price + 1e-9
     coef, intercept = proof.worst_model
-    assert result.problem.ball.distance(
+    assert result.problem.robust_to.distance(
         result.problem.coef, result.problem.intercept, [coef], [intercept]
     ) <= 0.3 * (1 + 1e-12)
 
@@ -274,25 +270,26 @@ class Boaster(Method):
 
     def run(self, task):
         n = task.problem.n_rows
-        return Found(task.problem.points.copy(), all_converged(n), np.zeros(n, dtype=np.int64))
+        return Found(task.problem.X.copy(), all_converged(n), np.zeros(n, dtype=np.int64))
 
 
 def test_no_method_marks_its_own_work():
-    result = find_recourse([[0.0]], ([1.0], -3.0), Boaster(), ball=BALL, cost_weight=0.1)
+    result = find_recourse([[0.0]], ([1.0], -3.0), Boaster(), robust_to=BALL, cost_weight=0.1)
     assert result.method_status[0] is MethodStatus.NOT_VALID
     assert result.status[0] is Status.GAP_OPEN
     assert result.price[0] == pytest.approx(math.log1p(math.exp(3.1)))
     assert result.gap[0] > 1
-    assert "proven is only" in result.message(0)
+    assert "proven is only" in result.explain(0)
 
 
 def test_exact_through_the_door_is_the_core():
     rng = np.random.default_rng(0)
     problem = random_problem(rng, d=4, p=2.0, radius=0.1)
     coef = problem.coef[0]
-    through = find_recourse(problem.points, (coef, -1.0), ball=problem.ball, guarantee=0.6)
+    through = find_recourse(problem.X, (coef, -1.0), robust_to=problem.robust_to, guarantee=0.6)
     direct = solve_problem(
-        RecourseProblem.build(problem.points, coef, -1.0, ball=problem.ball), guarantee=0.6
+        RecourseProblem.build(problem.X, coef, -1.0, robust_to=problem.robust_to),
+        guarantee=0.6,
     )
     np.testing.assert_array_equal(through.recourse_array, direct.recourse_array)
     assert through.method == "exact"
@@ -302,10 +299,10 @@ def test_exact_through_the_door_is_the_core():
 def test_rows_that_cannot_be_used_lose_nothing_of_the_others():
     points = np.array([[0.0, 1.0], [math.nan, 1.0], [2.0, -1.0]])
     model = ([1.0, -0.5], -3.0)
-    result = find_recourse(points, model, "roar", ball=BALL, cost_weight=0.1)
+    result = find_recourse(points, model, "roar", robust_to=BALL, cost_weight=0.1)
     assert result.status[1] is Status.INVALID_INPUT
     assert result.method_status[1] is MethodStatus.NOT_RUN
-    alone = find_recourse(points[[0, 2]], model, "roar", ball=BALL, cost_weight=0.1)
+    alone = find_recourse(points[[0, 2]], model, "roar", robust_to=BALL, cost_weight=0.1)
     np.testing.assert_array_equal(result.recourse_array[[0, 2]], alone.recourse_array)
 
 
@@ -368,12 +365,14 @@ class Lost(Boaster):
 
 
 def test_a_method_that_brings_nothing_back_is_not_called_optimal():
-    result = find_recourse([[0.0], [1.0], [2.0]], ([1.0], -3.0), Lost(), ball=BALL, cost_weight=0.1)
+    result = find_recourse(
+        [[0.0], [1.0], [2.0]], ([1.0], -3.0), Lost(), robust_to=BALL, cost_weight=0.1
+    )
     assert list(result.status[:2]) == [Status.NOT_FOUND] * 2
     assert np.isinf(result.price[:2]).all()
     assert np.isinf(result.gap[:2]).all()
     assert np.isfinite(result.price[2])
-    assert result.message(0) == "The method brought back no finite point."
+    assert result.explain(0) == "The method brought back no finite point."
 
 
 @dataclass(frozen=True)
@@ -390,7 +389,12 @@ class Trespasser(Boaster):
 def test_a_method_that_breaks_its_bounds_raises():
     with pytest.raises(RuntimeError, match="left the bounds"):
         find_recourse(
-            [[0.0]], ([1.0], -3.0), Trespasser(), ball=BALL, cost_weight=0.1, bounds=([-1.0], [1.0])
+            [[0.0]],
+            ([1.0], -3.0),
+            Trespasser(),
+            robust_to=BALL,
+            cost_weight=0.1,
+            bounds=([-1.0], [1.0]),
         )
 
 
@@ -400,7 +404,7 @@ def test_algorithm_2_ends_even_where_numbers_overflow():
         [[0.0, 1.0]],
         ([1e200, 0.0], 0.0),
         "algorithm2",
-        ball=ball,
+        robust_to=ball,
         cost_weight=0.1,
         feature_costs=[1e-200, 1.0],
     )
@@ -412,12 +416,22 @@ def test_out_of_steps_does_not_hide_that_the_model_refuses(method):
     """One step is too few for both: to converge, and to be approved."""
     points = np.array([[0.0, 2.0], [-1.0, 0.5]])
     result = find_recourse(
-        points, ([1.0, -0.5], -3.0), method, ball=NormBall(1, 0.1), cost_weight=0.1, max_steps=1
+        points,
+        ([1.0, -0.5], -3.0),
+        method,
+        robust_to=NormBall(1, 0.1),
+        cost_weight=0.1,
+        max_steps=1,
     )
     assert (result.current_validity < 0.5).all()
     assert (result.method_status == MethodStatus.NOT_VALID).all()
     assert (result.steps >= 1).all()
     long = find_recourse(
-        points, ([1.0, -0.5], 50.0), method, ball=NormBall(1, 0.1), cost_weight=0.1, max_steps=1
+        points,
+        ([1.0, -0.5], 50.0),
+        method,
+        robust_to=NormBall(1, 0.1),
+        cost_weight=0.1,
+        max_steps=1,
     )
     assert (long.method_status == MethodStatus.STEP_LIMIT).all()  # approved: why it stopped

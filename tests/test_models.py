@@ -56,7 +56,7 @@ def test_linear_classifiers_give_their_decision_function(estimator, loss, target
     np.testing.assert_allclose(model.score(X), sign * fitted.decision_function(X))
     assert (model.kind, model.loss) == ("linear", loss)
     denied = X[fitted.predict(X) != target][:10]
-    result = find_recourse(denied, fitted, favorable_class=target, ball=BALL, guarantee=0.5)
+    result = find_recourse(denied, fitted, favorable_class=target, robust_to=BALL, guarantee=0.5)
     assert (result.status == Status.OPTIMAL).all()
     moved = result.recourse_array + 1e-9 * result.action
     assert (fitted.predict(moved) == target).all()
@@ -77,7 +77,7 @@ def test_recourse_of_a_pipeline_is_found_behind_its_encoders():
     assert list(encoded.columns[:2]) == ["number__duration", "number__age"]
     np.testing.assert_allclose(model.score(encoded), pipeline.decision_function(table))
     denied = table[~pipeline.predict(table)]
-    result = find_recourse(denied, pipeline, ball=BALL, cost_weight=0.05)
+    result = find_recourse(denied, pipeline, robust_to=BALL, cost_weight=0.05)
     assert (result.recourse.index == denied.index).all()
     assert list(result.recourse.columns) == list(encoded.columns)
     np.testing.assert_allclose(
@@ -173,7 +173,7 @@ def test_the_paper_network_is_the_same_every_time_and_denies_the_same_people():
     assert sizes == [50, 100, 200, 1]
     again = train_network(fold.train_points, fold.train_approved)
     np.testing.assert_array_equal(again.score(fold.test_points), scores[-1])
-    other = train_network(fold.train_points, fold.train_approved, seed=1)
+    other = train_network(fold.train_points, fold.train_approved, random_state=1)
     assert not np.array_equal(other.score(fold.test_points), scores[-1])
 
 
@@ -187,7 +187,7 @@ def test_training_leaves_the_random_numbers_of_others_alone():
 
 def test_plain_coefficients_with_names():
     points = pd.DataFrame({"income": [0.0], "debt": [2.0]}, index=["Ann"])
-    result = find_recourse(points, LinearModel([1.0, -0.5], -1.0), ball=BALL, guarantee=0.5)
+    result = find_recourse(points, LinearModel([1.0, -0.5], -1.0), robust_to=BALL, guarantee=0.5)
     assert result.recourse.loc["Ann", "income"] > 0
 
 
@@ -196,7 +196,8 @@ def test_models_need_no_torch_until_a_network_comes():
         "import sys; sys.modules['torch'] = None\n"
         "import holdfast\n"
         "ball = holdfast.NormBall(1, 0.1)\n"
-        "r = holdfast.find_recourse([[0.0]], ([1.0], -1.0), 'roar', ball=ball, cost_weight=0.1)\n"
+        "asked = {'robust_to': ball, 'cost_weight': 0.1}\n"
+        "r = holdfast.find_recourse([[0.0]], ([1.0], -1.0), 'roar', **asked)\n"
         "print(r.method_status[0])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -214,8 +215,8 @@ def test_columns_go_by_name_whatever_their_order(kind):
     arguments = {"ball": BALL, "cost_weight": 0.1}
     if kind is RandomForestClassifier:
         arguments["linearise"] = "lime"
-    a = find_recourse(frame(known)[:5], fitted, training=frame(known), **arguments)
-    b = find_recourse(frame(other)[:5], fitted, training=frame(other), **arguments)
+    a = find_recourse(frame(known)[:5], fitted, X_train=frame(known), **arguments)
+    b = find_recourse(frame(other)[:5], fitted, X_train=frame(other), **arguments)
     pd.testing.assert_frame_equal(a.recourse, b.recourse)
     with pytest.raises(ValueError, match=r"missing \['age'\], unknown \['wage'\]"):
         find_recourse(frame(known).rename(columns={"age": "wage"}), fitted, **arguments)
@@ -224,17 +225,17 @@ def test_columns_go_by_name_whatever_their_order(kind):
 def test_coefficients_with_names_go_by_name():
     coef = pd.Series({"debt": -0.4, "age": 0.1, "income": 0.2})
     result = find_recourse(
-        frame(["income", "debt", "age"])[:5], (coef, -1.0), ball=BALL, guarantee=0.5
+        frame(["income", "debt", "age"])[:5], (coef, -1.0), robust_to=BALL, guarantee=0.5
     )
-    direct = find_recourse(X[:5, :3], ([0.2, -0.4, 0.1], -1.0), ball=BALL, guarantee=0.5)
+    direct = find_recourse(X[:5, :3], ([0.2, -0.4, 0.1], -1.0), robust_to=BALL, guarantee=0.5)
     np.testing.assert_allclose(result.cost, direct.cost)
 
 
 def test_a_loss_that_is_not_known_must_be_said():
     fitted = Perceptron().fit(X, APPROVED)
     with pytest.raises(ValueError, match="Perceptron was fitted with a loss that"):
-        find_recourse(X[:2], fitted, ball=BALL, cost_weight=0.1)
-    result = find_recourse(X[:2], fitted, ball=BALL, cost_weight=0.1, loss="hinge")
+        find_recourse(X[:2], fitted, robust_to=BALL, cost_weight=0.1)
+    result = find_recourse(X[:2], fitted, robust_to=BALL, cost_weight=0.1, loss="hinge")
     assert np.isnan(result.current_validity).all()  # a margin is no probability
 
 
@@ -278,7 +279,7 @@ def test_the_module_of_the_user_is_left_alone():
 def test_a_row_without_numbers_is_said_to_be_so_also_for_networks(rows):
     network = train_network(X, Y, hidden=(4,), epochs=5)
     points = np.full((rows, 4), np.nan)
-    result = find_recourse(points, network, ball=BALL, cost_weight=0.1, training=X)
+    result = find_recourse(points, network, robust_to=BALL, cost_weight=0.1, X_train=X)
     assert (result.status == Status.INVALID_INPUT).all()
 
 
@@ -288,24 +289,24 @@ def test_what_is_proven_of_a_surrogate_is_said_of_it():
     result = find_recourse(
         points,
         network,
-        ball=BALL,
+        robust_to=BALL,
         guarantee=0.999,
         linearise="gradient",
         bounds=(points - 0.1, points + 0.1),
     )
     assert (result.status == Status.NOT_FOUND).all()
-    assert result.message(0).endswith("This is said of the gradient surrogate, not of the model.")
-    found = find_recourse(points, network, ball=BALL, cost_weight=0.1, linearise="gradient")
-    assert "the model itself gives the recourse a probability of" in found.message(0)
+    assert result.explain(0).endswith("This is said of the gradient surrogate, not of the model.")
+    found = find_recourse(points, network, robust_to=BALL, cost_weight=0.1, linearise="gradient")
+    assert "the model itself gives the recourse a probability of" in found.explain(0)
     assert {"surrogate_price", "surrogate_gap", "current_validity"} <= set(found.to_frame())
     np.testing.assert_allclose(found.surrogate_error, found.model_score - found.surrogate_score)
     with pytest.raises(ValueError, match="made around other points"):
-        find_recourse(X[5:7], network, ball=BALL, cost_weight=0.1, linearise=found.surrogate)
+        find_recourse(X[5:7], network, robust_to=BALL, cost_weight=0.1, linearise=found.surrogate)
 
 
 def test_refine_works_with_batch_normalisation():
     module = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
     result = find_recourse(
-        X[:3], module, "refine", ball=BALL, cost_weight=0.1, linearise="gradient"
+        X[:3], module, "refine", robust_to=BALL, cost_weight=0.1, linearise="gradient"
     )
     assert np.isfinite(result.recourse_array).all()

@@ -128,7 +128,7 @@ def test_threads_and_missing_rows(points):
     for search in (worst_network, published_worst_network):
         for p in (1.0, math.inf):
             one, two = (
-                search(network, points, NormBall(p, 0.2), threads=threads).score
+                search(network, points, NormBall(p, 0.2), n_jobs=threads).score
                 for threads in (1, 2)
             )
             np.testing.assert_array_equal(one, two)

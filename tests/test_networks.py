@@ -146,7 +146,7 @@ def test_tiny_balls_agree_with_the_first_order(p, points):
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
 def test_not_worse_than_brute_force(p):
     """Thousands of random changes, the best ones improved by scipy, find nothing lower."""
-    network, radius = layered(2, 3, 1, seed=3), 0.3
+    network, radius = layered(2, 3, 1, random_state=3), 0.3
     parameters = Parameters(network)
     rng = np.random.default_rng(0)
     for x in rng.normal(size=(3, 2)):
@@ -274,7 +274,7 @@ def test_judging_keeps_rows_without_recourse_apart():
     ball = NormBall(1, 0.1)
     coef, intercept = module.weight.detach().numpy()[0], module.bias.item()
     rows = [[0.5, -1.0], [np.nan, 0.0]]
-    result = holdfast.solve(rows, coef, intercept, ball=ball, cost_weight=0.2)
+    result = holdfast.solve(rows, coef, intercept, robust_to=ball, cost_weight=0.2)
     judged = judge_network(result, Network(module))
     np.testing.assert_allclose(judged.price, result.price, rtol=1e-9)
     np.testing.assert_allclose(judged.worst_case_validity, result.worst_case_validity, rtol=1e-9)

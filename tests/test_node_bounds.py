@@ -38,14 +38,14 @@ def test_budgets_and_charge_belong_to_the_bound(p):
     limited = 0
     for _ in range(600):
         problem = random_discrete(
-            rng, n=1, p=p, whole=3, continuous=2, groups=2, most_changes=int(rng.integers(1, 4))
+            rng, n=1, p=p, whole=3, continuous=2, groups=2, max_changes=int(rng.integers(1, 4))
         )
         base, layout = problem.problem, make_layout(problem)
-        ball = base.ball.numbers(base.n_features)._replace(intercept_scale=0.0)
+        ball = base.robust_to.numbers(base.n_features)._replace(intercept_scale=0.0)
         buffers, kind = new_buffers(layout, base.n_features), kind_of(ball)
         assert open_discrete_row(base.rows(), layout, ball, 0, buffers) == FOUND
         goal = Goal(GUARANTEE, base.loss.code, float(rng.normal()) + 1.0)
-        task = Task(base.points[0], base.coef[0], base.intercept[0], ball, goal)
+        task = Task(base.X[0], base.coef[0], base.intercept[0], ball, goal)
         asked = question_of(goal, kind, task.intercept, ball, 1.0)
         state, relaxed = state_of(buffers), relaxed_of(buffers)
         blunt = ball.radius if kind == LINF else 0.0

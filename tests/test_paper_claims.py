@@ -8,7 +8,8 @@ from oracle import oracle, price_of
 from problems import EXPONENTS, random_problem
 from scipy import special, stats
 
-from holdfast import NormBall, RecourseProblem, solve
+from holdfast import NormBall, solve
+from holdfast.problem import RecourseProblem
 
 
 def single_coefficient_attacks(point, radius, intercept):
@@ -60,11 +61,11 @@ def test_for_p_above_one_single_coefficients_are_not_enough():
 def test_a_recourse_made_against_single_coefficients_breaks_within_the_l2_ball():
     """The consequence: what is safe against the candidates is not safe against the ball."""
     arguments = {"points": [[0.0, 0.0]], "coef": [1.0, 1.0], "intercept": -1.0, "guarantee": 0.5}
-    candidates = solve(**arguments, ball=NormBall(1, 0.3))  # p = 1: exactly those candidates
+    candidates = solve(**arguments, robust_to=NormBall(1, 0.3))  # p = 1: exactly those candidates
     recourse = np.asarray(candidates.recourse)
     assert candidates.worst_case_validity[0] >= 0.5
     assert NormBall(2, 0.3).worst_score(recourse, [1.0, 1.0], -1.0)[0] < 0.0
-    sound = solve(**arguments, ball=NormBall(2, 0.3))
+    sound = solve(**arguments, robust_to=NormBall(2, 0.3))
     assert sound.worst_case_validity[0] >= 0.5
     assert sound.cost[0] > candidates.cost[0]
 
@@ -73,10 +74,10 @@ def test_the_theorem_does_not_hold_for_p_two():
     """The best of the candidates, the optimum for p = 1, is not the optimum for p = 2."""
     coef, intercept, weight = np.array([2.0, 1.9]), -1.0, 0.1
     arguments = {"points": [[0.0, 0.0]], "coef": coef, "intercept": intercept}
-    candidates = solve(**arguments, ball=NormBall(1, 0.5), cost_weight=weight)
-    problem = RecourseProblem.build(**arguments, ball=NormBall(2, 0.5))
+    candidates = solve(**arguments, robust_to=NormBall(1, 0.5), cost_weight=weight)
+    problem = RecourseProblem.build(**arguments, robust_to=NormBall(2, 0.5))
     of_candidates = price_of(problem, 0, np.asarray(candidates.recourse), weight)[0]
-    best = solve(**arguments, ball=NormBall(2, 0.5), cost_weight=weight)
+    best = solve(**arguments, robust_to=NormBall(2, 0.5), cost_weight=weight)
     assert of_candidates == pytest.approx(0.3090, abs=5e-5)
     assert best.price[0] == pytest.approx(0.3047, abs=5e-5)
     assert best.gap[0] < 1e-9
@@ -148,7 +149,8 @@ def test_a_larger_p_never_lowers_the_price():
     rng = np.random.default_rng(2)
     points, coef = rng.normal(size=(100, 7)), rng.normal(size=7)
     prices = [
-        solve(points, coef, -1.0, ball=NormBall(p, 0.3), cost_weight=0.1).price for p in EXPONENTS
+        solve(points, coef, -1.0, robust_to=NormBall(p, 0.3), cost_weight=0.1).price
+        for p in EXPONENTS
     ]
     assert np.all(np.diff(prices, axis=0) >= -1e-12)
     assert np.mean(prices[-1]) > 1.2 * np.mean(prices[0])

@@ -45,7 +45,7 @@ def test_the_same_people_are_denied(folds):
 def test_the_optimal_prices_are_those_printed(folds, p, printed):
     for (radius, cost_weight), (mean, deviation) in printed.items():
         results = [
-            solve(denied, coef, intercept, ball=NormBall(p, radius), cost_weight=cost_weight)
+            solve(denied, coef, intercept, robust_to=NormBall(p, radius), cost_weight=cost_weight)
             for coef, intercept, denied in folds
         ]
         assert all((result.status == Status.OPTIMAL).all() for result in results)

@@ -20,7 +20,7 @@ from holdfast.methods.rbr_likelihoods import Ambiguity, optimistic, pessimistic
 from holdfast.models import LinearModel, as_model
 from holdfast.paper.training import train_network
 from holdfast.problem.problem import RecourseProblem
-from holdfast.result.result import MethodStatus
+from holdfast.result import MethodStatus
 from holdfast.result.surrogate import Surrogate
 
 BALL = NormBall(p=1, radius=0.1)
@@ -31,11 +31,11 @@ def ambiguity(epsilon, p, sigma=1.0):
     return Ambiguity(sigma, epsilon, epsilon, p, False)
 
 
-def task_of(points, model, training, seed=0, threads=1):
+def task_of(points, model, training, random_state=0, n_jobs=1):
     """Return the task that the door would hand to the method."""
     d = points.shape[1]
-    problem = RecourseProblem.build(points, np.ones(d), 0.0, ball=BALL)
-    return Task(problem, 0.1, None, model, training, seed, threads)
+    problem = RecourseProblem.build(points, np.ones(d), 0.0, robust_to=BALL)
+    return Task(problem, 0.1, None, model, training, random_state, n_jobs)
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +259,7 @@ def test_spread_is_the_largest_distance_of_two():
 
 
 def test_the_ball_is_filled_evenly():
-    radius = np.linalg.norm(unit_ball(20_000, 4, seed=0), axis=1)
+    radius = np.linalg.norm(unit_ball(20_000, 4, random_state=0), axis=1)
     assert (radius <= 1.0).all()
     assert (radius**4).mean() == pytest.approx(0.5, abs=0.01)  # the volume within is uniform
 
@@ -373,7 +373,7 @@ def test_a_plain_rewrite_comes_to_the_same_end(people):
 def test_rows_do_not_depend_on_each_other(people, threads):
     training, model, denied = people
     method = RobustBayesian(epsilon_op=0.5, epsilon_pe=1.0, **SMALL)
-    together = method.run(task_of(denied, model, training, threads=threads))
+    together = method.run(task_of(denied, model, training, n_jobs=threads))
     for i in range(len(denied)):
         alone = method.run(task_of(denied[i : i + 1], model, training))
         assert alone.recourse[0] == pytest.approx(together.recourse[i], abs=1e-9)
@@ -394,7 +394,7 @@ def test_the_seed_decides(people):
     method, task = RobustBayesian(**SMALL), task_of(denied, model, training)
     first = method.run(task).recourse
     assert (method.run(task).recourse == first).all()
-    assert (method.run(replace(task, seed=1)).recourse != first).any()
+    assert (method.run(replace(task, random_state=1)).recourse != first).any()
 
 
 def test_no_rows(people):
@@ -417,7 +417,7 @@ def test_through_the_door_with_a_linear_model(people):
     fitted = LogisticRegression().fit(training, training @ [1.0, -0.7, 0.4, 0.2] > 0.3)
     denied = training[fitted.predict(training) == 0][:5]
     result = find_recourse(
-        denied, fitted, "rbr", ball=BALL, cost_weight=0.1, training=training, **SMALL
+        denied, fitted, "rbr", robust_to=BALL, cost_weight=0.1, X_train=training, **SMALL
     )
     assert result.method == "rbr"
     assert (result.current_validity >= 0.5).all()
@@ -436,9 +436,9 @@ def test_through_the_door_with_a_network_and_a_forest(people):
             denied,
             model,
             "rbr",
-            ball=BALL,
+            robust_to=BALL,
             cost_weight=0.1,
-            training=training,
+            X_train=training,
             linearise=stand_in,
             epsilon_pe=0.5,
             **SMALL,
@@ -470,7 +470,7 @@ def test_wrong_settings_are_errors(people, settings):
     training, model, denied = people
     with pytest.raises(ValueError, match=next(iter(settings))):
         find_recourse(
-            denied, model, "rbr", ball=BALL, cost_weight=0.1, training=training, **settings
+            denied, model, "rbr", robust_to=BALL, cost_weight=0.1, X_train=training, **settings
         )
 
 
@@ -490,4 +490,4 @@ def test_what_it_cannot_do_is_an_error(people, arguments, said):
     training, model, denied = people
     given = {"cost_weight": 0.1, "training": training, **arguments}
     with pytest.raises(ValueError, match=said):
-        find_recourse(denied, model, "rbr", ball=BALL, **given)
+        find_recourse(denied, model, "rbr", robust_to=BALL, **given)

@@ -22,14 +22,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, LinearSVC
 
-from holdfast import (
-    ActionSet,
-    NormBall,
-    RobustRecourse,
-    Status,
-    estimate_radius,
-    find_recourse,
-)
+from holdfast import ActionSet, NormBall, RobustRecourse, Status, estimate_radius, find_recourse
 from holdfast.models import as_model
 
 RNG = np.random.default_rng(11)
@@ -111,11 +104,11 @@ WRAPPED = wrapped()
 def test_wrappings_are_opened_the_same_way_in_every_door(name):
     model = WRAPPED[name]
     people = refused(model)
-    found = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.6)
+    found = find_recourse(people, model, favorable_class=0, robust_to=BALL, guarantee=0.6)
     assert (found.status == Status.OPTIMAL).all()
     np.testing.assert_allclose(found.initial_validity, model.predict_proba(people)[:, 0])
     advice = RobustRecourse(
-        model, favorable_class=0, ball=BALL, actions=ACTIONS, guarantee=0.6
+        model, favorable_class=0, robust_to=BALL, actions=ACTIONS, guarantee=0.6
     ).recommend(people)
     after = advice.after()
     assert len(after) > 0.9 * len(people)
@@ -134,7 +127,7 @@ def test_imbalanced_pipelines_keep_their_encoder():
     ]
     model = pipelines.Pipeline(steps).fit(PEOPLE, DEFAULT)
     people = refused(model)
-    found = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.6)
+    found = find_recourse(people, model, favorable_class=0, robust_to=BALL, guarantee=0.6)
     assert (found.status == Status.OPTIMAL).all()
     np.testing.assert_allclose(found.initial_validity, model.predict_proba(people)[:, 0])
 
@@ -186,7 +179,7 @@ def test_two_classes_fitted_as_multinomial_have_twice_the_log_odds():
     model = make_pipeline(StandardScaler(), Multinomial()).fit(PEOPLE, DEFAULT)
     model[-1].multi_class = "multinomial"  # which later releases have no setting for
     people = refused(model)
-    found = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.7)
+    found = find_recourse(people, model, favorable_class=0, robust_to=BALL, guarantee=0.7)
     points = found.recourse.to_numpy()
     assert (model[-1].predict_proba(points)[:, 0] >= 0.7).all()
     np.testing.assert_allclose(found.current_validity, model[-1].predict_proba(points)[:, 0])
@@ -234,10 +227,10 @@ def test_a_threshold_becomes_the_cutoff(favorable, positive, method, threshold):
     if least > 0.2:
         with pytest.raises(ValueError, match="below the model's own threshold"):
             find_recourse(
-                people, model, favorable_class=favorable, ball=BALL, guarantee=0.9 * least
+                people, model, favorable_class=favorable, robust_to=BALL, guarantee=0.9 * least
             )
     advice = RobustRecourse(
-        model, favorable_class=favorable, ball=BALL, actions=ACTIONS, guarantee=least + 0.01
+        model, favorable_class=favorable, robust_to=BALL, actions=ACTIONS, guarantee=least + 0.01
     ).recommend(people)
     assert (model.predict(advice.after()) == favorable).all()
 
@@ -247,7 +240,7 @@ def test_who_is_still_refused_is_said_by_the_threshold():
     people = refused(model)
     shares = []
     for weight in (0.4, 0.02):
-        found = find_recourse(people, model, favorable_class=0, ball=BALL, cost_weight=weight)
+        found = find_recourse(people, model, favorable_class=0, robust_to=BALL, cost_weight=weight)
         after = model.estimator_[-1].predict_proba(found.recourse.to_numpy())[:, 0]
         still = found.status == Status.STILL_REFUSED
         np.testing.assert_array_equal(still, after <= 0.8)
@@ -259,7 +252,7 @@ def test_a_threshold_on_a_margin_moves_the_margin():
     model = with_threshold(inner=make_pipeline(StandardScaler(), LinearSVC()), threshold=0.3)
     people = refused(model)
     advice = RobustRecourse(
-        model, favorable_class=0, ball=BALL, actions=ACTIONS, guarantee=0.5
+        model, favorable_class=0, robust_to=BALL, actions=ACTIONS, guarantee=0.5
     ).recommend(people)
     assert (model.predict(advice.after()) == 0).all()
 
@@ -271,8 +264,10 @@ def test_the_favourable_class_must_be_said():
     model = plain().fit(PEOPLE, DEFAULT)
     denied = int((model.predict(PEOPLE) == 1).sum())
     for door in (
-        lambda: find_recourse(PEOPLE, model, ball=BALL, guarantee=0.6),
-        lambda: RobustRecourse(model, ball=BALL, actions=ACTIONS, guarantee=0.6).recommend(PEOPLE),
+        lambda: find_recourse(PEOPLE, model, robust_to=BALL, guarantee=0.6),
+        lambda: RobustRecourse(model, robust_to=BALL, actions=ACTIONS, guarantee=0.6).recommend(
+            PEOPLE
+        ),
         lambda: estimate_radius(model, PEOPLE, DEFAULT),
     ):
         with pytest.raises(ValueError, match="say which of them people want") as caught:
@@ -284,9 +279,9 @@ def test_the_favourable_class_must_be_said():
 
 def test_true_is_the_favourable_one_of_true_and_false():
     approved = plain().fit(PEOPLE, DEFAULT == 0)
-    a = find_recourse(PEOPLE, approved, ball=BALL, guarantee=0.6)
+    a = find_recourse(PEOPLE, approved, robust_to=BALL, guarantee=0.6)
     b = find_recourse(
-        PEOPLE, plain().fit(PEOPLE, DEFAULT), favorable_class=0, ball=BALL, guarantee=0.6
+        PEOPLE, plain().fit(PEOPLE, DEFAULT), favorable_class=0, robust_to=BALL, guarantee=0.6
     )
     np.testing.assert_allclose(a.cost, b.cost, rtol=1e-6)
     with pytest.raises(ValueError, match="favorable_class = True is none of the classes 0 and 1"):
@@ -341,7 +336,7 @@ def test_points_live_in_columns_that_people_can_set_and_the_model_judges(name, g
     model = CURVED[name].fit(PEOPLE, DEFAULT)
     people = PEOPLE[model.predict(PEOPLE) == 1][:40]
     found = find_recourse(
-        people, model, favorable_class=0, ball=BALL, training=PEOPLE, linearise="lime", **goal
+        people, model, favorable_class=0, robust_to=BALL, X_train=PEOPLE, linearise="lime", **goal
     )
     assert list(found.recourse.columns) == list(PEOPLE.columns)
     adapted = as_model(model, favorable_class=0)
@@ -358,7 +353,7 @@ def test_points_live_in_columns_that_people_can_set_and_the_model_judges(name, g
     assert set(found.status[there]) <= {Status.ACCEPTED, Status.NOT_VALID}
     assert not any(status.is_proven for status in found.status)
     for label in people.index:
-        words = found.message(label)
+        words = found.explain(label)
         assert "optimal" not in words
         assert "already valid" not in words
 
@@ -367,7 +362,7 @@ def test_a_row_that_falls_short_of_the_guarantee_is_not_valid():
     model = CURVED["trees"].fit(PEOPLE, DEFAULT)
     people = PEOPLE[model.predict(PEOPLE) == 1][:60]
     found = find_recourse(
-        people, model, favorable_class=0, ball=BALL, training=PEOPLE, guarantee=0.7
+        people, model, favorable_class=0, robust_to=BALL, X_train=PEOPLE, guarantee=0.7
     )
     given = model.predict_proba(found.recourse)[:, 0]
     np.testing.assert_array_equal(found.status == Status.ACCEPTED, given >= 0.7)
@@ -381,7 +376,7 @@ def test_text_before_a_step_that_cannot_be_taken_apart_is_named():
     )
     model = make_pipeline(columns, LogisticRegression()).fit(table, DEFAULT)
     with pytest.raises(ValueError, match=r"step 'columntransformer': .* 'home' among these holds"):
-        find_recourse(table, model, favorable_class=0, ball=BALL, guarantee=0.5, training=table)
+        find_recourse(table, model, favorable_class=0, robust_to=BALL, guarantee=0.5, X_train=table)
 
 
 def test_fractions_of_a_category_are_for_study():
@@ -394,13 +389,13 @@ def test_fractions_of_a_category_are_for_study():
     people = table[model.predict(table) == 1]
     costs = np.array([9.0, 9.0, 9.0, 1.0, 1.0, 1.0])  # categories are cheap
     found = find_recourse(
-        people, model, favorable_class=0, ball=BALL, guarantee=0.6, feature_costs=costs
+        people, model, favorable_class=0, robust_to=BALL, guarantee=0.6, feature_costs=costs
     )
     blocks = found.recourse.to_numpy()[:, 3:]
     whole = ((blocks == 0.0) | (blocks == 1.0)).all(axis=1) & (blocks.sum(axis=1) == 1.0)
     assert (~whole).sum() > 0
     np.testing.assert_array_equal(found.status == Status.FRACTIONAL, ~whole)
-    words = found.message(people.index[~whole][0])
+    words = found.explain(people.index[~whole][0])
     assert "RobustRecourse" in words
     assert "for study" in words
 
@@ -411,7 +406,7 @@ def test_a_tie_is_what_the_model_makes_of_it():
     for model in (KNeighborsClassifier(4), RandomForestClassifier(4, random_state=0)):
         model.fit(PEOPLE, approved)
         people = PEOPLE[~model.predict(PEOPLE)]
-        found = find_recourse(people, model, ball=BALL, training=PEOPLE, guarantee=0.5)
+        found = find_recourse(people, model, robust_to=BALL, X_train=PEOPLE, guarantee=0.5)
         said = model.predict(found.recourse)
         np.testing.assert_array_equal(found.status == Status.ACCEPTED, said)
         np.testing.assert_array_equal(found.method_status != "not valid", said)
@@ -422,7 +417,7 @@ def test_a_scorecard_that_ends_in_a_tie_is_no_yes():
     model = LogisticRegression().fit(points, points["points"] > 3)
     model.coef_, model.intercept_ = np.array([[1.0]]), np.array([-3.0])
     actions = ActionSet.from_data(points)
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.5)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5)
     advice = recourse.recommend(points)
     assert advice.changes(0) == ["points from 0 to 4"]
     assert advice.changes(3) == ["points from 3 to 4"]
@@ -436,7 +431,7 @@ def test_words_and_other_options_know_the_threshold(threshold):
     goals = [{"guarantee": threshold + 0.05}, {"cost_weight": 0.3}, {"cost_weight": 3.0}]
     for goal in goals:
         advice = RobustRecourse(
-            model, favorable_class=0, ball=BALL, actions=ACTIONS, n_options=2, **goal
+            model, favorable_class=0, robust_to=BALL, actions=ACTIONS, n_options=2, **goal
         ).recommend(people)
         for option in (1, 2):
             after = advice.after(option)
@@ -456,9 +451,11 @@ def test_a_guarantee_below_an_even_chance_promises_no_yes():
     people = refused(model)
     chance = model.predict_proba(people)[:, 0]
     advice = RobustRecourse(
-        model, favorable_class=0, ball=NormBall(1, 0.0), actions=ACTIONS, guarantee=0.3
+        model, favorable_class=0, robust_to=NormBall(1, 0.0), actions=ACTIONS, guarantee=0.3
     ).recommend(people)
-    found = find_recourse(people, model, favorable_class=0, ball=NormBall(1, 0.0), guarantee=0.3)
+    found = find_recourse(
+        people, model, favorable_class=0, robust_to=NormBall(1, 0.0), guarantee=0.3
+    )
     for status in (advice.status, found.status):
         assert (status[chance >= 0.3] == Status.STILL_REFUSED).all()
     assert "would still refuse you" in advice.explain(people.index[chance >= 0.3][0])
@@ -478,17 +475,17 @@ def test_rows_that_cannot_be_encoded_do_not_affect_the_others():
     )
     model = make_pipeline(columns, LogisticRegression()).fit(table, DEFAULT)
     people = table[:20].copy()
-    clean = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.6)
+    clean = find_recourse(people, model, favorable_class=0, robust_to=BALL, guarantee=0.6)
     people.loc["p3", "home"] = "castle"
     people.loc["p7", "debt"] = np.nan
-    found = find_recourse(people, model, favorable_class=0, ball=BALL, guarantee=0.6)
+    found = find_recourse(people, model, favorable_class=0, robust_to=BALL, guarantee=0.6)
     wrong = np.isin(people.index, ["p3", "p7"])
     assert (found.status[wrong] == Status.INVALID_INPUT).all()
     np.testing.assert_array_equal(found.status[~wrong], clean.status[~wrong])
     np.testing.assert_array_equal(found.cost[~wrong], clean.cost[~wrong])
     for points in (None, 3.0, "x", [1.0], np.zeros((2, 9))):
         with pytest.raises(ValueError, match="points"):
-            find_recourse(points, model, favorable_class=0, ball=BALL, guarantee=0.6)
+            find_recourse(points, model, favorable_class=0, robust_to=BALL, guarantee=0.6)
 
 
 def test_a_past_model_is_compared_too():
@@ -522,7 +519,7 @@ def test_who_lies_only_about_recommended_points_is_found_out(model):
             people,
             model,
             favorable_class=0,
-            ball=NormBall(1, 0.0),
+            robust_to=NormBall(1, 0.0),
             guarantee=0.9,
             feature_costs=costs,
         )
@@ -544,6 +541,10 @@ def test_a_margin_needs_a_decision_function():
             return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
 
     with pytest.raises(ValueError, match="Card has no decision_function"):
-        find_recourse(PEOPLE, Card(), favorable_class=0, ball=BALL, guarantee=0.5, loss="hinge")
+        find_recourse(
+            PEOPLE, Card(), favorable_class=0, robust_to=BALL, guarantee=0.5, loss="hinge"
+        )
     with pytest.raises(ValueError, match="Not accounted for: Card"):
-        find_recourse(PEOPLE, Card(), favorable_class=0, ball=BALL, guarantee=0.5, loss="logistic")
+        find_recourse(
+            PEOPLE, Card(), favorable_class=0, robust_to=BALL, guarantee=0.5, loss="logistic"
+        )

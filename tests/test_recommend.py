@@ -46,8 +46,8 @@ def bank():
     model = make_pipeline(columns, LogisticRegression()).fit(table, good)
     actions = ActionSet.from_data(table, units={"months": "months"})
     actions.set("months", direction="down", lower=6)
-    actions.set("income", most_up=4.0, most_down=0.0)
-    actions.set("age", direction="up", most_up=2)
+    actions.set("income", max_increase=4.0, max_decrease=0.0)
+    actions.set("age", direction="up", max_increase=2)
     actions.set("savings", order=["none", "some", "much"], direction="up", cost=1.5)
     return table, model, actions
 
@@ -60,7 +60,7 @@ def denied(bank, count=25):
 def test_every_answer_obeys_every_constraint_and_is_approved(bank):
     _, model, actions = bank
     people = denied(bank, 60)
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.1), actions=actions, guarantee=0.6)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.1), actions=actions, guarantee=0.6)
     result = recourse.recommend(people)
     found = [label for label in people.index if result.ways(label)]
     after = result.after()
@@ -80,7 +80,7 @@ def test_nothing_allowed_is_cheaper(bank, p):
     """Every raw candidate of a coarse grid that obeys and is safe costs at least as much."""
     _, model, actions = bank
     ball = NormBall(p, 0.05)
-    recourse = RobustRecourse(model, ball=ball, actions=actions, guarantee=0.5)
+    recourse = RobustRecourse(model, robust_to=ball, actions=actions, guarantee=0.5)
     people = denied(bank, 4)
     result = recourse.recommend(people)
     classifier = model[-1]
@@ -129,7 +129,7 @@ def test_the_ways_are_the_best_of_all_sets_of_features(bank):
     person = denied(bank, 1)
     ball = NormBall(1, 0.05)
     result = RobustRecourse(
-        model, ball=ball, actions=actions, guarantee=0.5, n_options=5
+        model, robust_to=ball, actions=actions, guarantee=0.5, n_options=5
     ).recommend(person)
     names = list(table.columns)
     costs = {}
@@ -137,7 +137,14 @@ def test_the_ways_are_the_best_of_all_sets_of_features(bank):
         for chosen in itertools.combinations(names, size):
             some = ActionSet.from_data(table)
             for name in names:
-                for setting in ("order", "direction", "lower", "upper", "most_up", "most_down"):
+                for setting in (
+                    "order",
+                    "direction",
+                    "lower",
+                    "upper",
+                    "max_increase",
+                    "max_decrease",
+                ):
                     if hasattr(actions[name], setting):
                         value = getattr(actions[name], setting)
                         if value is not None:
@@ -145,7 +152,9 @@ def test_the_ways_are_the_best_of_all_sets_of_features(bank):
                 some[name].cost = actions[name].cost
                 some[name].fixed_cost = actions[name].fixed_cost
                 some[name].immutable = name not in chosen
-            answer = RobustRecourse(model, ball=ball, actions=some, guarantee=0.5).recommend(person)
+            answer = RobustRecourse(model, robust_to=ball, actions=some, guarantee=0.5).recommend(
+                person
+            )
             if answer.ways(person.index[0]):
                 way = answer.ways(person.index[0])[0]
                 costs[way.features] = min(way.cost, costs.get(way.features, np.inf))
@@ -163,8 +172,8 @@ def test_who_cannot_be_helped_is_told_what_is_in_the_way(bank):
     strict = ActionSet.from_data(table)
     for name in ("months", "age", "savings"):
         strict[name].immutable = True
-    strict.set("income", most_up=0.5, most_down=0.0)
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.1), actions=strict, guarantee=0.7)
+    strict.set("income", max_increase=0.5, max_decrease=0.0)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.1), actions=strict, guarantee=0.7)
     people = denied(bank, 5)
     result = recourse.recommend(people)
     i = next(i for i in people.index if result.status_of(i) is Status.INFEASIBLE)
@@ -187,7 +196,7 @@ def test_who_cannot_be_helped_is_told_what_is_in_the_way(bank):
 def test_rows_that_cannot_be_used_are_named_and_touch_nobody(bank):
     _, model, actions = bank
     people = denied(bank, 4).copy()
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.1), actions=actions, guarantee=0.5)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.1), actions=actions, guarantee=0.5)
     whole = recourse.recommend(people)
     people["savings"] = people["savings"].astype(object)
     people.iloc[1, 3] = "gold"
@@ -196,14 +205,14 @@ def test_rows_that_cannot_be_used_are_named_and_touch_nobody(bank):
     assert "gold" in broken.explain(people.index[1])
     for i in people.index[[0, 2, 3]]:
         assert broken.ways(i)[0].cost == whole.ways(i)[0].cost
-    assert list(broken.table().index) == list(people.index)
+    assert list(broken.to_frame().index) == list(people.index)
 
 
 def test_price_mode_and_at_most_one_change(bank):
     table, model, _ = bank
     actions = ActionSet.from_data(table)
-    actions.most_changes = 1
-    recourse = RobustRecourse(model, ball=NormBall(2, 0.1), actions=actions, cost_weight=0.1)
+    actions.max_changes = 1
+    recourse = RobustRecourse(model, robust_to=NormBall(2, 0.1), actions=actions, cost_weight=0.1)
     people = denied(bank, 10)
     result = recourse.recommend(people)
     assert all(status.is_proven for status in result.status)
@@ -215,9 +224,9 @@ def test_linked_features_move_together(bank):
     actions = ActionSet.from_data(table)
     actions.set("income", immutable=True)
     actions.set("savings", immutable=True)
-    actions.set("age", whole=False, upper=None)
+    actions.set("age", integer=False, upper=None)
     actions.links.append(Follows("age", of="months", by=-0.25))
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.05), actions=actions, guarantee=0.5)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.05), actions=actions, guarantee=0.5)
     people = denied(bank, 3)
     result = recourse.recommend(people)
     after = result.after()
@@ -227,8 +236,8 @@ def test_linked_features_move_together(bank):
     free = ActionSet.from_data(table)
     for name in ("income", "savings"):
         free[name].immutable = True
-    free.set("age", whole=False, upper=None)
-    loose = RobustRecourse(model, ball=NormBall(1, 0.05), actions=free, guarantee=0.5)
+    free.set("age", integer=False, upper=None)
+    loose = RobustRecourse(model, robust_to=NormBall(1, 0.05), actions=free, guarantee=0.5)
     without = loose.recommend(people).frontier(found[0], points=4)
     for had, cost in zip(curve.worst_case_validity[1:], curve.cost[1:], strict=True):
         # without the link, so much can be had at no more cost
@@ -240,7 +249,7 @@ def test_linked_features_move_together(bank):
 
 def test_it_is_an_estimator(bank):
     _, model, actions = bank
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.1), actions=actions, guarantee=0.5)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.1), actions=actions, guarantee=0.5)
     assert recourse.get_params(deep=False)["guarantee"] == 0.5
     copy = clone(recourse).set_params(guarantee=0.7)
     assert recourse.guarantee == 0.5
@@ -252,7 +261,7 @@ def test_it_is_an_estimator(bank):
 def test_the_frontier_rises(bank, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     _, model, actions = bank
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.05), actions=actions, guarantee=0.5)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.05), actions=actions, guarantee=0.5)
     people = denied(bank, 1)
     curve = recourse.recommend(people).frontier(people.index[0], points=9)
     assert (np.diff(curve.cost) >= -1e-9).all()
@@ -284,7 +293,7 @@ def test_a_margin_is_no_probability(bank):
     table, model, actions = bank
     columns = model[0]
     svm = make_pipeline(columns, LinearSVC()).fit(table, model.predict(table))
-    recourse = RobustRecourse(svm, ball=NormBall(1, 0.01), actions=actions, guarantee=0.5)
+    recourse = RobustRecourse(svm, robust_to=NormBall(1, 0.01), actions=actions, guarantee=0.5)
     people = table[~svm.predict(table)][:2]
     result = recourse.recommend(people)
     assert "nan" not in result.explain(people.index[0])
@@ -315,7 +324,7 @@ def test_what_has_no_cost_is_not_done_whatever_is_lifted():
     actions = ActionSet.from_data(table)
     actions["x"].immutable = True
     actions.set("home", moves={"free": ["rent"]}, cost={("free", "rent"): 1.0})
-    recourse = RobustRecourse(model, ball=NormBall(1, 0.0), actions=actions, guarantee=0.9)
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.9)
     people = table[table["home"] == "free"]
     advice = recourse.recommend(people)
     lost = [label for label in people.index if advice.status_of(label) is Status.INFEASIBLE]

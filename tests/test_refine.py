@@ -10,11 +10,13 @@ import pytest
 import torch
 
 import holdfast
-from holdfast import MethodStatus, NormBall, Surrogate, find_recourse
+from holdfast import NormBall, find_recourse
 from holdfast.methods.refine import Refine
 from holdfast.models.network import Network
 from holdfast.models.networks import judge_network, worst_network
 from holdfast.paper.training import train_network
+from holdfast.result import MethodStatus
+from holdfast.result.surrogate import Surrogate
 
 WEIGHT = 0.1
 
@@ -114,7 +116,9 @@ def test_what_it_cannot_do_is_refused(network, points):
     with pytest.raises(ValueError, match="intercept"):
         both(network, points, NormBall(1, 0.2, intercept=False))
     with pytest.raises(ValueError, match="refine needs a network; a linear model is no network"):
-        find_recourse(points, ([1.0] * 3, 0.0), "refine", ball=NormBall(1, 0.2), cost_weight=WEIGHT)
+        find_recourse(
+            points, ([1.0] * 3, 0.0), "refine", robust_to=NormBall(1, 0.2), cost_weight=WEIGHT
+        )
     with pytest.raises(ValueError, match="max_steps = 0"):
         Refine(max_steps=0)
     (info,) = (method for method in holdfast.list_methods() if method.name == "refine")

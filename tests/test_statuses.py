@@ -8,7 +8,8 @@ import pytest
 from problems import EXPONENTS, random_problem
 
 import holdfast
-from holdfast import NormBall, Status, solve, solve_problem
+from holdfast import NormBall, Status, solve
+from holdfast.continuous.solve import solve_problem
 
 COEF = np.array([1.0, -0.5])
 
@@ -33,8 +34,8 @@ def test_bad_rows_do_not_spoil_their_neighbours(p):
     assert np.isnan(together.recourse[[1, 3, 5]]).all()
     assert np.isnan(together.price[[1, 3, 5]]).all()
     assert together.cost[2] == 0.0
-    assert "x0 is nan" in together.message(1)
-    assert "outside its own bounds [-5, 10]" in together.message(5)
+    assert "x0 is nan" in together.explain(1)
+    assert "outside its own bounds [-5, 10]" in together.explain(5)
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
@@ -55,7 +56,7 @@ def test_infeasible_rows_say_what_could_be_had(p):
         assert near.status[0] is status
     # even today's model cannot give 0.9 here: its best is sigmoid(1.5 - 0 + 0.1)
     assert np.isnan(result.reachable_radius).all()
-    assert "Not even today's model" in result.message(0)
+    assert "Not even today's model" in result.explain(0)
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
@@ -67,17 +68,17 @@ def test_largest_radius_is_the_largest(p):
         result = solve_problem(problem, guarantee=0.6)
         lost = np.flatnonzero((result.status == Status.INFEASIBLE) & (result.reachable_radius > 0))
         for i in lost[:3]:
-            row, radius, ball = problem.row(i), result.reachable_radius[i], problem.ball
+            row, radius, ball = problem.row(i), result.reachable_radius[i], problem.robust_to
             assert radius <= ball.radius * (1 + 1e-12)
             for factor, feasible in ((1 - 1e-6, True), (1 + 1e-6, False)):
                 if radius * factor > ball.radius:
                     continue
                 trial = NormBall(p, radius * factor, scale=ball.scale, intercept=ball.intercept)
                 again = solve(
-                    row.points,
+                    row.X,
                     row.coef,
                     row.intercept,
-                    ball=trial,
+                    robust_to=trial,
                     feature_costs=row.feature_costs,
                     bounds=(row.lower, row.upper),
                     guarantee=0.6,
@@ -90,12 +91,12 @@ def test_largest_radius_is_the_largest(p):
 def test_price_mode_statuses():
     ball = NormBall(1, 0.1)
     points = [[0.0, 2.0], [0.0, 2.0], [20.0, 0.0]]
-    cheap = solve(points, COEF, -1.0, ball=ball, cost_weight=0.1)
+    cheap = solve(points, COEF, -1.0, robust_to=ball, cost_weight=0.1)
     assert list(cheap.status) == [Status.OPTIMAL, Status.OPTIMAL, Status.ALREADY_VALID]
-    dear = solve(points, COEF, -1.0, ball=ball, cost_weight=5.0)
+    dear = solve(points, COEF, -1.0, robust_to=ball, cost_weight=5.0)
     assert dear.status[0] is Status.STILL_REFUSED
     assert dear.cost[0] == 0.0
-    assert dear.message(0) == (
+    assert dear.explain(0) == (
         "No change is worth its cost: staying put has the lowest price, proven; today's model "
         "still refuses."
     )
@@ -112,8 +113,8 @@ def test_the_best_trade_off_may_still_be_refused():
         assert result.problem.score(result.recourse)[0] < 0.0
         assert result.status[0] is Status.STILL_REFUSED
         assert result.status[0].is_proven
-        assert "still refuses" in result.message(0)
-    sure = solve([[0.0, 1.0]], [2.0, -0.5], -3.0, ball=ball, guarantee=0.05)
+        assert "still refuses" in result.explain(0)
+    sure = solve([[0.0, 1.0]], [2.0, -0.5], -3.0, robust_to=ball, guarantee=0.05)
     assert sure.status[0] is Status.OPTIMAL  # what was asked for is a probability of 0.05
 
 
@@ -121,16 +122,21 @@ def test_per_row_bounds_that_contradict_each_other_are_that_rows_problem():
     lower = np.array([[-1.0, -1.0], [2.0, -1.0]])
     upper = np.array([[1.0, 1.0], [1.0, 1.0]])
     result = solve(
-        np.zeros((2, 2)), COEF, 0.0, ball=NormBall(1, 0.1), bounds=(lower, upper), guarantee=0.5
+        np.zeros((2, 2)),
+        COEF,
+        0.0,
+        robust_to=NormBall(1, 0.1),
+        bounds=(lower, upper),
+        guarantee=0.5,
     )
     assert list(result.status) == [Status.OPTIMAL, Status.INVALID_INPUT]
-    assert "bounds of x0 are [2, 1]" in result.message(1)
+    assert "bounds of x0 are [2, 1]" in result.explain(1)
 
 
 def test_data_frames_keep_their_names():
     people = pd.DataFrame({"income": [0.0, 1.0], "debt": [2.0, np.nan]}, index=["ann", "bob"])
     coef = pd.Series({"debt": -0.5, "income": 1.0})  # in another order: aligned by name
-    result = solve(people, coef, -1.0, ball=NormBall(1, 0.1), guarantee=0.5)
+    result = solve(people, coef, -1.0, robust_to=NormBall(1, 0.1), guarantee=0.5)
     assert list(result.recourse.columns) == ["income", "debt"]
     assert list(result.action.index) == ["ann", "bob"]
     table = result.to_frame()
@@ -138,30 +144,30 @@ def test_data_frames_keep_their_names():
     assert table.loc["ann", "action.debt"] == 0.0
     assert table.loc["bob", "status"] == "invalid input"
     assert "debt is nan" in table.loc["bob", "message"]
-    unnamed = solve(people.to_numpy(), [1.0, -0.5], -1.0, ball=NormBall(1, 0.1), guarantee=0.5)
+    unnamed = solve(people.to_numpy(), [1.0, -0.5], -1.0, robust_to=NormBall(1, 0.1), guarantee=0.5)
     np.testing.assert_array_equal(unnamed.recourse, result.recourse.to_numpy())
     assert {"recourse.x0", "gap", "worst_case_validity"} <= set(unnamed.to_frame().columns)
 
 
 def test_an_empty_batch_gives_an_empty_result():
     for goal in ({"guarantee": 0.5}, {"cost_weight": 0.1}):
-        result = solve(np.empty((0, 2)), COEF, ball=NormBall(2, 0.1), **goal)
+        result = solve(np.empty((0, 2)), COEF, robust_to=NormBall(2, 0.1), **goal)
         assert len(result) == 0
         assert result.to_frame().empty
 
 
 def test_input_is_never_changed():
     points = np.zeros((3, 2))
-    result = solve(points, COEF, -1.0, ball=NormBall(1, 0.1), guarantee=0.5)
+    result = solve(points, COEF, -1.0, robust_to=NormBall(1, 0.1), guarantee=0.5)
     assert points.flags.writeable
     assert not points.any()
     with pytest.raises(ValueError, match="read-only"):
-        result.problem.points[0, 0] = 1.0
+        result.problem.X[0, 0] = 1.0
 
 
 def test_summary_counts_rows():
-    result = solve([[0.0, 2.0]], COEF, -1.0, ball=NormBall(1, 0.1), guarantee=0.5)
-    assert repr(result) == "<Recourse, rows: 1 (guarantee=0.5, p=1, radius=0.1): 1 optimal>"
+    result = solve([[0.0, 2.0]], COEF, -1.0, robust_to=NormBall(1, 0.1), guarantee=0.5)
+    assert repr(result) == "<RecourseResult, rows: 1 (guarantee=0.5, p=1, radius=0.1): 1 optimal>"
 
 
 @pytest.mark.parametrize(
@@ -201,31 +207,31 @@ def test_wrong_arguments_are_named(change, message):
     ball = {"p": 1.0, "radius": 0.1, **change.pop("ball", {})}
     arguments = {"points": np.zeros((3, 2)), "coef": COEF, "intercept": 0.0, "cost_weight": 0.1}
     with pytest.raises(ValueError, match=message):
-        solve(**{**arguments, **change}, ball=NormBall(**ball))
+        solve(**{**arguments, **change}, robust_to=NormBall(**ball))
 
 
 def test_unknown_options_are_errors():
     with pytest.raises(TypeError, match="feature_cost"):
-        solve([[0.0]], [1.0], ball=NormBall(1, 0.1), cost_weight=1, feature_cost=[1.0])
+        solve([[0.0]], [1.0], robust_to=NormBall(1, 0.1), cost_weight=1, feature_cost=[1.0])
     with pytest.raises(TypeError, match="not a NormBall"):
-        solve([[0.0]], [1.0], ball=0.1, cost_weight=1)
+        solve([[0.0]], [1.0], robust_to=0.1, cost_weight=1)
 
 
 def test_names_that_do_not_fit_are_errors():
     people = pd.DataFrame({"income": [0.0], "debt": [2.0]})
     with pytest.raises(ValueError, match=r"unknown \['depts'\], missing \['debt'\]"):
-        solve(people, {"income": 1.0, "depts": 1.0}, ball=NormBall(1, 0.1), guarantee=0.5)
+        solve(people, {"income": 1.0, "depts": 1.0}, robust_to=NormBall(1, 0.1), guarantee=0.5)
     with pytest.raises(ValueError, match="no data frame"):
-        solve(people.to_numpy(), {"income": 1.0}, ball=NormBall(1, 0.1), guarantee=0.5)
+        solve(people.to_numpy(), {"income": 1.0}, robust_to=NormBall(1, 0.1), guarantee=0.5)
 
 
 def test_a_hinge_has_no_probabilities_but_a_boundary():
     ball = NormBall(2, 0.1)
-    result = solve([[0.0, 2.0]], COEF, -1.0, ball=ball, guarantee=0.5, loss="hinge")
+    result = solve([[0.0, 2.0]], COEF, -1.0, robust_to=ball, guarantee=0.5, loss="hinge")
     assert result.worst_case_score[0] >= 0.0
     assert np.isnan(result.worst_case_validity[0])
     with pytest.raises(ValueError, match="hinge loss has no probabilities"):
-        solve([[0.0, 2.0]], COEF, -1.0, ball=ball, guarantee=0.7, loss="hinge")
+        solve([[0.0, 2.0]], COEF, -1.0, robust_to=ball, guarantee=0.7, loss="hinge")
 
 
 @pytest.mark.parametrize("tau", [0.1, 0.5, 0.9, 0.999999])
@@ -237,7 +243,7 @@ def test_the_guarantee_holds_to_the_last_bit(tau, loss):
             rng.normal(size=(300, 4)),
             [1.0, -0.7, 0.3, 2.0],
             -1.0,
-            ball=NormBall(p, 0.2),
+            robust_to=NormBall(p, 0.2),
             guarantee=tau,
             loss=loss,
         )
@@ -252,25 +258,29 @@ def test_everything_public_has_an_example():
 def test_columns_named_by_numbers_work_like_any_other():
     people = pd.DataFrame([[0.0, 2.0]])
     ball = NormBall(1, 0.1)
-    by_position = solve(people.to_numpy(), COEF, -1.0, ball=ball, guarantee=0.5)
+    by_position = solve(people.to_numpy(), COEF, -1.0, robust_to=ball, guarantee=0.5)
     for coef in (pd.Series({1: -0.5, 0: 1.0}), {1: -0.5, 0: 1.0}, pd.DataFrame([COEF])):
-        by_name = solve(people, coef, -1.0, ball=ball, guarantee=0.5)
+        by_name = solve(people, coef, -1.0, robust_to=ball, guarantee=0.5)
         np.testing.assert_array_equal(by_name.recourse, by_position.recourse)
         assert list(by_name.recourse.columns) == [0, 1]
 
 
 def test_scalars_broadcast():
-    wide = solve([[0.0, 2.0]], COEF, -1.0, ball=NormBall(1, 0.1), guarantee=0.5, bounds=(-9, 9))
+    wide = solve(
+        [[0.0, 2.0]], COEF, -1.0, robust_to=NormBall(1, 0.1), guarantee=0.5, bounds=(-9, 9)
+    )
     assert wide.status[0] is Status.OPTIMAL
-    tight = solve([[0.0, 2.0]], COEF, -1.0, ball=NormBall(1, 0.1), guarantee=0.5, bounds=(0, 2))
+    tight = solve(
+        [[0.0, 2.0]], COEF, -1.0, robust_to=NormBall(1, 0.1), guarantee=0.5, bounds=(0, 2)
+    )
     np.testing.assert_array_equal(tight.problem.upper, [[2.0, 2.0]])
 
 
 def test_a_gap_that_does_not_close_is_said_to_be_open():
     """A radius a hair below the length of the model: the cost is enormous, and rounding shows."""
     result = solve(
-        [[0.3, 0.2]], [1.0, 1.0], 0.1, ball=NormBall(10, 2**0.1 * (1 - 1e-11)), guarantee=0.6
+        [[0.3, 0.2]], [1.0, 1.0], 0.1, robust_to=NormBall(10, 2**0.1 * (1 - 1e-11)), guarantee=0.6
     )
     assert result.status[0] is Status.GAP_OPEN
     assert result.gap[0] > 1e-9 * (1 + result.cost[0])
-    assert "proven is only that none is below" in result.message(0)
+    assert "proven is only that none is below" in result.explain(0)

@@ -11,8 +11,10 @@ from discrete_problems import random_discrete
 from problems import EXPONENTS, random_problem
 from test_linked import random_links
 
-from holdfast import NormBall, RecourseProblem, Status, frontier, solve, solve_problem
+from holdfast import NormBall, Status, frontier, solve
+from holdfast.continuous.solve import solve_problem
 from holdfast.discrete import DiscreteProblem, Links, solve_discrete, solve_linked
+from holdfast.problem import RecourseProblem
 
 FACTORS = (1e-12, 1e-10, 1e-9, 1e-4, 1e5, 1e12)
 
@@ -91,7 +93,7 @@ def test_linked(p):
 
 
 def whole(base: RecourseProblem, step: float = 0.0) -> DiscreteProblem:
-    n, d = base.points.shape
+    n, d = base.X.shape
     none = np.empty((n, 0), dtype=np.int64)
     return DiscreteProblem(base, np.full((1, d), step), np.zeros((1, d)), [], none, [])
 
@@ -122,7 +124,7 @@ def test_costs_that_are_hardly_numbers(p):
     )
     # a weight times such a cost is hardly a number any more, and that is said
     assert priced.status[0] is Status.INVALID_INPUT
-    assert "cost" in priced.message(0)
+    assert "cost" in priced.explain(0)
     curve = frontier([0.5, 1.0], [1.0, 0.5], -4.0, feature_costs=[1e-310, 0.7e-310], **arguments)
     np.testing.assert_allclose(curve.at_guarantee(0.6).recourse, usual.recourse[0], rtol=1e-9)
     discrete = solve_discrete(whole(tiny.problem), guarantee=0.6)
@@ -136,15 +138,15 @@ def test_costs_too_far_apart_are_said_to_be(p):
     for goal in ({"guarantee": 0.6}, {"cost_weight": 0.1}):
         result = solve([[0.5, 1.0]], [1.0, 0.5], -4.0, **arguments, **goal)
         assert result.status[0] is Status.INVALID_INPUT
-        assert "costs of x0 and x1 are too far apart" in result.message(0)
+        assert "costs of x0 and x1 are too far apart" in result.explain(0)
         problem = whole(result.problem)
         assert solve_discrete(problem, **goal).status[0] is Status.INVALID_INPUT
         assert solve_linked(problem, no_links(2), **goal).status[0] is Status.INVALID_INPUT
     result = solve(
-        [[0.5]], [1.0], -4.0, ball=NormBall(p, 0.2), feature_costs=[1e-300], cost_weight=1e-300
+        [[0.5]], [1.0], -4.0, robust_to=NormBall(p, 0.2), feature_costs=[1e-300], cost_weight=1e-300
     )
     assert result.status[0] is Status.INVALID_INPUT
-    assert "cost weight times cost" in result.message(0)
+    assert "cost weight times cost" in result.explain(0)
 
 
 def test_one_nearly_free_feature_cuts_nobody_off():
@@ -152,7 +154,7 @@ def test_one_nearly_free_feature_cuts_nobody_off():
         [[0.0, 0.0]],
         [1.0, 0.5],
         -3.0,
-        ball=NormBall(2, 0.0),
+        robust_to=NormBall(2, 0.0),
         feature_costs=[1.0, 1e-9],
         bounds=([0.0, 0.0], [10.0, 1.0]),
     )
@@ -170,12 +172,12 @@ def raw_units(rng: np.random.Generator, **fixed) -> DiscreteProblem:
     units = np.ones(base.n_features)
     units[numbers] = 10.0 ** rng.uniform(-5, 5, size=numbers.size)
     costs = 10.0 ** rng.uniform(-3, 3, size=base.n_features)
-    scale = base.ball.feature_scale(base.n_features) / units
+    scale = base.robust_to.feature_scale(base.n_features) / units
     other = RecourseProblem.build(
-        base.points * units,
+        base.X * units,
         base.coef / units,
         base.intercept,
-        ball=replace(base.ball, scale=scale),
+        robust_to=replace(base.robust_to, scale=scale),
         feature_costs=base.feature_costs * costs / units,
         bounds=(base.lower * units, base.upper * units),
     )
@@ -188,7 +190,7 @@ def test_links_that_link_nothing_are_the_search(p, goal):
     rng = np.random.default_rng([157, int(min(p, 9)), len(goal)])
     proven = rows = 0
     for k in range(60):
-        fixed = {"fees": k % 3 == 1, "most_changes": 2 if k % 3 == 2 else None}
+        fixed = {"fees": k % 3 == 1, "max_changes": 2 if k % 3 == 2 else None}
         problem = raw_units(rng, p=p, whole=k % 2, continuous=2, groups=k % 2, **fixed)
         d = problem.problem.n_features
         ours, theirs = solve_linked(problem, no_links(d), **goal), solve_discrete(problem, **goal)
@@ -208,7 +210,7 @@ def test_links_that_link_nothing_are_the_search(p, goal):
 
 def test_an_answer_far_away_is_found():
     base = RecourseProblem.build(
-        [[0.0, 0.0]], [1e-4, 1.0], -3.0, ball=NormBall(1, 0.0), feature_costs=[1e-6, 1.0]
+        [[0.0, 0.0]], [1e-4, 1.0], -3.0, robust_to=NormBall(1, 0.0), feature_costs=[1e-6, 1.0]
     )
     for problem in (whole(base), replace(whole(base), fixed_costs=np.full((1, 2), 1e-3))):
         ours = solve_linked(problem, no_links(2), guarantee=0.5)

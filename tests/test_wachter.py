@@ -10,9 +10,11 @@ import torch
 from torch import nn
 
 import holdfast
-from holdfast import MethodStatus, NormBall, Surrogate, find_recourse
+from holdfast import NormBall, find_recourse
 from holdfast.models import BlackBox
 from holdfast.models.network import Network
+from holdfast.result import MethodStatus
+from holdfast.result.surrogate import Surrogate
 
 NOTHING = NormBall(1, 0.0)
 
@@ -42,7 +44,13 @@ def test_linear_scores_come_near_the_optimum_from_above(points):
     bounds = ([-np.inf, -1.0, -np.inf], [1.5, np.inf, np.inf])
     points = np.clip(points, *bounds)
     found = find_recourse(
-        points, model, "wachter", ball=NOTHING, cost_weight=0.1, feature_costs=costs, bounds=bounds
+        points,
+        model,
+        "wachter",
+        robust_to=NOTHING,
+        cost_weight=0.1,
+        feature_costs=costs,
+        bounds=bounds,
     )
     assert (found.gap >= -1e-12).all()
     assert (found.gap <= 0.01).all()
@@ -57,7 +65,7 @@ def test_it_walks_as_torch_does(points, network):
         points,
         network,
         "wachter",
-        ball=NOTHING,
+        robust_to=NOTHING,
         cost_weight=weight,
         linearise=any_surrogate(points),
         learning_rate=rate,
@@ -98,12 +106,12 @@ def test_rows_do_not_touch_each_other(points, network):
 
 def test_the_step_limit_is_said_and_no_rows_are_fine(points):
     model = ([1.0, -0.5, 0.2], -1.0)
-    found = find_recourse(points, model, "wachter", ball=NOTHING, cost_weight=0.1, max_steps=3)
+    found = find_recourse(points, model, "wachter", robust_to=NOTHING, cost_weight=0.1, max_steps=3)
     refused = found.current_validity < 0.5  # which matters more than why it stopped
     assert set(found.method_status[refused]) == {MethodStatus.NOT_VALID}
     assert set(found.method_status[~refused]) <= {MethodStatus.STEP_LIMIT}
     assert (found.steps == 3).all()
-    empty = find_recourse(points[:0], model, "wachter", ball=NOTHING, cost_weight=0.1)
+    empty = find_recourse(points[:0], model, "wachter", robust_to=NOTHING, cost_weight=0.1)
     assert len(empty) == 0
 
 
@@ -114,7 +122,7 @@ def test_a_black_box_is_refused(points):
             points,
             box,
             "wachter",
-            ball=NOTHING,
+            robust_to=NOTHING,
             cost_weight=0.1,
             linearise=any_surrogate(points),
         )
@@ -126,11 +134,11 @@ def test_a_black_box_is_refused(points):
 def test_impossible_settings_are_refused(points, setting):
     with pytest.raises(ValueError, match=f"{setting} = -1"):
         find_recourse(
-            points, ([1.0] * 3, 0.0), "wachter", ball=NOTHING, cost_weight=0.1, **{setting: -1}
+            points, ([1.0] * 3, 0.0), "wachter", robust_to=NOTHING, cost_weight=0.1, **{setting: -1}
         )
 
 
 def test_without_torch_the_extra_is_named(points, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ModuleNotFoundError, match=r"holdfast\[networks\]"):
-        find_recourse(points, ([1.0] * 3, 0.0), "wachter", ball=NOTHING, cost_weight=0.1)
+        find_recourse(points, ([1.0] * 3, 0.0), "wachter", robust_to=NOTHING, cost_weight=0.1)

@@ -3,14 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from holdfast.actions import ActionSet, AtMost, Follows
-from holdfast.continuous.frontier import Frontier, FrontierPoint, frontier
-from holdfast.continuous.solve import solve, solve_problem
+from holdfast.continuous.frontier import frontier
+from holdfast.continuous.solve import solve
 from holdfast.methods import find_recourse, list_methods
-from holdfast.problem.ball import NormBall
-from holdfast.problem.problem import RecourseProblem
-from holdfast.radius import RadiusEstimate, estimate_radius
-from holdfast.result.result import Certificate, MethodStatus, Recourse, Status
-from holdfast.result.surrogate import Surrogate
+from holdfast.problem import NormBall
+from holdfast.radius import estimate_radius
+from holdfast.result import RecourseResult, Status
 
 if TYPE_CHECKING:
     from holdfast.recommend import RobustRecourse
@@ -20,24 +18,16 @@ __version__ = "0.1.0"
 __all__ = [
     "ActionSet",
     "AtMost",
-    "Certificate",
     "Follows",
-    "Frontier",
-    "FrontierPoint",
-    "MethodStatus",
     "NormBall",
-    "RadiusEstimate",
-    "Recourse",
-    "RecourseProblem",
+    "RecourseResult",
     "RobustRecourse",
     "Status",
-    "Surrogate",
     "estimate_radius",
     "find_recourse",
     "frontier",
     "list_methods",
     "solve",
-    "solve_problem",
 ]
 
 

@@ -63,7 +63,7 @@ class RadiusEstimate:
     >>> found = holdfast.estimate_radius(model, X, y, p=(1, 2), n_models=100)
     >>> bool(0.8 <= found.radius(2).coverage <= 1.0)
     True
-    >>> found.ball(2).p
+    >>> found.robust_to(2).p
     2.0
     """
 
@@ -168,7 +168,7 @@ def estimate_radius(
     time: ArrayLike | None = None,
     n_periods: int = 10,
     favorable_class: Any = None,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> RadiusEstimate:
     """Estimate how large a ball of models must be to hold a model that is trained again.
 
@@ -200,7 +200,7 @@ def estimate_radius(
     n_periods : int
     favorable_class : label, optional
         The class that people want. It must be said, unless the classes are False and True.
-    seed : int
+    random_state : int
 
     Returns
     -------
@@ -222,7 +222,7 @@ def estimate_radius(
     exponents = _read_exponents(p)
     check_between("quantile", quantile, 0.0, 1.0)
     check_count("n_models", n_models, least=_LEAST_MODELS)
-    check_seed(seed)
+    check_seed(random_state)
     today = _linear(model, favorable_class, X)
     points = _read_table(today, X)
     today.compare_people(X, points, today.choose_loss(None))
@@ -230,7 +230,7 @@ def estimate_radius(
     if past_models is not None:
         changes, chosen = _past(today, past_models, X, points, favorable_class)
         return _estimate(today, points, changes, chosen, exponents, float(quantile))
-    retrain = _Retrainer(today, points, labels, np.random.default_rng(seed))
+    retrain = _Retrainer(today, points, labels, np.random.default_rng(random_state))
     if time is not None:
         changes, chosen = retrain.over_time(_read_time(time, len(points)), n_periods, n_models)
     else:
@@ -354,7 +354,7 @@ def _past(
 
 
 def _survival(
-    today: LinearModel, denied: Floats, ball: NormBall, models: Floats
+    today: LinearModel, denied: Floats, robust_to: NormBall, models: Floats
 ) -> tuple[float, float]:
     """Share of (recourse, model) that are approved, and share of the people who have one."""
     if not len(denied):
@@ -362,7 +362,12 @@ def _survival(
     loss = today.choose_loss(None)
     guarantee = float(loss.probability(today.cutoff)) if loss.link else 0.5
     result = solve(
-        denied, today.coef, today.intercept, ball=ball, guarantee=guarantee, loss=loss.name
+        denied,
+        today.coef,
+        today.intercept,
+        robust_to=robust_to,
+        guarantee=guarantee,
+        loss=loss.name,
     )
     recourse = result.recourse_array[np.isfinite(result.cost)]
     scores = recourse @ models[:, :-1].T + models[:, -1]
@@ -439,6 +444,6 @@ def _vector(model: LinearModel) -> Floats:
     return np.append(model.coef, model.intercept)
 
 
-def _distances(changes: Floats, ball: NormBall) -> Floats:
+def _distances(changes: Floats, robust_to: NormBall) -> Floats:
     nothing = np.zeros(changes.shape[1] - 1)
-    return ball.distance(nothing, 0.0, changes[:, :-1], changes[:, -1])
+    return robust_to.distance(nothing, 0.0, changes[:, :-1], changes[:, -1])

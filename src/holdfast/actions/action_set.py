@@ -29,7 +29,7 @@ class ActionSet:
     features : iterable of features
     links : iterable of AtMost and Follows
         Constraints between numbers, in the attribute `links`.
-    most_changes : int, optional
+    max_changes : int, optional
         At most so many features may change.
 
     Examples
@@ -39,7 +39,7 @@ class ActionSet:
     >>> actions = ActionSet.from_data(table)
     >>> actions["age"].immutable = True
     >>> actions.set("home", moves={"rent": ["own"]}, cost=3.0)
-    >>> actions.most_changes = 1
+    >>> actions.max_changes = 1
     >>> actions["agee"]
     Traceback (most recent call last):
         ...
@@ -47,14 +47,14 @@ class ActionSet:
     """
 
     links: Links
-    most_changes: int | None
+    max_changes: int | None
     _features: dict[str, Feature]
 
     def __init__(
         self,
         features: Iterable[Feature],
         links: Iterable[Link] = (),
-        most_changes: int | None = None,
+        max_changes: int | None = None,
     ) -> None:
         found: dict[str, Feature] = {}
         for feature in iterate("features", features):
@@ -68,7 +68,7 @@ class ActionSet:
             found[feature.name] = feature
         self._features = found
         self.links = links  # type: ignore[assignment]  # __setattr__ reads and checks them
-        self.most_changes = most_changes
+        self.max_changes = max_changes
 
     @classmethod
     def from_data(
@@ -129,8 +129,8 @@ class ActionSet:
         >>> actions = ActionSet.from_data(german.features, units=german.units)
         >>> actions["age"]
         NumberFeature(name='age', unit='years', immutable=False, protected=False, \
-direction='any', lower=19, upper=75, possible_lower=0, possible_upper=None, most_up=None, \
-most_down=None, physical=(), step=None, whole=True, cost=0.08795..., fixed_cost=0.1)
+direction='any', lower=19, upper=75, possible_lower=0, possible_upper=None, max_increase=None, \
+max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_cost=0.1)
         """
         from holdfast.actions.draft import Fees, draft
 
@@ -172,7 +172,7 @@ most_down=None, physical=(), step=None, whole=True, cost=0.08795..., fixed_cost=
     def __deepcopy__(self, memo: dict[int, Any]) -> ActionSet:
         """Return an action set of its own with the same settings."""
         features = [copy.deepcopy(feature, memo) for feature in self._features.values()]
-        return ActionSet(features, list(self.links), self.most_changes)
+        return ActionSet(features, list(self.links), self.max_changes)
 
     def set(self, name: str, /, **settings: Any) -> None:
         """Set settings of the feature of that name; if any is wrong, none is set."""
@@ -197,15 +197,15 @@ most_down=None, physical=(), step=None, whole=True, cost=0.08795..., fixed_cost=
         return len(self._features)
 
     def __setattr__(self, key: str, value: Any) -> None:
-        """Set `links` or `most_changes`, checked; there is nothing else to set."""
+        """Set `links` or `max_changes`, checked; there is nothing else to set."""
         if key == "links":
             value = Links(self._check_link, iterate("links", value))
-        elif key == "most_changes":
+        elif key == "max_changes":
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and value >= 1):
-                refuse("most_changes", value, "a whole number from 1, or None for no limit")
+                refuse("max_changes", value, "a whole number from 1, or None for no limit")
         elif not key.startswith("_"):
-            known = suggest(key, ["links", "most_changes"])
+            known = suggest(key, ["links", "max_changes"])
             raise ValueError(f"an action set has no setting {key!r}; {known}")
         object.__setattr__(self, key, value)
 
@@ -214,7 +214,7 @@ most_down=None, physical=(), step=None, whole=True, cost=0.08795..., fixed_cost=
         if not isinstance(other, ActionSet):
             return NotImplemented
         same = list(self._features.values()) == list(other._features.values())
-        return same and self.links == other.links and self.most_changes == other.most_changes
+        return same and self.links == other.links and self.max_changes == other.max_changes
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -33,7 +33,7 @@ def check(actions: ActionSet, before: Any, after: Any) -> list[str]:
     Examples
     --------
     >>> from holdfast.actions import ActionSet, NumberFeature
-    >>> actions = ActionSet([NumberFeature("age", unit="years", direction="up", most_up=2)])
+    >>> actions = ActionSet([NumberFeature("age", unit="years", direction="up", max_increase=2)])
     >>> check(actions, {"age": 30}, {"age": 33})
     ['age rises by 3 years; at most 2 are allowed']
     """
@@ -57,10 +57,10 @@ def check_change(actions: ActionSet, before: Any, after: Any) -> list[str]:
             reason = actions[name].refusal(old[name], new[name])
             if reason is not None:
                 wrong.append(f"{name} changes from {old[name]!r} to {new[name]!r}, but {reason}")
-    if actions.most_changes is not None and len(changed) > actions.most_changes:
+    if actions.max_changes is not None and len(changed) > actions.max_changes:
         wrong.append(
             f"{len(changed)} features change ({shorten(changed)}); "
-            f"at most {actions.most_changes} may"
+            f"at most {actions.max_changes} may"
         )
     for link in actions.links:
         wrong += _check_link(link, old, new)
@@ -111,7 +111,7 @@ def _check_number(feature: NumberFeature, old: Any, new: Any) -> list[str]:
         if not isinstance(value, (numbers.Real, np.bool_)) or not math.isfinite(value):
             return [f"{name} = {value!r} is not a finite number"]
     change = new - old
-    room = 0.0 if feature.whole else ROUNDING * max(abs(old), abs(new))
+    room = 0.0 if feature.integer else ROUNDING * max(abs(old), abs(new))
     what = f"{name} {'rises' if change > 0 else 'falls'} by {_show(abs(change))}{unit}"
     wrong = []
     if feature.stays:
@@ -120,10 +120,10 @@ def _check_number(feature: NumberFeature, old: Any, new: Any) -> list[str]:
         wrong.append(f"{what}, but may only rise")
     if feature.direction == "down" and change > room:
         wrong.append(f"{what}, but may only fall")
-    if feature.most_up is not None and change > feature.most_up + room:
-        wrong.append(f"{what}; at most {_show(feature.most_up)} are allowed")
-    if feature.most_down is not None and -change > feature.most_down + room:
-        wrong.append(f"{what}; at most {_show(feature.most_down)} are allowed")
+    if feature.max_increase is not None and change > feature.max_increase + room:
+        wrong.append(f"{what}; at most {_show(feature.max_increase)} are allowed")
+    if feature.max_decrease is not None and -change > feature.max_decrease + room:
+        wrong.append(f"{what}; at most {_show(feature.max_decrease)} are allowed")
     # whoever is outside the bounds already may stay there
     if feature.upper is not None and new > max(feature.upper, old) + room:
         wrong.append(f"{name} = {_show(new)}{unit} is above {_show(feature.upper)}, its upper end")
@@ -135,7 +135,7 @@ def _check_number(feature: NumberFeature, old: Any, new: Any) -> list[str]:
     if feature.possible_lower is not None and new < min(feature.possible_lower, old) - room:
         least = _show(feature.possible_lower)
         wrong.append(f"{name} = {_show(new)}{unit} is below {least}, the least that is possible")
-    if feature.whole and new != math.floor(new):
+    if feature.integer and new != math.floor(new):
         wrong.append(f"{name} = {_show(new)}{unit} is not a whole number")
     if feature.step is not None:
         nearest = round(new / feature.step) * feature.step

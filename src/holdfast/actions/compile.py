@@ -20,11 +20,11 @@ from holdfast.problem.problem import RecourseProblem
 
 
 def to_problem(
-    applicants: Any,
+    X: Any,
     encoding: Encoding,
     actions: ActionSet,
     *,
-    ball: NormBall,
+    robust_to: NormBall,
     loss: str | Loss | None = None,
     coef: ArrayLike | None = None,
     intercept: ArrayLike = 0.0,
@@ -36,12 +36,12 @@ def to_problem(
 
     Parameters
     ----------
-    applicants : DataFrame or (n, d) array
+    X : DataFrame or (n, d) array
         The people, in raw units.
     encoding : Encoding
     actions : ActionSet
         It must have a feature for each column that the pipeline uses.
-    ball : NormBall
+    robust_to : NormBall
         The models that may come, in encoded columns.
     loss : str or Loss, optional
         By default the one that the classifier was fitted with.
@@ -58,7 +58,7 @@ def to_problem(
     >>> actions = ActionSet.from_data(table)
     >>> encoding = Encoding.of(([1.0], -4.0))
     >>> people = pd.DataFrame({"x0": [2, None]})
-    >>> compiled = to_problem(people, encoding, actions, ball=NormBall(1, 0.1))
+    >>> compiled = to_problem(people, encoding, actions, robust_to=NormBall(1, 0.1))
     >>> compiled.refused
     [(1, 'x0 is missing')]
     >>> compiled.problem.step, compiled.problem.problem.upper.round(3)
@@ -66,7 +66,7 @@ def to_problem(
     """
     actions.validate()
     check_fit(encoding, actions)
-    frame = as_table(applicants)
+    frame = as_table(X)
     reading = encoding.read(frame)
     read_action_levels(reading, frame, encoding, actions)
     refused = reading.problems()
@@ -80,7 +80,7 @@ def to_problem(
         labelled_points(table, people),
         scores,
         intercepts,
-        ball=ball,
+        robust_to=robust_to,
         feature_costs=table.costs,
         bounds=(table.lower, table.upper),
         loss=encoding.model.loss if loss is None else loss,
@@ -92,7 +92,7 @@ def to_problem(
         groups=table.groups,
         current=np.stack(table.current, axis=1) if table.current else table.no_groups(),
         option_costs=table.option_costs,
-        most_changes=actions.most_changes,
+        max_changes=actions.max_changes,
         fixed_costs=table.fixed_costs if table.fixed_costs.any() else None,
     )
     fixed = {name: why for name, why in encoding.unused.items() if name in actions}

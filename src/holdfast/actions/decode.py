@@ -49,7 +49,7 @@ def decode(
     >>> table = pd.DataFrame({"x0": [1, 5, 9], "x1": [0.5, 1.5, 2.5]})
     >>> encoding = Encoding.of(([1.0, 1.0], -4.0))
     >>> actions = ActionSet.from_data(table)
-    >>> compiled = to_problem(table, encoding, actions, ball=NormBall(1, 0.1))
+    >>> compiled = to_problem(table, encoding, actions, robust_to=NormBall(1, 0.1))
     >>> decode(compiled, [[3.0000000001, 0.5], [5.0, 2.0], [9.0, 2.5]], [[], [], []])
        x0   x1
     0   3  0.5
@@ -58,7 +58,7 @@ def decode(
     """
     n, g = compiled.problem.current.shape
     points, chosen = np.asarray(recourse, dtype=np.float64), np.asarray(options, dtype=np.int64)
-    start = compiled.problem.problem.points
+    start = compiled.problem.problem.X
     if points.shape != start.shape or chosen.shape != (n, g):
         raise ValueError(
             f"recourse has shape {points.shape} and options {chosen.shape}; expected "

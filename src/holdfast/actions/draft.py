@@ -115,7 +115,7 @@ def _number(name: str, seen: pd.Series[Any], fees: Fees, unit: str) -> NumberFea
         upper=int(upper) if whole else upper,
         possible_lower=0 if (values >= 0.0).all() else None,
         step=None if whole else grid_step(values),
-        whole=whole,
+        integer=whole,
         cost=unit_cost(values, fees.costs),
         fixed_cost=fees.fixed_cost,
     )

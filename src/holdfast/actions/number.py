@@ -33,13 +33,13 @@ class NumberFeature(Feature):
     possible_lower, possible_upper : number or None
         What can exist at all: an amount is never negative. Should `lower` or `upper` be lifted,
         these still hold.
-    most_up, most_down : number or None
+    max_increase, max_decrease : number or None
         By how much it may change, from where the person is.
     physical : sequence of str
         Settings that are facts, which nobody can lift: ``["direction"]``, if it only ever rises.
     step : number or None
         It may become multiples of this, counted from 0, or stay where it is.
-    whole : bool
+    integer : bool
         It may become whole numbers only. With a `step` as well, both hold.
     cost : number
         Of a change by one unit.
@@ -48,9 +48,9 @@ class NumberFeature(Feature):
 
     Examples
     --------
-    >>> age = NumberFeature("age", lower=19, upper=75, whole=True)
+    >>> age = NumberFeature("age", lower=19, upper=75, integer=True)
     >>> age.direction = "up"
-    >>> age.set(most_up=2, cost=0.1)
+    >>> age.set(max_increase=2, cost=0.1)
     >>> age.lower = 80
     Traceback (most recent call last):
         ...
@@ -59,8 +59,8 @@ class NumberFeature(Feature):
     Traceback (most recent call last):
         ...
     ValueError: feature 'age' has no setting 'imutable'; did you mean 'immutable'? there are: \
-unit, immutable, protected, direction, lower, upper, possible_lower, possible_upper, most_up, \
-most_down, physical, step, whole, cost, fixed_cost
+unit, immutable, protected, direction, lower, upper, possible_lower, possible_upper, max_increase, \
+max_decrease, physical, step, integer, cost, fixed_cost
     """
 
     name: str
@@ -72,33 +72,33 @@ most_down, physical, step, whole, cost, fixed_cost
     upper: float | None = None
     possible_lower: float | None = None
     possible_upper: float | None = None
-    most_up: float | None = None
-    most_down: float | None = None
+    max_increase: float | None = None
+    max_decrease: float | None = None
     physical: Any = ()
     step: float | None = None
-    whole: bool = False
+    integer: bool = False
     cost: float = 1.0
     fixed_cost: float = 0.0
 
     @property
     def kind(self) -> str:
         """What is shown as its type."""
-        return "whole number" if self.whole else "number"
+        return "whole number" if self.integer else "number"
 
     @property
     def grid(self) -> float:
         """It may become multiples of this; 0: any number."""
-        return float(self.step or (1 if self.whole else 0))
+        return float(self.step or (1 if self.integer else 0))
 
     def _clean(self, settings: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(settings["unit"], str):
             self._refuse("unit", settings["unit"], "a text")
-        for key in ("immutable", "protected", "whole"):
+        for key in ("immutable", "protected", "integer"):
             self._flag(settings, key)
         self._choice(settings, "direction", DIRECTIONS)
         for key in ("lower", "upper", "possible_lower", "possible_upper"):
             self._number(settings, key, "a finite number, or None for no bound", -math.inf)
-        for key in ("most_up", "most_down"):
+        for key in ("max_increase", "max_decrease"):
             self._number(settings, key, "a positive number or 0, or None for no limit", 0.0)
         self._number(settings, "step", "a positive number, or None for any change", 0.0)
         for key, allowed in (("cost", "a positive number"), ("fixed_cost", "positive or 0")):
@@ -117,7 +117,7 @@ most_down, physical, step, whole, cost, fixed_cost
                     f"{self.name}: {low} = {settings[low]} is above {high} = {settings[high]}"
                 )
         lower, upper, step = settings["lower"], settings["upper"], settings["step"]
-        if not settings["whole"]:
+        if not settings["integer"]:
             return
         if step is not None and step != int(step):
             self._refuse("step", step, "a whole number, because whole = True")
@@ -128,4 +128,4 @@ most_down, physical, step, whole, cost, fixed_cost
 
 
 _ENDS = ("possible_lower", "lower", "upper", "possible_upper")
-PHYSICAL = ("immutable", "direction", "lower", "upper", "most_up", "most_down")
+PHYSICAL = ("immutable", "direction", "lower", "upper", "max_increase", "max_decrease")

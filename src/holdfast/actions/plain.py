@@ -16,8 +16,8 @@ VERSION = 1
 def to_plain(actions: ActionSet) -> dict[str, Any]:
     """Return all settings that are not the default ones."""
     result: dict[str, Any] = {"holdfast_actions": VERSION}
-    if actions.most_changes is not None:
-        result["most_changes"] = actions.most_changes
+    if actions.max_changes is not None:
+        result["max_changes"] = actions.max_changes
     result["features"] = {name: _plain_feature(actions[name]) for name in actions}
     if len(actions.links):
         result["links"] = [_plain_link(link) for link in actions.links]
@@ -28,7 +28,7 @@ def from_plain(content: dict[str, Any]) -> ActionSet:
     """Return the action set of a dict that satisfies the schema."""
     features = [_feature(name, dict(given)) for name, given in content["features"].items()]
     links = [_link(dict(given)) for given in content.get("links", ())]
-    return ActionSet(features, links, content.get("most_changes"))
+    return ActionSet(features, links, content.get("max_changes"))
 
 
 def _plain_feature(feature: Any) -> dict[str, Any]:

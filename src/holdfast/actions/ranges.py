@@ -52,10 +52,10 @@ def range_of(feature: NumberFeature, value: Floats) -> Range:
     highest = [end for end in (feature.upper, feature.possible_upper) if end is not None]
     lower = np.full_like(value, max(lowest, default=-np.inf))
     upper = np.full_like(value, min(highest, default=np.inf))
-    if feature.most_down is not None:
-        lower = np.maximum(lower, value - feature.most_down)
-    if feature.most_up is not None:
-        upper = np.minimum(upper, value + feature.most_up)
+    if feature.max_decrease is not None:
+        lower = np.maximum(lower, value - feature.max_decrease)
+    if feature.max_increase is not None:
+        upper = np.minimum(upper, value + feature.max_increase)
     lower, upper = np.minimum(lower, value), np.maximum(upper, value)
     if feature.stays or feature.direction == "up":
         lower = value

@@ -48,7 +48,7 @@ class FrontierPoint:
     --------
     >>> import holdfast
     >>> ball = holdfast.NormBall(p=1, radius=0.1)
-    >>> point = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, ball=ball).at_score(-1.2)
+    >>> point = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, robust_to=ball).at_score(-1.2)
     >>> round(point.cost, 9), round(point.multiplier, 9)
     (1.0, 1.0)
     """
@@ -70,10 +70,10 @@ class Frontier:
     --------
     >>> import holdfast
     >>> ball = holdfast.NormBall(p=1, radius=0.1)
-    >>> frontier = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, ball=ball)
+    >>> frontier = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, robust_to=ball)
     >>> frontier.at_guarantee(0.5).recourse.round(3)
     array([2.222, 2.   ])
-    >>> frontier.breakpoints()[["worst_case_score", "cost"]].round(3)
+    >>> frontier.to_frame()[["worst_case_score", "cost"]].round(3)
        worst_case_score  cost
     0              -2.2   0.0
     1              -0.2   2.0
@@ -115,7 +115,7 @@ class Frontier:
     def start_score(self) -> float:
         """Worst-case score of the point as it is: the beginning of the curve."""
         problem = self.problem
-        return float(problem.ball.worst_score(problem.points, problem.coef, problem.intercept)[0])
+        return float(problem.robust_to.worst_score(problem.X, problem.coef, problem.intercept)[0])
 
     @cached_property
     def max_score(self) -> float:
@@ -124,14 +124,14 @@ class Frontier:
             return np.inf if self._vertices.ray is not None else float(self._vertices.scores[-1])
         return largest_score(self.problem)
 
-    def breakpoints(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """Return the breakpoints: score, validity, cost, multiplier beyond it, and recourse."""
         import pandas as pd
 
         if self._vertices is None:
             raise ValueError(
-                f"for p = {self.problem.ball.p:g} the frontier is curved and has no breakpoints; "
-                "use sample()"
+                f"for p = {self.problem.robust_to.p:g} the frontier is curved and has no "
+                "breakpoints; use sample()"
             )
         scores, multipliers = self._vertices.scores, np.full(len(self._vertices.scores), np.inf)
         multipliers[: len(self._vertices.multipliers)] = self._vertices.multipliers
@@ -156,7 +156,7 @@ class Frontier:
                 f"{float(self.problem.loss.probability(self.max_score)):.6g}"
             )
         if score <= self.start_score:
-            return FrontierPoint(self.start_score, 0.0, 0.0, self.problem.points[0].copy())
+            return FrontierPoint(self.start_score, 0.0, 0.0, self.problem.X[0].copy())
         if self._vertices is None:
             return self._solve(Goal(GUARANTEE, self.problem.loss.code, float(score)))
         return self._read_off(self._vertices, float(score))
@@ -212,7 +212,7 @@ class Frontier:
         """Interpolate, a hair above the score, so that rounding does not put it below."""
         last = len(vertices.multipliers) - 1
         k = min(int(np.searchsorted(vertices.scores, score)) - 1, last)
-        rows, ball = self.problem.rows(), self.problem.ball.numbers(self.problem.n_features)
+        rows, ball = self.problem.rows(), self.problem.robust_to.numbers(self.problem.n_features)
         point = _between(vertices, k, score)
         point = _between(
             vertices, k, score + score_rounding(point, rows.coef[0], rows.intercept[0], ball)
@@ -237,7 +237,7 @@ def frontier(
     coef: ArrayLike,
     intercept: float = 0.0,
     *,
-    ball: NormBall,
+    robust_to: NormBall,
     feature_costs: ArrayLike | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     loss: str = "logistic",
@@ -257,7 +257,7 @@ def frontier(
     --------
     >>> import holdfast
     >>> ball = holdfast.NormBall(p=2, radius=0.1)
-    >>> curve = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, ball=ball)
+    >>> curve = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, robust_to=ball)
     >>> curve
     <Frontier, curved, worst-case score from -2.22361 to inf>
     >>> curve.at_cost_weight(0.1).recourse.round(3)
@@ -271,7 +271,7 @@ def frontier(
         point,
         coef,
         intercept,
-        ball=ball,
+        robust_to=robust_to,
         feature_costs=feature_costs,
         bounds=bounds,
         loss=loss,

@@ -16,22 +16,22 @@ from holdfast.problem.ball import NormBall
 from holdfast.problem.problem import GUARANTEE, Goal, RecourseProblem
 from holdfast.problem.problem import make_goal as make_goal
 from holdfast.result.appraisal import Appraisal, answer, appraise
-from holdfast.result.result import GAP_TOLERANCE, Recourse, Status
+from holdfast.result.result import GAP_TOLERANCE, RecourseResult, Status
 
 
 def solve(
-    points: ArrayLike,
+    X: ArrayLike,
     coef: ArrayLike,
     intercept: ArrayLike = 0.0,
     *,
-    ball: NormBall,
+    robust_to: NormBall,
     cost_weight: float | None = None,
     guarantee: float | None = None,
     feature_costs: ArrayLike | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     loss: str = "logistic",
-    threads: int | None = None,
-) -> Recourse:
+    n_jobs: int | None = -1,
+) -> RecourseResult:
     """Find the optimal robust recourse of every point, with a certificate for each.
 
     The score of a point is ``coef @ x + intercept``; the wanted class has the positive scores.
@@ -39,12 +39,12 @@ def solve(
 
     Parameters
     ----------
-    points : (n, d) array or data frame
+    X : (n, d) array or data frame
         The people turned down. Column names are kept.
     coef : (d,) or (n, d)
         One model for all, or one for each row (say, a local linearisation).
     intercept : float or (n,)
-    ball : NormBall
+    robust_to : NormBall
         The models that the recourse must withstand.
     cost_weight : float, optional
         Minimise ``worst-case loss + cost_weight * cost``.
@@ -57,30 +57,36 @@ def solve(
     loss : {"logistic", "probit", "hinge", "squared_hinge", "squared_error"}
         Loss of the score. `squared_error` is ``(1 - probability)**2``: not convex in the score,
         and still solved to the global optimum.
-    threads : int, optional
-        All available processors by default. The answer does not depend on it.
+    n_jobs : int, optional
+        As in scikit-learn: -1, the default, takes all processors. The answer does not depend on it.
 
     Returns
     -------
-    Recourse
+    RecourseResult
 
     Examples
     --------
     >>> import holdfast
     >>> ball = holdfast.NormBall(p=1, radius=0.1)
-    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, guarantee=0.5)
+    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, robust_to=ball, guarantee=0.5)
     >>> result.recourse.round(3)
     array([[2.222, 2.   ]])
     >>> str(result.status[0]), float(result.cost[0].round(3)), bool(result.gap[0] < 1e-9)
     ('optimal', 2.222, True)
-    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, cost_weight=0.1)
+    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, robust_to=ball, cost_weight=0.1)
     >>> float(result.worst_case_validity[0].round(3))
     0.889
     """
     problem = RecourseProblem.build(
-        points, coef, intercept, ball=ball, feature_costs=feature_costs, bounds=bounds, loss=loss
+        X,
+        coef,
+        intercept,
+        robust_to=robust_to,
+        feature_costs=feature_costs,
+        bounds=bounds,
+        loss=loss,
     )
-    return solve_problem(problem, cost_weight=cost_weight, guarantee=guarantee, threads=threads)
+    return solve_problem(problem, cost_weight=cost_weight, guarantee=guarantee, n_jobs=n_jobs)
 
 
 def solve_problem(
@@ -88,26 +94,27 @@ def solve_problem(
     *,
     cost_weight: float | None = None,
     guarantee: float | None = None,
-    threads: int | None = None,
-) -> Recourse:
+    n_jobs: int | None = -1,
+) -> RecourseResult:
     """Solve a problem that has been built already; the arguments are those of `solve`.
 
     Examples
     --------
     >>> import holdfast
     >>> ball = holdfast.NormBall(p=2, radius=0.1)
-    >>> problem = holdfast.RecourseProblem.build([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball)
-    >>> holdfast.solve_problem(problem, cost_weight=0.1).price.round(3)
+    >>> X = [[0.0, 2.0]]
+    >>> problem = holdfast.problem.RecourseProblem.build(X, [1.0, -0.5], -1.0, robust_to=ball)
+    >>> solve_problem(problem, cost_weight=0.1).price.round(3)
     array([0.577])
     """
     check_kind("problem", problem, RecourseProblem, "make it with RecourseProblem.build")
-    workers = thread_count(threads)
+    workers = thread_count(n_jobs)
     goal = make_goal(problem, cost_weight, guarantee)
     answers, appraisal = answer(problem, goal, workers)
     return _result(problem, goal, cost_weight, guarantee, answers, appraisal, workers)
 
 
-def judge(best: Recourse, recourse: Floats, threads: int | None = None) -> Recourse:
+def judge(best: RecourseResult, recourse: Floats, n_jobs: int | None = -1) -> RecourseResult:
     """Evaluate recourses that another method found for the problem of `best`, the optimum.
 
     Cost, price, worst case and gap are computed here; nothing is taken from the method. Rows
@@ -119,7 +126,7 @@ def judge(best: Recourse, recourse: Floats, threads: int | None = None) -> Recou
         )
     recourse = np.where(np.isfinite(recourse).all(axis=1, keepdims=True), recourse, np.nan)
     goal = make_goal(best.problem, best.cost_weight, best.guarantee)
-    workers = thread_count(threads)
+    workers = thread_count(n_jobs)
     answers, known = appraise(best.problem, goal, recourse.copy(), best.lower_bound, workers)
     judged = _result(best.problem, goal, best.cost_weight, best.guarantee, answers, known, workers)
     missing = ~np.isfinite(recourse).all(axis=1)
@@ -139,7 +146,7 @@ def _result(
     answers: Answers,
     known: Appraisal,
     threads: int,
-) -> Recourse:
+) -> RecourseResult:
     outcome, recourse = answers.outcome, answers.recourse
     price = known.cost.copy() if goal.mode == GUARANTEE else known.loss + goal.level * known.cost
     proven = is_proven(goal, GAP_TOLERANCE, price, known.lower_bound, known)
@@ -158,13 +165,11 @@ def _result(
     with np.errstate(invalid="ignore"):
         gap = price - known.lower_bound
     gap[lost] = np.where(np.isinf(known.lower_bound[lost]), 0.0, np.inf)
-    return Recourse(
+    return RecourseResult(
         problem=problem,
         cost_weight=cost_weight,
         guarantee=guarantee,
-        status=statuses_of(
-            goal, outcome, known.lower_bound, proven, known, recourse, problem.points
-        ),
+        status=statuses_of(goal, outcome, known.lower_bound, proven, known, recourse, problem.X),
         cost=known.cost,
         price=price,
         lower_bound=known.lower_bound,

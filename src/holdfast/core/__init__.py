@@ -28,10 +28,10 @@ def new_answers(n: int, d: int) -> Answers:
 
 def find_answers(problem: RecourseProblem, goal: Goal, levels: Floats, threads: int) -> Answers:
     """Solve every row of a problem in even costs, for a guarantee or a price with a convex loss."""
-    n, d = problem.points.shape
+    n, d = problem.X.shape
     answers = new_answers(n, d)
     rows_kernel = guarantee_rows if goal.mode == GUARANTEE else price_rows
-    arguments = (problem.rows(), problem.ball.numbers(d), goal, levels, answers)
+    arguments = (problem.rows(), problem.robust_to.numbers(d), goal, levels, answers)
     over_rows(rows_kernel, n, threads, *arguments, private=lambda: new_work(problem))
     return answers
 
@@ -45,7 +45,7 @@ def largest_radii(
     """
     radii = np.empty(which.size)
     problem, _ = problem.in_even_costs()
-    arguments = (problem.rows(), problem.ball.numbers(problem.n_features), goal, which, radii)
+    arguments = (problem.rows(), problem.robust_to.numbers(problem.n_features), goal, which, radii)
     over_rows(radius_rows, which.size, threads, *arguments, private=lambda: new_work(problem))
     return radii
 
@@ -54,4 +54,6 @@ def largest_score(problem: RecourseProblem) -> float:
     """Return the largest worst-case score that the first row can reach; inf if there is no end."""
     work, rows = new_work(problem), problem.in_even_costs()[0].rows()
     load_row(rows, 0, work)
-    return float(best_score(rows.intercept[0], problem.ball.numbers(problem.n_features), work)[0])
+    return float(
+        best_score(rows.intercept[0], problem.robust_to.numbers(problem.n_features), work)[0]
+    )

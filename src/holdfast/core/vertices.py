@@ -41,11 +41,11 @@ def frontier_vertices(problem: RecourseProblem) -> Vertices | None:
     work = new_work(problem)
     if isinstance(work, LpWork):
         return None
-    rows, ball = problem.rows(), problem.ball.numbers(problem.n_features)
+    rows, ball = problem.rows(), problem.robust_to.numbers(problem.n_features)
     load_row(rows, 0, work)
     steps = _l1_steps(work.row, ball) if isinstance(work, L1Work) else _linf_steps(work, ball)
     sign = np.where(rows.coef[0] >= 0.0, 1.0, -1.0)
-    points, multipliers, ray = [problem.points[0]], [], None
+    points, multipliers, ray = [problem.X[0]], [], None
     for gain, y, endless in steps:
         if endless:
             ray = sign * y / (rows.cost[0] @ y)
@@ -61,7 +61,7 @@ def frontier_vertices(problem: RecourseProblem) -> Vertices | None:
         multipliers.append(1.0 / gain)
     stacked = np.array(points)
     scores = [worst_score_of(x, rows.coef[0], rows.intercept[0], ball) for x in stacked]
-    costs = np.abs(stacked - problem.points[0]) @ rows.cost[0]
+    costs = np.abs(stacked - problem.X[0]) @ rows.cost[0]
     return Vertices(stacked, np.array(scores), costs, np.array(multipliers), ray)
 
 

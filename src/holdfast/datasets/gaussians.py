@@ -18,7 +18,7 @@ _COLUMNS = (
 
 
 def make_gaussians(
-    n: int = 1000, seed: int = 0, mean_shift: float = 0.0, variance_shift: float = 0.0
+    n: int = 1000, random_state: int = 0, mean_shift: float = 0.0, variance_shift: float = 0.0
 ) -> Dataset:
     """Draw the synthetic data of the literature: two Gaussians, one for each outcome.
 
@@ -48,12 +48,12 @@ def make_gaussians(
     check_count("n", n, least=2)
     if n % 2:
         refuse("n", n, "even: half of the points for each outcome")
-    check_seed(seed)
+    check_seed(random_state)
     if not math.isfinite(to_number(mean_shift)):
         refuse("mean_shift", mean_shift, "a finite number")
     if not -1.0 < to_number(variance_shift) < math.inf:
         refuse("variance_shift", variance_shift, "a finite number greater than -1")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     today = _two_classes(rng, n // 2, 0.0, 0.0)
     later = _two_classes(rng, n // 2, mean_shift, variance_shift)
     rng.shuffle(today)

@@ -46,7 +46,7 @@ GUARANTEE = 0.5
 class Advice:
     """One kind of recourse (plain or robust) for every applicant turned down, in raw units."""
 
-    ball: NormBall
+    robust_to: NormBall
     result: Recommendations
     found: NDArray[np.bool_]
     recourse: pd.DataFrame  # of those who have one
@@ -84,7 +84,9 @@ def credit_model(features: pd.DataFrame, approved: pd.Series[bool]) -> Pipeline:
 def possible_actions(features: pd.DataFrame, units: dict[str, str]) -> ActionSet:
     """Return what an applicant can do; costs are in standard deviations of the data."""
     actions = ActionSet.from_data(features, units={name: units[name] for name in NUMERIC})
-    actions.set("age", direction="up", physical=["direction"], most_up=MOST_YEARS_OLDER, upper=None)
+    actions.set(
+        "age", direction="up", physical=["direction"], max_increase=MOST_YEARS_OLDER, upper=None
+    )
     for name in (*NUMERIC, *CATEGORICAL):
         if name in MOVES:
             actions.set(name, moves=MOVES[name])
@@ -93,12 +95,14 @@ def possible_actions(features: pd.DataFrame, units: dict[str, str]) -> ActionSet
     return actions
 
 
-def run_demo(p: float = 1.0, radius: float = 0.5, n_models: int = 100, seed: int = 0) -> Demo:
+def run_demo(
+    p: float = 1.0, radius: float = 0.5, n_models: int = 100, random_state: int = 0
+) -> Demo:
     """Train, find both kinds of recourse, retrain, and count."""
     plain, robust = NormBall(p, 0.0), NormBall(p, radius)  # wrong arguments are said at once
     data = load_german()
     table = data.features[NUMERIC + CATEGORICAL]
-    order = np.random.default_rng(seed).permutation(len(table))
+    order = np.random.default_rng(random_state).permutation(len(table))
     train, test = order[:600], order[600:]
     model = credit_model(table.iloc[train], data.approved.iloc[train])
     actions = possible_actions(table.iloc[train], data.units)
@@ -133,10 +137,14 @@ def retrained(
 
 
 def advise(
-    model: Pipeline, actions: ActionSet, people: pd.DataFrame, ball: NormBall, futures: list[Any]
+    model: Pipeline,
+    actions: ActionSet,
+    people: pd.DataFrame,
+    robust_to: NormBall,
+    futures: list[Any],
 ) -> Advice:
     """Recommend, and count which of the later models approve of those who followed."""
-    recourse = RobustRecourse(model, ball=ball, actions=actions, guarantee=GUARANTEE)
+    recourse = RobustRecourse(model, robust_to=robust_to, actions=actions, guarantee=GUARANTEE)
     result = recourse.recommend(people)
     price, gap, held = (np.full(len(people), value) for value in (np.inf, np.nan, np.nan))
     ways = [result.ways(label) for label in people.index]
@@ -147,4 +155,4 @@ def advise(
     if found.any():
         encoded = model[:-1].transform(after)
         held[found] = np.mean([future.predict(encoded) for future in futures], axis=0)
-    return Advice(ball, result, found, after, price, gap, held)
+    return Advice(robust_to, result, found, after, price, gap, held)

@@ -26,7 +26,7 @@ def show(demo: Demo, console: Console, people: int) -> None:
 
 
 def _heading(demo: Demo) -> Text:
-    ball = demo.robust.ball
+    ball = demo.robust.robust_to
     text = Text()
     text.append(f"{demo.data.name}", style="bold")
     text.append(

@@ -47,7 +47,7 @@ class DiscreteAnswer:
         The option that each group takes; -1 where there is no recourse.
     status : array of Status
     cost, price, lower_bound, gap : arrays
-        As in `holdfast.Recourse`: for a guarantee the price is the cost.
+        As in `holdfast.RecourseResult`: for a guarantee the price is the cost.
     worst_case_score : array
         Least score of the recourse over the ball.
     nodes : array of int
@@ -59,9 +59,10 @@ class DiscreteAnswer:
     Examples
     --------
     >>> import numpy as np
-    >>> from holdfast import NormBall, RecourseProblem
+    >>> from holdfast import NormBall
+    >>> from holdfast.problem import RecourseProblem
     >>> from holdfast.discrete import DiscreteProblem, solve_discrete
-    >>> base = RecourseProblem.build([[0.0]], [1.0], -2.5, ball=NormBall(p=2, radius=0.0))
+    >>> base = RecourseProblem.build([[0.0]], [1.0], -2.5, robust_to=NormBall(p=2, radius=0.0))
     >>> whole = DiscreteProblem(
     ...     base, np.ones((1, 1)), np.zeros((1, 1)), [], np.empty((1, 0), dtype=int), []
     ... )
@@ -102,8 +103,8 @@ def fees_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Floats:
 def costs_of(problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64]) -> Floats:
     """Cost of moving every row to its recourse, straight from the definition."""
     base, numbers = problem.problem, problem.number_columns
-    moved = base.feature_costs * np.abs(recourse - base.points)
-    moved += np.where(recourse != base.points, problem.fees, 0.0)
+    moved = base.feature_costs * np.abs(recourse - base.X)
+    moved += np.where(recourse != base.X, problem.fees, 0.0)
     return np.asarray(moved[:, numbers].sum(axis=1) + fees_of(problem, options).sum(axis=1))
 
 
@@ -143,8 +144,8 @@ def appraised(
 ) -> Appraisal:
     """Work out what is known of each recourse, none of it taken from a solver but the bound."""
     base, numbers = problem.problem, problem.number_columns
-    worst = base.ball.worst_score(recourse, base.coef, base.intercept)
-    rounding, ball = score_roundings(base, recourse), base.ball.numbers(base.n_features)
+    worst = base.robust_to.worst_score(recourse, base.coef, base.intercept)
+    rounding, ball = score_roundings(base, recourse), base.robust_to.numbers(base.n_features)
     unit = cheapest_units(base.rows(), numbers, ball)
     unit = cheapest_options(problem, ball, unit)
     return Appraisal(
@@ -185,7 +186,7 @@ def make_answer(
         recourse=found.recourse,
         options=found.options,
         status=statuses_of(
-            goal, found.outcome, bound, proven, known, found.recourse, problem.problem.points
+            goal, found.outcome, bound, proven, known, found.recourse, problem.problem.X
         ),
         cost=cost,
         price=price,
@@ -207,9 +208,10 @@ def check_answer(answer: DiscreteAnswer) -> None:
     --------
     >>> import numpy as np
     >>> from dataclasses import replace
-    >>> from holdfast import NormBall, RecourseProblem
+    >>> from holdfast import NormBall
+    >>> from holdfast.problem import RecourseProblem
     >>> from holdfast.discrete import DiscreteProblem, check_answer, solve_discrete
-    >>> base = RecourseProblem.build([[0.0]], [1.0], -2.5, ball=NormBall(p=2, radius=0.0))
+    >>> base = RecourseProblem.build([[0.0]], [1.0], -2.5, robust_to=NormBall(p=2, radius=0.0))
     >>> whole = DiscreteProblem(
     ...     base, np.ones((1, 1)), np.zeros((1, 1)), [], np.empty((1, 0), dtype=int), []
     ... )
@@ -229,7 +231,7 @@ def violations(answer: DiscreteAnswer) -> dict[str, NDArray[np.bool_]]:
     """Say for each constraint which rows break it."""
     problem, x = answer.problem, answer.recourse
     base, numbers = problem.problem, problem.number_columns
-    moved = x[:, numbers] != base.points[:, numbers]
+    moved = x[:, numbers] != base.X[:, numbers]
     inside = (base.lower <= x) & (x <= base.upper)
     step, anchor = (np.broadcast_to(v, x.shape)[:, numbers] for v in (problem.step, problem.anchor))
     value = x[:, numbers]
@@ -243,9 +245,9 @@ def violations(answer: DiscreteAnswer) -> dict[str, NDArray[np.bool_]]:
         values = np.asarray(group.options)[np.clip(options, 0, len(group.options) - 1)]
         taken |= (x[:, group.columns] != values).any(axis=1)
         changes = changes + (options != problem.current[:, g])
-    most = np.inf if problem.most_changes is None else problem.most_changes
+    most = np.inf if problem.max_changes is None else problem.max_changes
     cost = costs_of(problem, x, answer.options)
-    score = base.ball.worst_score(x, base.coef, base.intercept)
+    score = base.robust_to.worst_score(x, base.coef, base.intercept)
     target = -np.inf if answer.guarantee is None else base.loss.score(answer.guarantee)
     return {
         "a number is out of bounds": (moved & ~inside[:, numbers]).any(axis=1),

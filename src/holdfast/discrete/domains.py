@@ -227,12 +227,12 @@ def build_table(data, option_start, lo, hi, allowed, active, kind, radius, with_
 
 
 @kernel
-def settle_changes(table, most_changes, active):
+def settle_changes(table, max_changes, active):
     """Count features that must change as active; return how many others may still change.
 
     -1: more must change than may; the number of all features: there is no limit any more.
     """
-    left, undecided = most_changes, 0
+    left, undecided = max_changes, 0
     for b in range(active.size):
         home, others = 0, 0
         for k in range(table.start[b], table.start[b + 1]):

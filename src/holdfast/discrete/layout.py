@@ -35,7 +35,7 @@ class Layout(NamedTuple):
     option_costs: Floats
     fixed_costs: Floats
     current: Ints
-    most_changes: int
+    max_changes: int
 
 
 class Shape(NamedTuple):
@@ -47,7 +47,7 @@ class Shape(NamedTuple):
     group_columns: Ints
     value_start: Ints
     values: Floats
-    most_changes: int
+    max_changes: int
 
 
 class RowData(NamedTuple):
@@ -80,7 +80,7 @@ def make_layout(problem: DiscreteProblem) -> Layout:
         np.broadcast_to(c, (n_costs, m)) for c, m in zip(problem.option_costs, counts, strict=True)
     ]
     values = [np.asarray(group.options, dtype=np.float64).reshape(-1) for group in groups]
-    most = problem.most_changes
+    most = problem.max_changes
     return Layout(
         problem.number_columns,
         _starts(counts),
@@ -117,7 +117,7 @@ def shape_of(layout):
         layout.group_columns,
         layout.value_start,
         layout.values,
-        layout.most_changes,
+        layout.max_changes,
     )
 
 

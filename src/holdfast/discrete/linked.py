@@ -98,9 +98,10 @@ def solve_linked(
     Two whole numbers of which the first is never to exceed the second:
 
     >>> import numpy as np
-    >>> from holdfast import NormBall, RecourseProblem
+    >>> from holdfast import NormBall
+    >>> from holdfast.problem import RecourseProblem
     >>> from holdfast.discrete import DiscreteProblem, Links, solve_linked
-    >>> base = RecourseProblem.build([[0.0, 1.0]], [1.0, 0.1], -3.0, ball=NormBall(2, 0.0))
+    >>> base = RecourseProblem.build([[0.0, 1.0]], [1.0, 0.1], -3.0, robust_to=NormBall(2, 0.0))
     >>> problem = DiscreteProblem(
     ...     base, np.ones((1, 2)), np.zeros((1, 2)), [], np.empty((1, 0), dtype=int), []
     ... )
@@ -147,10 +148,10 @@ def _unit_exponent(even: DiscreteProblem, goal: Goal, exponent: int, i: int) -> 
     if goal.mode == PRICE:  # the cost that weighs as much as a loss of 1
         return -math.frexp(goal.level)[1] - exponent
     base, numbers = even.problem.row(i), even.number_columns
-    values = (base.points, base.coef, base.feature_costs, base.lower, base.upper)
+    values = (base.X, base.coef, base.feature_costs, base.lower, base.upper)
     start, coef, cost, lower, upper = (v[0, numbers] for v in values)
-    scale = base.ball.feature_scale(base.n_features)[numbers]
-    unit = cheapest_unit(start, coef, scale, cost, lower, upper, base.ball.radius)
+    scale = base.robust_to.feature_scale(base.n_features)[numbers]
+    unit = cheapest_unit(start, coef, scale, cost, lower, upper, base.robust_to.radius)
     return math.frexp(unit)[1] if unit > 0.0 else 0
 
 
@@ -174,7 +175,7 @@ def _solve_row(
     the best of all: a better one would be cheaper still. Until there is one, the cost is raised.
     """
     base = problem.problem.row(i)
-    start_score = float(base.ball.worst_score(base.points, base.coef, base.intercept)[0])
+    start_score = float(base.robust_to.worst_score(base.X, base.coef, base.intercept)[0])
     cap, weight = 1e4 * (1.0 + abs(goal.level) + abs(start_score)), 1.0
     if goal.mode != GUARANTEE:
         weight = goal.level
@@ -252,7 +253,7 @@ class _Master:
             for t in (-4.0, -1.0, 0.0, 1.0, 4.0):
                 self.add_tangent(t)
         self.add_model(self.base.coef[0], float(self.base.intercept[0]))
-        self.add_worst(self.base.points[0])
+        self.add_worst(self.base.X[0])
 
     def add_model(self, coef: Floats, intercept: float) -> None:
         """The score is at most that under this model."""
@@ -263,7 +264,7 @@ class _Master:
 
     def add_worst(self, x: Floats) -> None:
         """Add a worst model of x."""
-        ball, base = self.base.ball, self.base
+        ball, base = self.base.robust_to, self.base
         coef, intercept = ball.worst_model(x[None], base.coef, base.intercept)
         self.add_model(coef[0], float(intercept[0]))
 
@@ -279,7 +280,9 @@ class _Master:
             program.rows.append((row, unit * (height + slope * t), math.inf))
 
     def worst_score(self, x: Floats) -> float:
-        return float(self.base.ball.worst_score(x[None], self.base.coef, self.base.intercept)[0])
+        return float(
+            self.base.robust_to.worst_score(x[None], self.base.coef, self.base.intercept)[0]
+        )
 
     def polish(self, variables: Floats) -> tuple[float, Floats | None, list[int]]:
         """Solve the continuous rest of an answer's discrete choices, adding cuts on the way."""
@@ -332,7 +335,7 @@ class _Master:
             problem.groups,
             problem.current[i : i + 1],
             fees,
-            problem.most_changes,
+            problem.max_changes,
             self.program.own(problem.fees)[None],
         )
 
@@ -346,7 +349,7 @@ def _usable(problem: DiscreteProblem, i: int) -> int:
 
     outcome = check_numbers(
         layout,
-        row.points[0],
+        row.X[0],
         row.coef[0],
         row.intercept[0],
         row.feature_costs[0],
@@ -358,7 +361,7 @@ def _usable(problem: DiscreteProblem, i: int) -> int:
     )
     if outcome in (FOUND, OUT_OF_BOUNDS):
         fees = own(layout.option_costs)
-        outcome = max(outcome, check_groups(layout, row.points[0], fees, layout.current[i]))
+        outcome = max(outcome, check_groups(layout, row.X[0], fees, layout.current[i]))
     return int(outcome)
 
 
@@ -388,7 +391,7 @@ def _answer(
     if goal.mode == GUARANTEE:
         bound, least = np.maximum(scaled(bound, exponent), 0.0), 0.0
     # HiGHS knows rows to a tolerance: where the score itself is not known so well, nothing is
-    rough = score_roundings(base, np.where(np.isnan(recourse), base.points, recourse))
+    rough = score_roundings(base, np.where(np.isnan(recourse), base.X, recourse))
     bound[rough > GAP_TOLERANCE * (1.0 + abs(goal.level))] = least
     unknown = np.full(n, np.nan)
     kept = Found(recourse, options, outcome, bound, nodes, unknown, unknown.copy())

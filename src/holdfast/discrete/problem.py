@@ -48,7 +48,7 @@ class DiscreteProblem:
     option_costs : list of (1, m) or (n, m) arrays
         For each group, what it costs to take each option; inf where it may not be taken. The
         current one costs 0.
-    most_changes : int or None
+    max_changes : int or None
         At most so many features may change.
     fixed_costs : (1, d) or (n, d) array or None
         What it costs to touch a number at all, on top of ``feature_costs * |x - x0|``; None:
@@ -61,7 +61,7 @@ class DiscreteProblem:
     groups: list[Group]
     current: NDArray[np.int64]
     option_costs: list[Floats]
-    most_changes: int | None = None
+    max_changes: int | None = None
     fixed_costs: Floats | None = None
 
     @property

@@ -95,7 +95,7 @@ class Program:
         self.rows: list[tuple[dict[int, float], float, float]] = []
         self.links: list[tuple[Floats, float, float]] = []
         self.parts: list[dict[int, float]] = [{} for _ in range(self.base.n_features)]
-        self.constant = self.base.points[0].copy()
+        self.constant = self.base.X[0].copy()
         self.taken = [self._add_group(g) for g in range(len(problem.groups))]
         grouped = set(problem.grouped_columns.tolist())
         self.numbers = [j for j in range(self.base.n_features) if j not in grouped]
@@ -124,7 +124,7 @@ class Program:
 
         HiGHS drops what is small beside 1, whatever it means.
         """
-        ball, base = self.base.ball, self.base
+        ball, base = self.base.robust_to, self.base
         felt = np.abs(base.coef[0]) + ball.radius * ball.feature_scale(base.n_features)
         _, powers = np.frexp(np.where(felt > 0.0, felt, 1.0))
         return np.asarray(np.ldexp(1.0, -powers))
@@ -143,7 +143,7 @@ class Program:
 
     def _add_number(self, j: int) -> tuple[int, int, int, int]:
         """Return the variables (up, down, whole multiple, whether it moved); -1: it has none."""
-        x0, price = float(self.base.points[0, j]), float(self.base.feature_costs[0, j])
+        x0, price = float(self.base.X[0, j]), float(self.base.feature_costs[0, j])
         step, anchor = (
             float(self.own(self.problem.step)[j]),
             float(self.own(self.problem.anchor)[j]),
@@ -152,7 +152,7 @@ class Program:
         home = round((x0 - anchor) / step) if step > 0.0 else 0
         is_off = step > 0.0 and anchor + step * home != x0
         fee = float(self.own(self.problem.fees)[j])
-        is_counted = is_off or fee > 0.0 or self.problem.most_changes is not None
+        is_counted = is_off or fee > 0.0 or self.problem.max_changes is not None
         if is_counted and not self.relaxed:
             low, high = self._cut(x0, low, high, price, step)
         unit = float(self.units[j])
@@ -192,13 +192,13 @@ class Program:
         return max(low, x0 - reach), min(high, x0 + reach)
 
     def _limit_changes(self) -> None:
-        if self.problem.most_changes is None or self.relaxed:
+        if self.problem.max_changes is None or self.relaxed:
             return
         changes = {moved: 1.0 for *_, moved in self.moves.values() if moved >= 0}
         for g, taken in enumerate(self.taken):
             home = int(self.problem.current[self.row, g])
             changes.update({v: 1.0 for k, v in enumerate(taken) if k != home})
-        self.rows.append((changes, 0.0, float(self.problem.most_changes)))
+        self.rows.append((changes, 0.0, float(self.problem.max_changes)))
 
     def _forms(self) -> Floats:
         forms = np.zeros((len(self.parts), len(self.cost)))
@@ -284,7 +284,7 @@ class Program:
 
     def point(self, variables: Floats) -> tuple[Floats, list[int]]:
         """Return the encoded point, discrete values exactly, and the option of each group."""
-        x, base = self.base.points[0].copy(), self.base
+        x, base = self.base.X[0].copy(), self.base
         options = [int(np.argmax(variables[taken])) for taken in self.taken]
         for group, k in zip(self.problem.groups, options, strict=True):
             x[group.columns] = group.options[k]

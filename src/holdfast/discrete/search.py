@@ -248,7 +248,7 @@ def prepare(layout, buffers, task, asked):
         for b in range(state.active.size):
             if table.start[b] == table.start[b + 1]:
                 return -1
-        changes = settle_changes(table, layout.most_changes, state.active)
+        changes = settle_changes(table, layout.max_changes, state.active)
         if changes != 0:
             break
         fix_unchanged(data, starts, state.active, state.lo, state.hi, state.allowed)
@@ -494,7 +494,7 @@ def search(layout, buffers, task, kind, work, limits, answer):
     tally[DEAREST], tally[PROVED], tally[UNIT] = math.inf, math.inf, unit
     if goal.mode == GUARANTEE and tally[VALUE] == 0.0:
         return Found(0.0, 0.0, 0, True)
-    if goal.mode == REACH and is_endless(data, ball, min(layout.most_changes, data.coef.size)):
+    if goal.mode == REACH and is_endless(data, ball, min(layout.max_changes, data.coef.size)):
         return Found(-math.inf, -math.inf, 0, True)
     cap = first_cap(data, goal, tally[VALUE], score, unit)
     is_complete, searched, is_settled, last = False, math.inf, False, math.inf

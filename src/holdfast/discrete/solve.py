@@ -33,8 +33,8 @@ def solve_discrete(
     cost_weight: float | None = None,
     guarantee: float | None = None,
     tolerance: float = GAP_TOLERANCE,
-    most_nodes: int = 1_000_000,
-    threads: int | None = None,
+    max_nodes: int = 1_000_000,
+    n_jobs: int | None = -1,
 ) -> DiscreteAnswer:
     """Find the optimal robust recourse of every row, categories and whole numbers included.
 
@@ -46,10 +46,10 @@ def solve_discrete(
     tolerance : float
         A row is optimal when its gap is at most ``tolerance * (1 + price)``; for a guarantee,
         ``tolerance * (cost + the least cost of a unit of score)``.
-    most_nodes : int
+    max_nodes : int
         Where a row's search is stopped; its status is then GAP_OPEN, with a recourse or without.
-    threads : int, optional
-        All available processors by default. The answer does not depend on it.
+    n_jobs : int, optional
+        As in scikit-learn: -1, the default, takes all processors. The answer does not depend on it.
 
     Returns
     -------
@@ -60,10 +60,11 @@ def solve_discrete(
     Income in whole thousands, and a job that can be one of two:
 
     >>> import numpy as np
-    >>> from holdfast import NormBall, RecourseProblem
+    >>> from holdfast import NormBall
+    >>> from holdfast.problem import RecourseProblem
     >>> from holdfast.discrete import DiscreteProblem, Group, solve_discrete
     >>> base = RecourseProblem.build(
-    ...     [[20.0, 1.0, 0.0]], [0.1, -1.0, 0.5], -3.0, ball=NormBall(p=1, radius=0.01)
+    ...     [[20.0, 1.0, 0.0]], [0.1, -1.0, 0.5], -3.0, robust_to=NormBall(p=1, radius=0.01)
     ... )
     >>> job = Group(np.array([1, 2]), np.eye(2))
     >>> problem = DiscreteProblem(
@@ -81,27 +82,27 @@ def solve_discrete(
     ('optimal', True)
     """
     check_positive("tolerance", tolerance, or_zero=True)
-    check_count("most_nodes", most_nodes)
+    check_count("most_nodes", max_nodes)
     check_problem(problem)
     base = problem.problem
-    goal, workers = make_goal(base, cost_weight, guarantee), thread_count(threads)
+    goal, workers = make_goal(base, cost_weight, guarantee), thread_count(n_jobs)
     if guarantee is None and not base.loss.convex:
         raise ValueError(
             f"loss = {base.loss.name!r} is not convex: with discrete parts it can be had for a "
             "guarantee only; the losses that also take a cost_weight are convex"
         )
-    out = run_search(problem, goal, np.arange(base.n_rows), (float(tolerance), most_nodes), workers)
+    out = run_search(problem, goal, np.arange(base.n_rows), (float(tolerance), max_nodes), workers)
     reachable, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
     if lost.size:
-        few = min(most_nodes, _REACH_NODES)
+        few = min(max_nodes, _REACH_NODES)
         reach = run_search(problem, Goal(REACH, 0, 0.0), lost, (GAP_TOLERANCE, few), workers)
         # what is proven, should the search have been stopped: nothing above it can be had
         most = np.minimum(-reach.bound, np.nextafter(goal.level, -np.inf))
         reachable[lost] = base.loss.probability(most)
         # should a point reach what was proven to be out of reach, then nothing is proven
         out.bound[lost[-reach.value >= goal.level]] = 0.0
-        if base.ball.radius > 0.0:
+        if base.robust_to.radius > 0.0:
             radius[lost] = [reachable_radius(problem, goal.level, int(i), few) for i in lost]
     missing = (out.outcome == LIMIT) & np.isnan(out.recourse).any(axis=1)
     outcome = np.where(missing, EXHAUSTED, np.where(out.outcome == LIMIT, FOUND, out.outcome))
@@ -113,7 +114,7 @@ def solve_discrete(
     return answer
 
 
-def largest_reachable_score(problem: DiscreteProblem, *, threads: int | None = None) -> Floats:
+def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1) -> Floats:
     """Return the largest worst-case score that each row can reach; inf where it has no end.
 
     NaN for rows that cannot be used.
@@ -121,10 +122,11 @@ def largest_reachable_score(problem: DiscreteProblem, *, threads: int | None = N
     Examples
     --------
     >>> import numpy as np
-    >>> from holdfast import NormBall, RecourseProblem
+    >>> from holdfast import NormBall
+    >>> from holdfast.problem import RecourseProblem
     >>> from holdfast.discrete import DiscreteProblem, largest_reachable_score
     >>> base = RecourseProblem.build(
-    ...     [[0.0]], [1.0], -3.0, ball=NormBall(p=2, radius=0.0), bounds=([0.0], [2.6])
+    ...     [[0.0]], [1.0], -3.0, robust_to=NormBall(p=2, radius=0.0), bounds=([0.0], [2.6])
     ... )
     >>> whole = DiscreteProblem(
     ...     base, np.ones((1, 1)), np.zeros((1, 1)), [], np.empty((1, 0), dtype=int), []
@@ -134,7 +136,7 @@ def largest_reachable_score(problem: DiscreteProblem, *, threads: int | None = N
     """
     check_problem(problem)
     which, goal = np.arange(problem.problem.n_rows), Goal(REACH, 0, 0.0)
-    out = run_search(problem, goal, which, (GAP_TOLERANCE, 1_000_000), thread_count(threads))
+    out = run_search(problem, goal, which, (GAP_TOLERANCE, 1_000_000), thread_count(n_jobs))
     return -out.value
 
 
@@ -149,7 +151,7 @@ def run_search(
     even, exponent = problem.in_even_costs()
     base, layout = even.problem, make_layout(even)
     out = new_outcomes(which.size, base.n_features, len(problem.groups))
-    ball, levels = base.ball.numbers(base.n_features), levels_of(goal, exponent)
+    ball, levels = base.robust_to.numbers(base.n_features), levels_of(goal, exponent)
     stop = np.zeros(1, dtype=np.int8)
     every = (*limits, stop)
     tasks = (base.rows(), layout, ball, goal, levels, kind_of(ball), every, which, out)
@@ -168,7 +170,7 @@ def run_search(
     return out._replace(value=scaled(out.value, own), bound=scaled(out.bound, own))
 
 
-def reachable_radius(problem: DiscreteProblem, target: float, i: int, most_nodes: int) -> float:
+def reachable_radius(problem: DiscreteProblem, target: float, i: int, max_nodes: int) -> float:
     """Return the largest radius at which the target is within reach of row i; NaN: not even at 0.
 
     The point that is best at one radius would still reach the target at the radius
@@ -177,13 +179,13 @@ def reachable_radius(problem: DiscreteProblem, target: float, i: int, most_nodes
     """
     base, which = problem.problem, np.array([i])
     coef, intercept = base.row(i).coef, base.row(i).intercept
-    one = NormBall(base.ball.p, 1.0, base.ball.scale, base.ball.intercept)
-    low, high, best = 0.0, base.ball.radius, math.nan
+    one = NormBall(base.robust_to.p, 1.0, base.robust_to.scale, base.robust_to.intercept)
+    low, high, best = 0.0, base.robust_to.radius, math.nan
     radius = 1e-9 * high  # the kernels for 1 <= p < inf need one
     for _ in range(60):
-        ball = replace(base.ball, radius=radius)
-        trial = replace(problem, problem=replace(base, ball=ball))
-        out = run_search(trial, Goal(REACH, 0, 0.0), which, (GAP_TOLERANCE, most_nodes), 1)
+        ball = replace(base.robust_to, radius=radius)
+        trial = replace(problem, problem=replace(base, robust_to=ball))
+        out = run_search(trial, Goal(REACH, 0, 0.0), which, (GAP_TOLERANCE, max_nodes), 1)
         if -out.value[0] < target:
             if low == 0.0:
                 break
@@ -243,5 +245,5 @@ def check_problem(problem: DiscreteProblem) -> None:
             raise ValueError(f"options of group {g} have shape {np.shape(group.options)}")
         if read_floats(f"option_costs[{g}]", costs).shape not in ((1, m), (n, m)):
             raise ValueError(f"option_costs[{g}] has shape {np.shape(costs)}, expected (1, {m})")
-    if problem.most_changes is not None:
-        check_count("most_changes", problem.most_changes, least=0)
+    if problem.max_changes is not None:
+        check_count("max_changes", problem.max_changes, least=0)

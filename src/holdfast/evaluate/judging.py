@@ -25,7 +25,7 @@ class Worst(NamedTuple):
 
 
 def worst_case(
-    model: Model, recourse: Floats, ball: NormBall, search: Callable[..., Any] | None = None
+    model: Model, recourse: Floats, robust_to: NormBall, search: Callable[..., Any] | None = None
 ) -> Worst:
     """Judge each recourse by its own worst model; NaN where there is no recourse.
 
@@ -35,30 +35,32 @@ def worst_case(
     there = np.isfinite(recourse).all(axis=1)
     loss, score = np.full(len(recourse), np.nan), np.full(len(recourse), np.nan)
     if isinstance(model, LinearModel):
-        score[there] = ball.worst_score(recourse[there], model.coef, model.intercept)
+        score[there] = robust_to.worst_score(recourse[there], model.coef, model.intercept)
         loss[there] = np.logaddexp(0.0, -score[there])
     else:
         from holdfast.models.networks import worst_network
 
-        found = (search or worst_network)(cast("Network", model), recourse[there], ball, threads=1)
+        found = (search or worst_network)(
+            cast("Network", model), recourse[there], robust_to, n_jobs=1
+        )
         score[there], loss[there] = found.score, found.loss
     return Worst(loss, special.expit(score))
 
 
-def population_validity(model: Model, recourse: Floats, ball: NormBall) -> Floats:
+def population_validity(model: Model, recourse: Floats, robust_to: NormBall) -> Floats:
     """Judge all recourses by the one model of the ball that is worst for them together."""
     there = np.isfinite(recourse).all(axis=1)
     score = np.full(len(recourse), np.nan)
     if not there.any():
         return score
     if isinstance(model, LinearModel):
-        worst = population_worst_model(recourse[there], model.coef, model.intercept, ball)
+        worst = population_worst_model(recourse[there], model.coef, model.intercept, robust_to)
         score[there] = recourse[there] @ worst.coef + worst.intercept
     else:
         from holdfast.models.networks import population_worst_network
 
         network = cast("Network", model)
-        score[there] = population_worst_network(network, recourse[there], ball, threads=1).score
+        score[there] = population_worst_network(network, recourse[there], robust_to, n_jobs=1).score
     return np.asarray(special.expit(score))
 
 

@@ -39,20 +39,20 @@ class PopulationWorst:
     loss_sum: float
     exact: bool
 
-    def score(self, points: ArrayLike) -> Floats:
+    def score(self, X: ArrayLike) -> Floats:
         """Score of each point under this model."""
-        return np.asarray(np.asarray(points, dtype=np.float64) @ self.coef + self.intercept)
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.coef + self.intercept)
 
 
 def population_worst_model(
-    points: ArrayLike,
+    X: ArrayLike,
     coef: ArrayLike,
     intercept: float,
-    ball: NormBall,
+    robust_to: NormBall,
     *,
     starts: int = 32,
     max_steps: int = 1000,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> PopulationWorst:
     """Find the one model in a ball around today's that maximises the sum of all points' losses.
 
@@ -63,16 +63,16 @@ def population_worst_model(
 
     Parameters
     ----------
-    points : (n, d) array
+    X : (n, d) array
         Recourses, without missing ones.
     coef, intercept
         Today's model, the same for all.
-    ball : NormBall
+    robust_to : NormBall
     starts : int
         Random extreme points from which an ascent begins, besides each point's own worst model.
     max_steps : int
         Of each ascent.
-    seed : int
+    random_state : int
 
     Examples
     --------
@@ -84,31 +84,33 @@ def population_worst_model(
     >>> worst.coef, worst.intercept, worst.exact
     (array([0., 1.]), 0.5, True)
     """
-    check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
-    check_seed(seed)
-    x, w, b = _read(points, coef, intercept)
+    check_kind("ball", robust_to, NormBall, "write NormBall(p=..., radius=...)")
+    check_seed(random_state)
+    x, w, b = _read(X, coef, intercept)
     check_count("starts", starts, least=0)
     check_count("max_steps", max_steps)
-    scale = ball.radius * np.append(ball.feature_scale(x.shape[1]), ball.intercept_scale)
+    scale = robust_to.radius * np.append(
+        robust_to.feature_scale(x.shape[1]), robust_to.intercept_scale
+    )
     score = x @ w + b
     # a change by scale * unit, with a unit vector of the p-norm, adds moved @ unit to the scores
     moved = np.column_stack([x, np.ones(len(x))]) * scale
     free = np.flatnonzero(np.any(moved != 0.0, axis=0))
     unit = np.zeros(len(scale))
-    exact = ball.p == 1.0 or len(free) <= (MOST_DIMENSIONS if math.isinf(ball.p) else 1)
+    exact = robust_to.p == 1.0 or len(free) <= (MOST_DIMENSIONS if math.isinf(robust_to.p) else 1)
     if len(free) > 0:
         felt = moved[:, free]
         if exact:
-            unit[free] = _best_of(score, felt, _extreme_points(len(free), ball.p))
+            unit[free] = _best_of(score, felt, _extreme_points(len(free), robust_to.p))
         else:
-            unit[free] = _ascend(score, felt, ball, starts, max_steps, seed)
+            unit[free] = _ascend(score, felt, robust_to, starts, max_steps, random_state)
     change = scale * unit
     loss = float(_loss_sum(score, moved, unit[None])[0])
     return PopulationWorst(w + change[:-1], b + float(change[-1]), loss, exact or len(x) == 1)
 
 
-def _read(points: ArrayLike, coef: ArrayLike, intercept: float) -> tuple[Floats, Floats, float]:
-    x, w = np.asarray(points, dtype=np.float64), np.asarray(coef, dtype=np.float64)
+def _read(X: ArrayLike, coef: ArrayLike, intercept: float) -> tuple[Floats, Floats, float]:
+    x, w = np.asarray(X, dtype=np.float64), np.asarray(coef, dtype=np.float64)
     if x.ndim != 2 or w.shape != x.shape[1:] or np.ndim(intercept) != 0:
         raise ValueError(
             f"points {x.shape}, coef {w.shape} and intercept {np.shape(intercept)} do not fit "
@@ -150,15 +152,17 @@ def _best_of(score: Floats, felt: Floats, pieces: Iterator[Floats]) -> Floats:
 
 
 def _ascend(
-    score: Floats, felt: Floats, ball: NormBall, starts: int, max_steps: int, seed: int
+    score: Floats, felt: Floats, robust_to: NormBall, starts: int, max_steps: int, random_state: int
 ) -> Floats:
     """Ascend from several starts, all at once."""
-    drawn = np.random.default_rng(seed).normal(size=(starts, felt.shape[1]))
-    units = np.vstack([np.zeros((1, felt.shape[1])), _support(np.vstack([-felt, drawn]), ball)])
+    drawn = np.random.default_rng(random_state).normal(size=(starts, felt.shape[1]))
+    units = np.vstack(
+        [np.zeros((1, felt.shape[1])), _support(np.vstack([-felt, drawn]), robust_to)]
+    )
     sums = _loss_sum(score, felt, units)
     for _ in range(max_steps):
         gradient = -special.expit(-(score + units @ felt.T)) @ felt
-        there = _support(gradient, ball)
+        there = _support(gradient, robust_to)
         reached = _loss_sum(score, felt, there)
         higher = reached > sums * (1.0 + _LEAST_GAIN)
         if not higher.any():
@@ -167,11 +171,11 @@ def _ascend(
     return np.asarray(units[np.argmax(sums)])
 
 
-def _support(directions: Floats, ball: NormBall) -> Floats:
+def _support(directions: Floats, robust_to: NormBall) -> Floats:
     """Return the point of the unit ball that lies furthest in each direction; p > 1."""
-    if math.isinf(ball.p):
+    if math.isinf(robust_to.p):
         return np.where(directions < 0.0, -1.0, 1.0)
-    q = ball.dual_p
+    q = robust_to.dual_p
     largest = np.abs(directions).max(axis=1, keepdims=True)
     ratio = np.divide(directions, largest, out=np.zeros_like(directions), where=largest > 0.0)
     size = np.linalg.norm(ratio, ord=q, axis=1, keepdims=True)

@@ -47,7 +47,7 @@ def check_count(name: str, value: Any, least: int = 1, most: int = _MOST_SEED) -
         refuse(name, value, allowed if most == _MOST_SEED else f"{allowed} and <= {most}")
 
 
-def check_seed(value: Any, name: str = "seed") -> None:
+def check_seed(value: Any, name: str = "random_state") -> None:
     """Refuse what cannot seed random numbers."""
     check_count(name, value, least=0)
 

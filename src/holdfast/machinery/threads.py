@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.machinery.numbers import check_count
+from holdfast.machinery.numbers import refuse
 
 # Below this many rows of some microseconds each a thread costs more than it brings.
 _LEAST_ROWS = 256
@@ -23,14 +23,24 @@ _PIECE_SECONDS = 0.05
 _MOST_GROWTH = 8.0
 
 
-def thread_count(threads: int | None) -> int:
-    """Read the argument `threads`: None means all processors that this process may use."""
-    if threads is None:
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
-    check_count("threads", threads)
-    return int(threads)
+def thread_count(n_jobs: int | None) -> int:
+    """Read the argument `n_jobs`, as scikit-learn does: -1 is all processors, None is one.
+
+    -2 is all but one, and so on.
+    """
+    if n_jobs is None:
+        return 1
+    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, (bool, np.bool_))
+    if not whole or n_jobs == 0:
+        refuse("n_jobs", n_jobs, "a number of processors, or -1 for all of them")
+    return int(n_jobs) if n_jobs > 0 else max(1, _processors() + 1 + int(n_jobs))
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def over_rows(
@@ -78,7 +88,7 @@ def _pool(process: int) -> ThreadPoolExecutor:
 
     A process that was forked has none of the threads of the one that it comes from.
     """
-    return ThreadPoolExecutor(max(64, thread_count(None)), thread_name_prefix="holdfast")
+    return ThreadPoolExecutor(max(64, _processors()), thread_name_prefix="holdfast")
 
 
 class _Ranges:

@@ -13,7 +13,7 @@ from holdfast.machinery.numbers import Floats
 from holdfast.methods._kernels import STEP_LIMIT
 from holdfast.models import Model
 from holdfast.problem.problem import RecourseProblem
-from holdfast.result.result import MethodStatus
+from holdfast.result import MethodStatus
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,19 +29,19 @@ class Task:
     guarantee : float or None
     model : Model
         The model itself.
-    training : (m, d) array or None
+    X_train : (m, d) array or None
         The (encoded) points that the model was trained on.
-    seed : int
-    threads : int
+    random_state : int
+    n_jobs : int
     """
 
     problem: RecourseProblem
     cost_weight: float | None
     guarantee: float | None
     model: Model
-    training: Floats | None
-    seed: int
-    threads: int
+    X_train: Floats | None
+    random_state: int
+    n_jobs: int
 
 
 class Found(NamedTuple):
@@ -82,7 +82,7 @@ class Method:
 
     def check(self, task: Task) -> None:
         """Refuse what the method cannot do."""
-        problem, ball = task.problem, task.problem.ball
+        problem, ball = task.problem, task.problem.robust_to
         kind = task.model.kind
         if kind not in self.kinds and "surrogate" not in self.kinds:
             why = "has no gradients" if kind == "black box" else "is no network"
@@ -99,8 +99,8 @@ class Method:
             raise ValueError(f"{self.name} cannot honour bounds; use 'exact'")
         if ball.scale is not None and not self.honours_scale:
             raise ValueError(f"{self.name} knows no scale of the coefficients; use 'exact'")
-        if self.needs_training and task.training is None:
-            raise ValueError(f"{self.name} needs the training points; give training=...")
+        if self.needs_training and task.X_train is None:
+            raise ValueError(f"{self.name} needs the training points; give X_train=...")
 
     @classmethod
     def needs(cls) -> str:

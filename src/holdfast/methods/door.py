@@ -20,7 +20,7 @@ from holdfast.models.base import accepts, read_encoded
 from holdfast.models.linearise import Lineariser, get_lineariser
 from holdfast.problem.ball import NormBall
 from holdfast.problem.problem import RecourseProblem
-from holdfast.result.result import MethodStatus, Recourse, Status, sort_proven
+from holdfast.result.result import MethodStatus, RecourseResult, Status, sort_proven
 from holdfast.result.surrogate import Surrogate
 
 
@@ -53,29 +53,29 @@ def list_methods() -> list[MethodInfo]:
 
 
 def find_recourse(
-    points: ArrayLike,
+    X: ArrayLike,
     model: Any,
     method: str | Method = "exact",
     *,
-    ball: NormBall,
+    robust_to: NormBall,
     cost_weight: float | None = None,
     guarantee: float | None = None,
     linearise: str | Lineariser | Surrogate | None = None,
-    training: ArrayLike | None = None,
+    X_train: ArrayLike | None = None,
     feature_costs: ArrayLike | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     loss: str | None = None,
     favorable_class: Any = None,
     device: str | None = None,
-    seed: int = 0,
-    threads: int | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = -1,
     **settings: Any,
-) -> Recourse:
+) -> RecourseResult:
     """Find recourse by any of the methods, for any model, judged by one and the same code.
 
     Parameters
     ----------
-    points : (n, d) array or data frame
+    X : (n, d) array or data frame
         The people turned down, as the model takes them. For a pipeline recourse is found behind
         the scalers and encoders that it begins with: the result is a data frame of the encoded
         columns, and so are costs and bounds. Columns that are made from others (polynomials, bins,
@@ -86,7 +86,7 @@ def find_recourse(
         Whatever `holdfast.models.as_model` understands.
     method : str or Method
         See `list_methods`.
-    ball : NormBall
+    robust_to : NormBall
         The models that the recourse must withstand: around the coefficients of a linear model,
         or around those of the surrogate.
     cost_weight, guarantee : float
@@ -94,7 +94,7 @@ def find_recourse(
     linearise : {"lime", "smoothgrad", "gradient"}, Lineariser or Surrogate, optional
         How a model that is not linear is made so around each point; "lime" by default. Hand a
         `Surrogate` (``result.surrogate``) in to use it again.
-    training : (m, d) array or data frame, optional
+    X_train : (m, d) array or data frame, optional
         What the model was trained on, as the model takes it; LIME and RBR need it.
     feature_costs, bounds, loss : optional
         As in `solve`; the loss is by default the one that the model was fitted with.
@@ -103,48 +103,48 @@ def find_recourse(
         classes are False and True.
     device : str, optional
         Where networks run: "cpu", "cuda", ...; by default where they are.
-    seed : int
+    random_state : int
         Seed of whatever draws random numbers.
-    threads : int, optional
+    n_jobs : int, optional
         Threads of the compiled methods; all available processors by default.
     **settings
         The settings of the method; unknown ones are errors.
 
     Returns
     -------
-    Recourse
+    RecourseResult
 
     Examples
     --------
     >>> import holdfast
     >>> ball = holdfast.NormBall(p=1, radius=0.1)
     >>> model = ([1.0, -0.5], -1.0)
-    >>> exact = holdfast.find_recourse([[0.0, 2.0]], model, ball=ball, cost_weight=0.1)
+    >>> exact = holdfast.find_recourse([[0.0, 2.0]], model, robust_to=ball, cost_weight=0.1)
     >>> exact.price.round(3), str(exact.method_status[0])
     (array([0.571]), 'converged')
     """
-    check_seed(seed)
-    adapted = as_model(model, favorable_class=favorable_class, device=device, people=points)
+    check_seed(random_state)
+    adapted = as_model(model, favorable_class=favorable_class, device=device, people=X)
     chosen = get_method(method, settings)
     judged = adapted.choose_loss(loss)
     adapted.check_guarantee(guarantee, judged)
-    encoded = _encode(adapted, points)
+    encoded = _encode(adapted, X)
     known = None
-    if training is not None:
-        known = _like(encoded, read_encoded("training", adapted, training))
+    if X_train is not None:
+        known = _like(encoded, read_encoded("X_train", adapted, X_train))
 
     def build(coef: Any, intercept: Any) -> RecourseProblem:
         return RecourseProblem.build(
             encoded,
             coef,
             intercept,
-            ball=ball,
+            robust_to=robust_to,
             feature_costs=feature_costs,
             bounds=bounds,
             loss=judged,
         )
 
-    workers = thread_count(threads)
+    workers = thread_count(n_jobs)
     surrogate = None
     if isinstance(adapted, LinearModel):
         if linearise is not None:
@@ -152,40 +152,40 @@ def find_recourse(
         problem = build(adapted.coef, adapted.intercept)
     else:
         problem = build(0.0, 0.0)
-    task = Task(problem, cost_weight, guarantee, adapted, known, seed, workers)
+    task = Task(problem, cost_weight, guarantee, adapted, known, random_state, workers)
     make_goal(problem, cost_weight, guarantee)
     chosen.check(task)  # before anything is computed
-    adapted.compare_people(points, problem.points, judged)
+    adapted.compare_people(X, problem.X, judged)
     if not isinstance(adapted, LinearModel):
-        surrogate = _surrogate(adapted, problem.points, known, linearise, seed)
+        surrogate = _surrogate(adapted, problem.X, known, linearise, random_state)
         task = replace(task, problem=build(surrogate.coef, surrogate.intercept))
     result = _run_and_judge(chosen, task)
-    return _with_the_model(result, adapted, surrogate, points)
+    return _with_the_model(result, adapted, surrogate, X)
 
 
-def _like(encoded: Any, training: Any) -> Floats:
+def _like(encoded: Any, X_train: Any) -> Floats:
     """Put the training data into the columns of the points."""
-    if hasattr(encoded, "columns") and hasattr(training, "columns"):
-        missing = [name for name in encoded.columns if name not in training.columns]
+    if hasattr(encoded, "columns") and hasattr(X_train, "columns"):
+        missing = [name for name in encoded.columns if name not in X_train.columns]
         if missing:
             raise ValueError(f"training has no columns {missing}, which the points have")
-        training = training[list(encoded.columns)]
-    return read_matrix("training", training, np.shape(encoded)[-1] if np.ndim(encoded) else None)
+        X_train = X_train[list(encoded.columns)]
+    return read_matrix("X_train", X_train, np.shape(encoded)[-1] if np.ndim(encoded) else None)
 
 
 def _surrogate(
     model: Model,
     points: Floats,
-    training: Floats | None,
+    X_train: Floats | None,
     linearise: str | Lineariser | Surrogate | None,
-    seed: int,
+    random_state: int,
 ) -> Surrogate:
     if isinstance(linearise, Surrogate):
         _check_points(linearise, model, points)
         return linearise
     begin = time.perf_counter()
     fitted = get_lineariser("lime" if linearise is None else linearise).fit(
-        model, points, training, seed
+        model, points, X_train, random_state
     )
     return replace(fitted, seconds=time.perf_counter() - begin)
 
@@ -203,11 +203,11 @@ def _check_points(surrogate: Surrogate, model: Model, points: Floats) -> None:
         raise ValueError("the surrogate was made around other points, or for another model")
 
 
-def _run_and_judge(method: Method, task: Task) -> Recourse:
+def _run_and_judge(method: Method, task: Task) -> RecourseResult:
     """Run a method on the rows that can be used, timed without compilation, and judge it."""
     if method.compiled:
         method.run(replace(task, problem=task.problem.take(slice(0, 0))))
-    goal = {"cost_weight": task.cost_weight, "guarantee": task.guarantee, "threads": task.threads}
+    goal = {"cost_weight": task.cost_weight, "guarantee": task.guarantee, "n_jobs": task.n_jobs}
     begin = time.perf_counter()
     best = solve_problem(task.problem, **goal)  # type: ignore[arg-type]
     seconds = time.perf_counter() - begin
@@ -218,18 +218,18 @@ def _run_and_judge(method: Method, task: Task) -> Recourse:
         result = best
     else:
         found, seconds = _run(method, task, best)
-        result = judge(best, found.recourse, task.threads)
+        result = judge(best, found.recourse, task.n_jobs)
     return replace(
         result, method=method.name, seconds=seconds, method_status=found.status, steps=found.steps
     )
 
 
-def _usable(best: Recourse) -> NDArray[np.bool_]:
+def _usable(best: RecourseResult) -> NDArray[np.bool_]:
     unusable = (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS)
     return np.array([status not in unusable for status in best.status], dtype=bool)
 
 
-def _run(method: Method, task: Task, best: Recourse) -> tuple[Found, float]:
+def _run(method: Method, task: Task, best: RecourseResult) -> tuple[Found, float]:
     """Run a method on the rows that can be used."""
     usable = _usable(best)
     problem = task.problem.take(usable)
@@ -239,7 +239,7 @@ def _run(method: Method, task: Task, best: Recourse) -> tuple[Found, float]:
     outside = (found.recourse < problem.lower) | (found.recourse > problem.upper)
     if outside.any():
         raise RuntimeError(f"{method.name} left the bounds that it promises to honour: a bug")
-    n, d = task.problem.points.shape
+    n, d = task.problem.X.shape
     recourse, steps = np.full((n, d), np.nan), np.zeros(n, dtype=np.int64)
     status = np.empty(n, dtype=object)
     status[:] = MethodStatus.NOT_RUN
@@ -248,8 +248,8 @@ def _run(method: Method, task: Task, best: Recourse) -> tuple[Found, float]:
 
 
 def _with_the_model(
-    result: Recourse, model: Model, surrogate: Surrogate | None, people: Any
-) -> Recourse:
+    result: RecourseResult, model: Model, surrogate: Surrogate | None, people: Any
+) -> RecourseResult:
     """Judge the recourses by the model itself: what was solved for may have been its surrogate."""
     there = np.asarray(~np.isnan(result.recourse_array).any(axis=1))
     points = result.recourse_array[there]
@@ -272,20 +272,22 @@ def _with_the_model(
         _say_of_the_model(status, result, there, refused)
     else:
         target = None if result.guarantee is None else result.problem.loss.score(result.guarantee)
-        stays = (result.recourse_array == result.problem.points).all(axis=1)
+        stays = (result.recourse_array == result.problem.X).all(axis=1)
         sort_proven(status, stays, result.worst_case_score, score, model.cutoff, target)
     if model.origin is not None and there.any():
         between = np.zeros(len(result), dtype=bool)
-        between[there] = model.origin.fractional(points, result.problem.points[there])
+        between[there] = model.origin.fractional(points, result.problem.X[there])
         status[between & (status != Status.NOT_VALID)] = Status.FRACTIONAL
     return replace(result, status=status)
 
 
-def _compare_raw(result: Recourse, model: Model, people: Any, there: NDArray[np.bool_]) -> None:
+def _compare_raw(
+    result: RecourseResult, model: Model, people: Any, there: NDArray[np.bool_]
+) -> None:
     """Put the recourses back into raw columns, and ask the whole model; fractions have none."""
     if model.origin is None or not model.origin.steps:
         return
-    points, start = result.recourse_array, result.problem.points
+    points, start = result.recourse_array, result.problem.X
     whole = there.copy()
     whole[there] = ~model.origin.fractional(points[there], start[there])
     if whole.any():
@@ -295,13 +297,13 @@ def _compare_raw(result: Recourse, model: Model, people: Any, there: NDArray[np.
 
 
 def _of_the_surrogate(
-    result: Recourse, model: Model, surrogate: Surrogate, score: Floats
-) -> Recourse:
+    result: RecourseResult, model: Model, surrogate: Surrogate, score: Floats
+) -> RecourseResult:
     """Add what the model itself gives the points and the recourses."""
-    known = np.isfinite(result.problem.points).all(axis=1)
+    known = np.isfinite(result.problem.X).all(axis=1)
     before = np.full(len(result), np.nan)
     if known.any():
-        before[known] = model.score(result.problem.points[known])
+        before[known] = model.score(result.problem.X[known])
     return replace(
         result,
         surrogate=surrogate,
@@ -313,7 +315,7 @@ def _of_the_surrogate(
 
 def _say_of_the_model(
     status: NDArray[np.object_],
-    result: Recourse,
+    result: RecourseResult,
     there: NDArray[np.bool_],
     refused: NDArray[np.bool_],
 ) -> None:
@@ -328,7 +330,7 @@ def _say_of_the_model(
 
 def _encode(model: Model, points: Any) -> Any:
     """Bring people to the columns in which recourse is found: numbers, all of them."""
-    encoded = read_encoded("points", model, points, usable_only=True)
+    encoded = read_encoded("X", model, points, usable_only=True)
     rest = model.origin.rest if model.origin is not None else []
     if rest and hasattr(encoded, "dtypes"):
         texts = [name for name in encoded.columns if encoded[name].dtype.kind not in "biuf"]

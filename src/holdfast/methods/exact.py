@@ -29,7 +29,7 @@ class Exact(Method):
             task.problem,
             cost_weight=task.cost_weight,
             guarantee=task.guarantee,
-            threads=task.threads,
+            n_jobs=task.n_jobs,
         )
         n = task.problem.n_rows
         return Found(result.recourse_array, all_converged(n), np.zeros(n, dtype=np.int64))

@@ -40,7 +40,7 @@ from holdfast.methods.rbr_kernels import (
 )
 from holdfast.methods.rbr_likelihoods import Ambiguity
 from holdfast.problem.losses import LOSSES
-from holdfast.result.result import MethodStatus
+from holdfast.result import MethodStatus
 
 # Numbers that candidates or samples of a chunk of rows may take: bounds the memory.
 _CHUNK = 4_000_000
@@ -91,9 +91,9 @@ class RobustBayesian(Method):
     ...     [[-1.0, 0.0]],
     ...     ([1.0, 1.0], 0.0),
     ...     "rbr",
-    ...     ball=holdfast.NormBall(p=1, radius=0.1),
+    ...     robust_to=holdfast.NormBall(p=1, radius=0.1),
     ...     cost_weight=0.1,
-    ...     training=training,
+    ...     X_train=training,
     ...     epsilon_pe=0.5,
     ... )
     >>> bool(found.current_validity[0] > 0.5), found.cost.round(1)
@@ -135,7 +135,7 @@ class RobustBayesian(Method):
         super().check(task)
         if (task.problem.feature_costs != 1.0).any():
             raise ValueError(f"{self.name} knows no feature_costs: its budget is plain L1")
-        training, d = task.training, task.problem.n_features
+        training, d = task.X_train, task.problem.n_features
         if training is not None and (training.ndim != 2 or training.shape[1] != d):
             raise ValueError(f"training has shape {training.shape}, expected (m, {d})")
         if training is not None and not np.isfinite(training).all():
@@ -143,18 +143,20 @@ class RobustBayesian(Method):
 
     def run(self, task: Task) -> Found:
         """Find the boundary, sample around it, and descend, for a chunk of rows at a time."""
-        assert task.training is not None  # `check` saw to it
-        points, training = task.problem.points, task.training
+        assert task.X_train is not None  # `check` saw to it
+        points, training = task.problem.X, task.X_train
         n, d = points.shape
         approved = training[approves(task.model, training)]
         if not len(approved):
             raise ValueError(f"{self.name}: the model gives no training point the wanted class")
-        noise = unit_ball(self.samples, d, task.seed) * (self.sampling_radius * spread(training))
+        noise = unit_ball(self.samples, d, task.random_state) * (
+            self.sampling_radius * spread(training)
+        )
         ends = Ends(np.empty((n, d)), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool))
         for part in _chunks(n, d * max(self.samples, min(self.candidates, len(approved)))):
             descent = self._prepare(task, points[part], approved, noise)
             piece = Ends(ends.recourse[part], ends.steps[part], ends.converged[part])
-            self._descend(descent, piece, task.threads)
+            self._descend(descent, piece, task.n_jobs)
         status = np.empty(n, dtype=object)
         status[:] = MethodStatus.STEP_LIMIT
         status[ends.converged] = MethodStatus.CONVERGED
@@ -195,17 +197,17 @@ class RobustBayesian(Method):
         )
 
 
-def unit_ball(n: int, d: int, seed: int) -> Floats:
+def unit_ball(n: int, d: int, random_state: int) -> Floats:
     """Draw n points uniformly from the Euclidean unit ball.
 
     Examples
     --------
     >>> import numpy as np
-    >>> points = unit_ball(1000, 3, seed=0)
+    >>> points = unit_ball(1000, 3, random_state=0)
     >>> bool((np.linalg.norm(points, axis=1) <= 1.0).all())
     True
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     directions = rng.normal(size=(n, d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     # the volume within radius r grows like r^d

@@ -15,7 +15,7 @@ from holdfast.machinery.numbers import Floats, check_count, check_positive
 from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.problem.ball import NormBall
 from holdfast.problem.problem import RecourseProblem, frozen
-from holdfast.result.result import MethodStatus
+from holdfast.result import MethodStatus
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,9 +55,9 @@ class Refine(Method):
     >>> network = train_network(x, x[:, 0] * x[:, 1] > 0, hidden=(8,), epochs=200)
     >>> point = np.array([[0.5, -0.5]])
     >>> unknown = np.full(1, np.nan)
-    >>> flat = holdfast.Surrogate("flat", np.ones((1, 2)), np.zeros(1), unknown, unknown)
+    >>> flat = Surrogate("flat", np.ones((1, 2)), np.zeros(1), unknown, unknown)
     >>> ball = holdfast.NormBall(p=1, radius=0.05)
-    >>> problem = {"ball": ball, "cost_weight": 0.1, "linearise": flat}
+    >>> problem = {"robust_to": ball, "cost_weight": 0.1, "linearise": flat}
     >>> start = holdfast.find_recourse(point, network, "exact", **problem)
     >>> better = holdfast.find_recourse(point, network, "refine", **problem)
     >>> judged = [judge_network(result, network).price[0] for result in (start, better)]
@@ -97,8 +97,8 @@ class Refine(Method):
         from holdfast.models.networks.parameters import Parameters
 
         problem, n = task.problem, task.problem.n_rows
-        start = solve_problem(problem, cost_weight=task.cost_weight, threads=task.threads)
-        recourse = np.where(np.isnan(start.recourse_array), problem.points, start.recourse_array)
+        start = solve_problem(problem, cost_weight=task.cost_weight, n_jobs=task.n_jobs)
+        recourse = np.where(np.isnan(start.recourse_array), problem.X, start.recourse_array)
         status, steps = all_converged(n), np.zeros(n, dtype=np.int64)
         parameters = Parameters(task.model)  # type: ignore[arg-type]
         at_once = parameters.rows_in(self.memory)
@@ -166,14 +166,14 @@ class _Walk:
         # constant off the cost, and nothing else.
         linear = replace(
             part,
-            points=frozen(np.clip(part.points, lower, upper)),
+            X=frozen(np.clip(part.X, lower, upper)),
             coef=frozen(coef),
             intercept=frozen(intercept),
             lower=frozen(lower),
             upper=frozen(upper),
-            ball=NormBall(part.ball.p, 0.0),
+            robust_to=NormBall(part.robust_to.p, 0.0),
         )
-        best = solve_problem(linear, cost_weight=self.weight, threads=self.task.threads)
+        best = solve_problem(linear, cost_weight=self.weight, n_jobs=self.task.n_jobs)
         candidates = np.where(np.isnan(best.recourse_array), x, best.recourse_array)
         return candidates, self._priced(part, candidates, linear.score(candidates))
 
@@ -199,19 +199,19 @@ class _Walk:
         found = worst_network(
             self.task.model,  # type: ignore[arg-type]
             points,
-            part.ball,
+            part.robust_to,
             steps=self.method.ascent_steps,
             starts=self.method.ascent_starts,
-            seed=self.task.seed,
+            random_state=self.task.random_state,
             keep_change=True,
             memory=self.method.memory,
-            threads=self.task.threads,
+            n_jobs=self.task.n_jobs,
         )
         assert found.change is not None
         return self._priced(part, points, found.score), found.change
 
     def _priced(self, part: RecourseProblem, points: Floats, score: Floats) -> Floats:
-        cost = np.sum(part.feature_costs * np.abs(points - part.points), axis=1)
+        cost = np.sum(part.feature_costs * np.abs(points - part.X), axis=1)
         return np.asarray(np.logaddexp(0.0, -score) + self.weight * cost)
 
     def _score(self, change: Tensor, points: Floats) -> Floats:

@@ -65,15 +65,15 @@ class Roar(Method):
 
     def run(self, task: Task) -> Found:
         """Find a recourse for every row."""
-        n, d = task.problem.points.shape
-        recourse, steps = task.problem.points.copy(), np.zeros(n, dtype=np.int64)
+        n, d = task.problem.X.shape
+        recourse, steps = task.problem.X.copy(), np.zeros(n, dtype=np.int64)
         outcome, stop = np.empty(n, dtype=np.int8), np.zeros(1, dtype=np.int8)
         over_rows(
             roar_rows,
             n,
-            task.threads,
+            task.n_jobs,
             task.problem.rows(),
-            task.problem.ball.numbers(d),
+            task.problem.robust_to.numbers(d),
             task.cost_weight,
             (float(self.learning_rate), float(self.tolerance), int(self.max_steps), stop),
             bool(self.clamped_loss),

@@ -12,7 +12,7 @@ from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import check_count, check_positive
 from holdfast.methods.base import Found, Method, Task, all_converged
 from holdfast.models import LinearModel, Model
-from holdfast.result.result import MethodStatus
+from holdfast.result import MethodStatus
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +35,7 @@ class Wachter(Method):
     >>> ball = holdfast.NormBall(p=1, radius=0.0)
     >>> model = ([1.0, -0.5], -1.0)
     >>> found = holdfast.find_recourse(
-    ...     [[0.0, 2.0]], model, "wachter", ball=ball, cost_weight=0.1, learning_rate=0.01
+    ...     [[0.0, 2.0]], model, "wachter", robust_to=ball, cost_weight=0.1, learning_rate=0.01
     ... )
     >>> bool(0.0 <= found.gap[0] < 0.01)
     True
@@ -64,10 +64,10 @@ class Wachter(Method):
         problem = task.problem
         assert task.cost_weight is not None
         score, tensor = _score_of(task.model)
-        shape = problem.points.shape
+        shape = problem.X.shape
         start, cost, lower, upper = (
             tensor(np.broadcast_to(values, shape).copy())
-            for values in (problem.points, problem.feature_costs, problem.lower, problem.upper)
+            for values in (problem.X, problem.feature_costs, problem.lower, problem.upper)
         )
         cost = task.cost_weight * cost
 

@@ -203,13 +203,13 @@ def _read(origin: Origin, device: str | None) -> Model:
     inner = list(getattr(first, "feature_names_in_", [])) or None
     if hasattr(last, "predict_proba") and not _margin(last):
 
-        def probability(points: Any) -> Any:
-            return origin.ask_last(points).probability
+        def probability(X: Any) -> Any:
+            return origin.ask_last(X).probability
 
         return BlackBox(probability, "probability", "logistic", names or inner, origin)
 
-    def score(points: Any) -> Any:
-        return origin.ask_last(points).score
+    def score(X: Any) -> Any:
+        return origin.ask_last(X).score
 
     return BlackBox(score, "score", _loss_of(last), names or inner, origin)
 

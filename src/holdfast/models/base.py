@@ -43,13 +43,13 @@ class Model:
     origin: Origin | None = None
     cutoff: float = 0.0
 
-    def score(self, points: Floats) -> Floats:
+    def score(self, X: Floats) -> Floats:
         """Score of each (encoded) point."""
         raise NotImplementedError
 
-    def size(self, points: Floats) -> Floats:
+    def size(self, X: Floats) -> Floats:
         """How large the terms of each score are: its rounding is relative to them."""
-        return np.abs(self.score(points))
+        return np.abs(self.score(X))
 
     @property
     def knows_scores(self) -> bool:
@@ -61,33 +61,33 @@ class Model:
         """Whether its cutoff was set, and is not the even chance of any classifier."""
         return abs(self.cutoff) > _EVEN
 
-    def encode(self, points: Any) -> Any:
+    def encode(self, X: Any) -> Any:
         """Bring raw points to the space in which recourse is found.
 
         Columns of a data frame are put into the order that the classifier knows. What comes out
         of a pipeline is a data frame with the names that its encoders give.
         """
-        raw = self.in_order(points)
+        raw = self.in_order(X)
         if self.origin is not None and self.origin.steps:
             return self.origin.encode(raw)
         return raw
 
-    def in_order(self, points: Any) -> Any:
+    def in_order(self, X: Any) -> Any:
         """Put the columns of a data frame into the order that the model knows."""
         names = self.feature_names
         encoders = [] if self.origin is None else self.origin.steps
         if encoders:
             names = list(getattr(encoders[0][1], "feature_names_in_", [])) or None
-        if names is None or not hasattr(points, "columns"):
-            return points
-        missing = [name for name in names if name not in points.columns]
+        if names is None or not hasattr(X, "columns"):
+            return X
+        missing = [name for name in names if name not in X.columns]
         # encoders take what they know from a larger table
-        extra = [name for name in points.columns if name not in names and not encoders]
+        extra = [name for name in X.columns if name not in names and not encoders]
         if missing or extra:
             raise ValueError(
                 f"the columns are not those of the model: missing {missing}, unknown {extra}"
             )
-        return points[names]
+        return X[names]
 
     def choose_loss(self, said: str | None) -> Loss:
         """Return the loss by which recourse is judged: the one said, or that of the fit."""
@@ -159,12 +159,12 @@ class Model:
             self._compare(asked, encoded, labels, loss, whole=whole, tolerance=agreement(encoded))
 
     def _compare(
-        self, rows: Any, points: Floats, labels: Any, loss: Loss, *, whole: bool, tolerance: float
+        self, rows: Any, X: Floats, labels: Any, loss: Loss, *, whole: bool, tolerance: float
     ) -> None:
         assert self.origin is not None
         said = self.origin.ask_whole(rows) if whole else self.origin.ask_last(rows)
-        ours = self.score(points)
-        near = tolerance * (1.0 + self.size(points))
+        ours = self.score(X)
+        near = tolerance * (1.0 + self.size(X))
         pairs: list[tuple[str, Any, Any, Any]] = []
         if said.score is not None and self.knows_scores:
             pairs.append(("a score of", said.score, ours, near))
@@ -179,7 +179,7 @@ class Model:
             wrong = ~(np.abs(np.subtract(theirs, read, dtype=np.float64)) <= room)
             if wrong.any():
                 i = int(np.flatnonzero(wrong)[0])
-                self._misread(what, theirs[i], read[i], labels[i], points[i : i + 1], loss)
+                self._misread(what, theirs[i], read[i], labels[i], X[i : i + 1], loss)
 
     def _misread(
         self, what: str, theirs: Any, ours: Any, label: Any, point: Floats, loss: Loss
@@ -251,13 +251,13 @@ class LinearModel(Model):
         if self.feature_names is not None:
             object.__setattr__(self, "feature_names", list(self.feature_names))
 
-    def score(self, points: ArrayLike) -> Floats:
+    def score(self, X: ArrayLike) -> Floats:
         """Score of each (encoded) point."""
-        return np.asarray(np.asarray(points, dtype=np.float64) @ self.coef + self.intercept)
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.coef + self.intercept)
 
-    def size(self, points: ArrayLike) -> Floats:
+    def size(self, X: ArrayLike) -> Floats:
         """How large the terms of each score are."""
-        terms = np.abs(np.asarray(points, dtype=np.float64)) @ np.abs(self.coef)
+        terms = np.abs(np.asarray(X, dtype=np.float64)) @ np.abs(self.coef)
         return np.asarray(terms + abs(self.intercept))
 
 
@@ -297,9 +297,9 @@ class BlackBox(Model):
         """Whether its score is the classifier's own, not one made from a probability."""
         return self.output == "score"
 
-    def score(self, points: ArrayLike) -> Floats:
+    def score(self, X: ArrayLike) -> Floats:
         """Score of each (encoded) point."""
-        array = np.asarray(points, dtype=np.float64)
+        array = np.asarray(X, dtype=np.float64)
         given: Any = array
         if self.feature_names is not None:  # it was fitted on a data frame, and asks for one
             import pandas as pd

@@ -79,24 +79,24 @@ class Network(Model):
         """Type of the network's numbers."""
         return next(self.module.parameters()).dtype
 
-    def tensor(self, points: ArrayLike) -> Tensor:
+    def tensor(self, X: ArrayLike) -> Tensor:
         """Points as the network reads them, on its device."""
-        if not isinstance(points, np.ndarray) or points.dtype.kind != "f":
-            points = read_floats("points", points)
-        return torch.tensor(points, dtype=self.dtype, device=self.device)
+        if not isinstance(X, np.ndarray) or X.dtype.kind != "f":
+            X = read_floats("X", X)
+        return torch.tensor(X, dtype=self.dtype, device=self.device)
 
-    def logits(self, points: Tensor) -> Tensor:
+    def logits(self, X: Tensor) -> Tensor:
         """Score of each row of a tensor, with its gradient."""
         first = next((m for m in self.module.modules() if isinstance(m, nn.Linear)), None)
-        if first is not None and points.shape[-1] != first.in_features:
+        if first is not None and X.shape[-1] != first.in_features:
             raise ValueError(
-                f"points have {points.shape[-1]} columns, the network takes {first.in_features}"
+                f"points have {X.shape[-1]} columns, the network takes {first.in_features}"
             )
-        return as_logits(self.module(points), self.output, len(points))
+        return as_logits(self.module(X), self.output, len(X))
 
-    def score(self, points: ArrayLike) -> Floats:
+    def score(self, X: ArrayLike) -> Floats:
         """Score of each (encoded) point."""
-        array = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        array = np.atleast_2d(np.asarray(X, dtype=np.float64))
         scores = np.empty(len(array))
         with torch.inference_mode():
             for begin in range(0, len(array), CHUNK):

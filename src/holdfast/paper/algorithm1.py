@@ -70,14 +70,14 @@ class Algorithm1(Method):
         loss = task.problem.loss
         if self.as_published and loss.name != "logistic":
             raise ValueError(f"as_published knows cross-entropy alone, not {loss.name}")
-        n, d = task.problem.points.shape
-        recourse, steps = task.problem.points.copy(), np.zeros(n, dtype=np.int64)
+        n, d = task.problem.X.shape
+        recourse, steps = task.problem.X.copy(), np.zeros(n, dtype=np.int64)
         outcome = np.empty(n, dtype=np.int8)
-        ball = task.problem.ball
+        ball = task.problem.robust_to
         over_rows(
             algorithm1_rows,
             n,
-            task.threads,
+            task.n_jobs,
             task.problem.rows(),
             (ball.radius, ball.intercept_scale),
             (loss.code, task.cost_weight),

@@ -36,14 +36,14 @@ class Algorithm2(Method):
 
     def run(self, task: Task) -> Found:
         """Find a recourse for every row."""
-        n, d = task.problem.points.shape
-        recourse, steps = task.problem.points.copy(), np.zeros(n, dtype=np.int64)
+        n, d = task.problem.X.shape
+        recourse, steps = task.problem.X.copy(), np.zeros(n, dtype=np.int64)
         over_rows(
             algorithm2_rows,
             n,
-            task.threads,
+            task.n_jobs,
             task.problem.rows(),
-            task.problem.ball.numbers(d),
+            task.problem.robust_to.numbers(d),
             task.problem.loss.code,
             task.cost_weight,
             recourse,

@@ -60,7 +60,7 @@ def constrained(problem: RecourseProblem, constraints: Constraints) -> DiscreteP
     A person's columns of a group must be one of its levels; taking another one costs what the
     two columns that change cost.
     """
-    points, n, d = problem.points, problem.n_rows, problem.n_features
+    points, n, d = problem.X, problem.n_rows, problem.n_features
     groups, current, costs = [], [], []
     feature_costs = np.broadcast_to(problem.feature_costs, (n, d))
     for columns in constraints.groups:

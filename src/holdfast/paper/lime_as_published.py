@@ -39,7 +39,7 @@ class LimeAsPublished(Lineariser):
     >>> from holdfast.models import BlackBox
     >>> box = BlackBox(lambda x: 1 / (1 + np.exp(-x[:, 0])))
     >>> training = np.random.default_rng(0).normal(size=(100, 2))
-    >>> found = LimeAsPublished().fit(box, np.zeros((1, 2)), training, seed=0)
+    >>> found = LimeAsPublished().fit(box, np.zeros((1, 2)), training, random_state=0)
     >>> bool(found.coef[0, 0] > 10 * abs(found.coef[0, 1]))
     True
     """
@@ -47,14 +47,14 @@ class LimeAsPublished(Lineariser):
     name = "lime_as_published"
     needs = "any model, and training points"
 
-    def fit(self, model: Model, points: Floats, training: Floats | None, seed: int) -> Surrogate:
+    def fit(self, model: Model, X: Floats, X_train: Floats | None, random_state: int) -> Surrogate:
         """Return one linear score for each point."""
-        scale = training_scale(training, points.shape[1], self.name)
-        mean = np.asarray(training, dtype=np.float64).mean(axis=0)
-        n, d = points.shape
+        scale = training_scale(X_train, X.shape[1], self.name)
+        mean = np.asarray(X_train, dtype=np.float64).mean(axis=0)
+        n, d = X.shape
         coef, single = np.full((n, d), np.nan), np.full((3, n), np.nan)
-        for i in np.flatnonzero(np.isfinite(points).all(axis=1)):
-            coef[i], *rest = _fit_row(model, points[i], mean, scale, int(i))
+        for i in np.flatnonzero(np.isfinite(X).all(axis=1)):
+            coef[i], *rest = _fit_row(model, X[i], mean, scale, int(i))
             single[:, i] = rest
         return Surrogate(self.name, coef, *single)
 

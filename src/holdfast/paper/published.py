@@ -33,8 +33,8 @@ _FIRST_BIAS = 0.01
 
 def published_worst_network(
     network: Network,
-    points: ArrayLike,
-    ball: NormBall,
+    X: ArrayLike,
+    robust_to: NormBall,
     *,
     start: str = "drawn",
     steps: int = 99,
@@ -42,7 +42,7 @@ def published_worst_network(
     tolerance: float = 1e-4,
     keep_change: bool = False,
     memory: float = 256.0,
-    threads: int | None = None,
+    n_jobs: int | None = -1,
 ) -> WorstNetworks:
     """Ascend as the paper's authors do: plain gradient steps, from which the last one counts.
 
@@ -54,8 +54,8 @@ def published_worst_network(
     Parameters
     ----------
     network : Network
-    points : (n, d) array
-    ball : NormBall
+    X : (n, d) array
+    robust_to : NormBall
         For p = 1 or inf; around each tensor by itself.
     start : {"drawn", "trained"}
         The authors do not start at the trained network, but throw its parameters away: weights
@@ -83,15 +83,15 @@ def published_worst_network(
     >>> found.score.round(4)  # the bias moves too
     array([-3.])
     """
-    room = Room.of(network, ball, EACH)
-    if ball.p not in (1.0, math.inf):
-        refuse("p", ball.p, "1 or inf, as in the paper")
+    room = Room.of(network, robust_to, EACH)
+    if robust_to.p not in (1.0, math.inf):
+        refuse("p", robust_to.p, "1 or inf, as in the paper")
     check_choice("start", start, ("drawn", "trained"))
     check_count("steps", steps, least=0)
     check_positive("tolerance", tolerance, or_zero=True)
-    rate = _RATES[ball.p] if learning_rate is None else learning_rate
+    rate = _RATES[robust_to.p] if learning_rate is None else learning_rate
     check_positive("learning_rate", rate)
-    layers, draws, workers = layers_of(network), _Draws(network), thread_count(threads)
+    layers, draws, workers = layers_of(network), _Draws(network), thread_count(n_jobs)
     ascent = _Ascent(room, steps, float(rate), float(tolerance))
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,11 +100,11 @@ def published_worst_network(
         if start == "drawn":
             begin = draws.next(len(x)).to(trained)
         # for p = inf steps are so long that rounding decides where they end: there, as the authors
-        if layers is not None and ball.p == 1.0:
+        if layers is not None and robust_to.p == 1.0:
             return ascent.compiled(layers, x, begin - trained, keep_change, workers)
         return ascent.by_torch(network, x, begin)
 
-    found = in_pieces(room.parameters, network, points, search, LOSS_CAP, keep_change, memory)
+    found = in_pieces(room.parameters, network, X, search, LOSS_CAP, keep_change, memory)
     return replace(found, loss=_loss(network, found.score))
 
 

@@ -174,12 +174,12 @@ def _run(
         world.model,
         paper_method(piece.method, read_settings(settings)),
         # what a method without a ball is given only judges it, and is not read here
-        ball=NormBall(piece.judged_p if piece.p is None else piece.p, radius),
+        robust_to=NormBall(piece.judged_p if piece.p is None else piece.p, radius),
         cost_weight=1.0 if math.isnan(cost_weight) else cost_weight,
         linearise=asked.surrogate,
-        training=world.fold.train_points,
-        seed=SEED,
-        threads=1,
+        X_train=world.fold.train_points,
+        random_state=SEED,
+        n_jobs=1,
     )
     seconds = (result.seconds + asked.surrogate_seconds) / len(result)
     status = result.method_status
@@ -212,7 +212,7 @@ def _inside(piece: Piece, world: World, asked: Asked, run: Found) -> Found:
     discrete = constrained(problem, world.constraints)
     _compile(piece.p)
     begin = time.perf_counter()
-    answer = solve_discrete(discrete, cost_weight=run.cost_weight, threads=1)
+    answer = solve_discrete(discrete, cost_weight=run.cost_weight, n_jobs=1)
     seconds = (time.perf_counter() - begin + asked.surrogate_seconds) / len(answer)
     return replace(
         run,
@@ -227,15 +227,17 @@ def _inside(piece: Piece, world: World, asked: Asked, run: Found) -> Found:
 @lru_cache
 def _compile(p: float) -> None:
     """Solve something tiny, so that no run is charged for the compilation."""
-    one = RecourseProblem.build([[1.0, 0.0, 0.0]], [0.0, 1.0, 1.0], -1.0, ball=NormBall(p, 0.1))
+    one = RecourseProblem.build(
+        [[1.0, 0.0, 0.0]], [0.0, 1.0, 1.0], -1.0, robust_to=NormBall(p, 0.1)
+    )
     free = np.full(3, np.inf)
-    solve_discrete(constrained(one, Constraints([[0, 1]], free, free)), cost_weight=0.1, threads=1)
+    solve_discrete(constrained(one, Constraints([[0, 1]], free, free)), cost_weight=0.1, n_jobs=1)
 
 
-def _problem(world: World, asked: Asked, ball: NormBall) -> RecourseProblem:
+def _problem(world: World, asked: Asked, robust_to: NormBall) -> RecourseProblem:
     linear = asked.surrogate or world.model
     assert isinstance(linear, Surrogate | LinearModel)
-    return RecourseProblem.build(asked.people, linear.coef, linear.intercept, ball=ball)
+    return RecourseProblem.build(asked.people, linear.coef, linear.intercept, robust_to=robust_to)
 
 
 def _keys(piece: Piece, run: Found, instances: NDArray[np.int64]) -> dict[str, Any]:

@@ -20,13 +20,13 @@ HIDDEN = (50, 100, 200)
 
 
 def train_network(
-    points: ArrayLike,
+    X: ArrayLike,
     approved: ArrayLike,
     *,
     hidden: tuple[int, ...] = HIDDEN,
     epochs: int = 100,
     learning_rate: float = 1e-3,
-    seed: int = 0,
+    random_state: int = 0,
     device: str | None = None,
 ) -> Network:
     """Train a network of ReLU layers on full batches with Adam and cross-entropy.
@@ -46,12 +46,12 @@ def train_network(
     """
     check_count("epochs", epochs, least=0)
     check_positive("learning_rate", learning_rate)
-    check_seed(seed)
+    check_seed(random_state)
     if not isinstance(hidden, (tuple, list)):
         refuse("hidden", hidden, "the numbers of units, such as (50, 100)")
     for units in hidden:
         check_count("hidden", units)
-    numbers, wanted = read_matrix("points", points), read_floats("approved", approved)
+    numbers, wanted = read_matrix("X", X), read_floats("approved", approved)
     if wanted.shape != numbers.shape[:1] or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
         raise ValueError(
             f"approved has shape {wanted.shape}, expected ({len(numbers)},): for each point 0 or 1"
@@ -61,7 +61,7 @@ def train_network(
     sizes = (x.shape[1], *hidden, 1)
     # PyTorch's layers draw their first weights from the global generator only
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(random_state)
         layers: list[nn.Module] = []
         for k in range(len(sizes) - 1):
             layers += [nn.Linear(sizes[k], sizes[k + 1]), nn.ReLU()]

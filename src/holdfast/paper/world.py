@@ -91,7 +91,7 @@ def _train(kind: str, points: Floats, approved: Any, device: str | None) -> Mode
     if kind == "network":
         from holdfast.paper.training import train_network
 
-        return train_network(points, approved, seed=SEED, device=device)
+        return train_network(points, approved, random_state=SEED, device=device)
     from sklearn.linear_model import LogisticRegression
 
     return as_model(LogisticRegression().fit(points, approved))

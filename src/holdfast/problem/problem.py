@@ -85,7 +85,7 @@ class RecourseProblem:
 
     Attributes
     ----------
-    points : (n, d) array
+    X : (n, d) array
         Where each person stands.
     coef : (1, d) or (n, d) array
     intercept : (1,) or (n,) array
@@ -94,7 +94,7 @@ class RecourseProblem:
     lower, upper : (1, d) or (n, d) arrays
         Where each feature may go; equal bounds mean that it may not move.
     loss : Loss
-    ball : NormBall
+    robust_to : NormBall
     feature_names : the columns of the data frame that the points came in, or None
     index : row labels of that data frame, or None
 
@@ -102,33 +102,33 @@ class RecourseProblem:
     --------
     >>> import holdfast
     >>> ball = holdfast.NormBall(p=1, radius=0.1)
-    >>> problem = holdfast.RecourseProblem.build([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball)
+    >>> problem = RecourseProblem.build([[0.0, 2.0]], [1.0, -0.5], -1.0, robust_to=ball)
     >>> problem.n_rows, problem.upper
     (1, array([[inf, inf]]))
-    >>> holdfast.solve_problem(problem, guarantee=0.5).cost.round(3)
+    >>> holdfast.continuous.solve.solve_problem(problem, guarantee=0.5).cost.round(3)
     array([2.222])
     """
 
-    points: Floats
+    X: Floats
     coef: Floats
     intercept: Floats
     feature_costs: Floats
     lower: Floats
     upper: Floats
     loss: Loss
-    ball: NormBall
+    robust_to: NormBall
     feature_names: list[Any] | None = None
     index: Any = None
 
     @property
     def n_rows(self) -> int:
         """Number of people."""
-        return int(self.points.shape[0])
+        return int(self.X.shape[0])
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return int(self.points.shape[1])
+        return int(self.X.shape[1])
 
     @property
     def names(self) -> list[str]:
@@ -139,11 +139,11 @@ class RecourseProblem:
     @classmethod
     def build(
         cls,
-        points: ArrayLike,
+        X: ArrayLike,
         coef: ArrayLike,
         intercept: ArrayLike = 0.0,
         *,
-        ball: NormBall,
+        robust_to: NormBall,
         feature_costs: ArrayLike | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         loss: str | Loss = "logistic",
@@ -153,15 +153,15 @@ class RecourseProblem:
         Rows that are themselves unusable (a NaN, a point outside its bounds) are let through:
         each gets its own status in the result.
         """
-        check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
-        names, index = _labels(points)
-        x = read_floats("points", points)
+        check_kind("ball", robust_to, NormBall, "write NormBall(p=..., radius=...)")
+        names, index = _labels(X)
+        x = read_floats("X", X)
         if x.ndim == 1:
             raise ValueError(
-                f"points has shape {x.shape}, expected (n, d); for one row write points[None, :]"
+                f"X has shape {x.shape}, expected (n, d); for one row write X[None, :]"
             )
         if x.ndim != 2 or x.shape[1] == 0:
-            raise ValueError(f"points has shape {x.shape}, expected (n, d) with d >= 1")
+            raise ValueError(f"X has shape {x.shape}, expected (n, d) with d >= 1")
         n, d = x.shape
         w = _rows("coef", coef, n, d, names, index)
         b = _intercept(intercept, n, index)
@@ -174,7 +174,7 @@ class RecourseProblem:
                 wrong = ~(np.isfinite(costs) & (costs > 0))
                 _refuse("feature_costs", costs, wrong, "positive, finite")
         lower, upper = _bounds(bounds, n, d, names, index)
-        ball.feature_scale(d)  # refuses a scale of the wrong length
+        robust_to.feature_scale(d)  # refuses a scale of the wrong length
         # one model for all must be finite; one for each row spoils that row only
         for argument, values, own in (
             ("coef", w, np.ndim(coef) == 2 and n == 1),
@@ -183,14 +183,14 @@ class RecourseProblem:
             if values.shape[0] == 1 and not own:
                 _refuse(argument, values, ~np.isfinite(values), "finite")
         problem = cls(
-            points=x,
+            X=x,
             coef=w,
             intercept=b,
             feature_costs=costs,
             lower=lower,
             upper=upper,
             loss=get_loss(loss),
-            ball=ball,
+            robust_to=robust_to,
             feature_names=names,
             index=index,
         )
@@ -200,9 +200,7 @@ class RecourseProblem:
 
     def rows(self) -> Rows:
         """Return the problem as the kernels read it."""
-        return Rows(
-            self.points, self.coef, self.intercept, self.feature_costs, self.lower, self.upper
-        )
+        return Rows(self.X, self.coef, self.intercept, self.feature_costs, self.lower, self.upper)
 
     def in_even_costs(self) -> tuple[RecourseProblem, NDArray[np.int64]]:
         """Return the problem with the costs of each row around 1, and the power of 2 taken out.
@@ -217,10 +215,10 @@ class RecourseProblem:
         costs.flags.writeable = False
         return replace(self, feature_costs=costs), exponent
 
-    def score(self, points: Floats) -> Floats:
+    def score(self, X: Floats) -> Floats:
         """Score of point i under the model of row i."""
-        coef = np.broadcast_to(self.coef, points.shape)
-        return np.asarray(np.einsum("ij,ij->i", points, coef) + self.intercept)
+        coef = np.broadcast_to(self.coef, X.shape)
+        return np.asarray(np.einsum("ij,ij->i", X, coef) + self.intercept)
 
     def row(self, i: int) -> RecourseProblem:
         """Return the problem of one row alone."""
@@ -236,14 +234,14 @@ class RecourseProblem:
             return frozen(values[which]) if values.shape[0] > 1 else values
 
         return RecourseProblem(
-            points=frozen(self.points[which]),
+            X=frozen(self.X[which]),
             coef=pick(self.coef),
             intercept=pick(self.intercept),
             feature_costs=pick(self.feature_costs),
             lower=pick(self.lower),
             upper=pick(self.upper),
             loss=self.loss,
-            ball=self.ball,
+            robust_to=self.robust_to,
             feature_names=self.feature_names,
             index=None if self.index is None else self.index[which],
         )
@@ -328,10 +326,10 @@ def wrong_bounds(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
     return np.asarray(~(lower <= upper) | (lower == np.inf) | (upper == -np.inf))
 
 
-def _labels(points: Any) -> tuple[list[Any] | None, Any]:
+def _labels(X: Any) -> tuple[list[Any] | None, Any]:
     """Column names and row labels, when the points are a pandas data frame."""
-    if is_frame(points):
-        return list(points.columns), points.index
+    if is_frame(X):
+        return list(X.columns), X.index
     return None, None
 
 
@@ -344,9 +342,7 @@ def _in_row_order(name: str, values: Any, index: Any) -> Any:
         return values
     if index.is_unique and values.index.is_unique and set(values.index) == set(index):
         return values.loc[index]
-    raise ValueError(
-        f"the row labels of {name} are not those of the points; give it the same index"
-    )
+    raise ValueError(f"the row labels of {name} are not those of X; give it the same index")
 
 
 def _in_column_order(name: str, values: Any, names: list[Any] | None) -> Any:
@@ -360,7 +356,7 @@ def _in_column_order(name: str, values: Any, names: list[Any] | None) -> Any:
     else:
         return values
     if names is None:
-        raise ValueError(f"{name} is given by name, but the points are no data frame with names")
+        raise ValueError(f"{name} is given by name, but X is no data frame with names")
     if set(labels) != set(names):
         unknown = [label for label in labels if label not in names]
         missing = [label for label in names if label not in labels]
@@ -396,7 +392,7 @@ def _ask_about_matrix(costs: Any, n: int, d: int) -> None:
     """Refuse costs that could be a matrix over features, and would be taken for one row each."""
     if n == d > 1 and not is_frame(costs) and np.shape(costs) == (d, d):
         raise ValueError(
-            f"feature_costs has shape ({d}, {d}), and there are {n} points with {d} features: is "
+            f"feature_costs has shape ({d}, {d}), and X has {n} rows of {d} features: is "
             "it a row of costs for each point, or a matrix over features? A matrix cannot be used: "
             "a cost is one number for each feature and unit, so give its diagonal. A row for each "
             "point is said by a data frame: feature_costs=pandas.DataFrame(feature_costs)"

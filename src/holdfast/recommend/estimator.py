@@ -38,7 +38,7 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     ----------
     model : fitted pipeline or classifier
         Scalers and encoders (in a `ColumnTransformer` or in sequence), then a linear classifier.
-    ball : NormBall
+    robust_to : NormBall
         The models that may come, around the classifier's coefficients in encoded columns.
     actions : ActionSet
         What people can change, in raw units.
@@ -53,8 +53,8 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
         By default the one that the classifier was fitted with.
     favorable_class : label, optional
         The class that people want. It must be said, unless the classes are False and True.
-    threads : int, optional
-        All available processors by default.
+    n_jobs : int, optional
+        As in scikit-learn: -1, the default, takes all processors.
 
     Examples
     --------
@@ -70,12 +70,12 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     >>> recourse = holdfast.RobustRecourse(
     ...     model,
     ...     favorable_class=0,  # 1 means default
-    ...     ball=holdfast.NormBall(p=1, radius=0.1),
+    ...     robust_to=holdfast.NormBall(p=1, radius=0.1),
     ...     actions=actions,
     ...     guarantee=0.5,
     ... )
     >>> result = recourse.recommend(table[1:2])
-    >>> result.table()[["status", "changes"]].values.tolist()
+    >>> result.to_frame()[["status", "changes"]].values.tolist()
     [['optimal', 'months from 48 to 7']]
     >>> result.explain(1)
     "Today's model gives you a chance of 16%. Change months from 48 to 7. This is provably the \
@@ -87,36 +87,36 @@ is 2.25."
         self,
         model: Any,
         *,
-        ball: NormBall,
+        robust_to: NormBall,
         actions: ActionSet,
         guarantee: float | None = None,
         cost_weight: float | None = None,
         n_options: int = 1,
         loss: str | None = None,
         favorable_class: Any = None,
-        threads: int | None = None,
+        n_jobs: int | None = -1,
     ) -> None:
         self.model = model
-        self.ball = ball
+        self.robust_to = robust_to
         self.actions = actions
         self.guarantee = guarantee
         self.cost_weight = cost_weight
         self.n_options = n_options
         self.loss = loss
         self.favorable_class = favorable_class
-        self.threads = threads
+        self.n_jobs = n_jobs
 
     def __sklearn_clone__(self) -> RobustRecourse:
         """Copy the settings, and the model as it is fitted: nothing here is fitted again."""
         parameters = self.get_params(deep=False)
         return type(self)(**{name: copy.deepcopy(value) for name, value in parameters.items()})
 
-    def recommend(self, applicants: Any) -> Recommendations:
+    def recommend(self, X: Any) -> Recommendations:
         """Recommend what each of the applicants should change.
 
         Parameters
         ----------
-        applicants : DataFrame or (n, d) array
+        X : DataFrame or (n, d) array
             People, in raw units, as the model takes them. Who cannot be used gets a reason.
 
         Returns
@@ -125,15 +125,15 @@ is 2.25."
         """
         check_count("n_options", self.n_options)
         check_kind("actions", self.actions, ActionSet, "begin with ActionSet.from_data")
-        applicants = as_table(applicants, "applicants")
-        encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=applicants)
+        X = as_table(X, "applicants")
+        encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=X)
         if encoding.model.kind != "linear":
             raise ValueError(
                 f"the classifier is a {encoding.model.kind}, but RobustRecourse needs a linear "
                 "one; holdfast.find_recourse takes any model"
             )
         encoding.model.check_guarantee(self.guarantee, encoding.model.choose_loss(self.loss))
-        return self._frozen()._recommend(applicants, encoding)
+        return self._frozen()._recommend(X, encoding)
 
     def _frozen(self) -> RobustRecourse:
         """Return an estimator of the same model that no later change of a setting reaches."""
@@ -141,13 +141,13 @@ is 2.25."
         kept = {name: copy.deepcopy(value) for name, value in settings.items() if name != "model"}
         return type(self)(self.model, **kept)
 
-    def _recommend(self, applicants: pd.DataFrame, encoding: Encoding) -> Recommendations:
-        compiled, answer = self._solve(applicants, self.actions, encoding)
+    def _recommend(self, X: pd.DataFrame, encoding: Encoding) -> Recommendations:
+        compiled, answer = self._solve(X, self.actions, encoding)
         base = compiled.problem.problem
-        encoding.compare(compiled.people, base.points, base.loss)
+        encoding.compare(compiled.people, base.X, base.loss)
         target = None if self.guarantee is None else base.loss.score(self.guarantee)
         score, cutoff = base.score(answer.recourse), encoding.model.cutoff
-        stays = (answer.recourse == base.points).all(axis=1)
+        stays = (answer.recourse == base.X).all(axis=1)
         sort_proven(answer.status, stays, answer.worst_case_score, score, cutoff, target)
         ways = []
         for i in range(len(compiled.rows)):
@@ -163,7 +163,7 @@ is 2.25."
                 found = other_ways(compiled, i, found[0], self.n_options, solve)
             ways.append(found)
         printed, tables = self._printed(compiled, ways)
-        result = Recommendations(self, compiled, answer, printed, tables, applicants.index)
+        result = Recommendations(self, compiled, answer, printed, tables, X.index)
         self._check(compiled, printed, tables)
         return result
 
@@ -208,10 +208,10 @@ is 2.25."
         return way_of(answer, 0, compiled, i, held)
 
     def _solve(
-        self, applicants: Any, actions: ActionSet, encoding: Encoding
+        self, X: Any, actions: ActionSet, encoding: Encoding
     ) -> tuple[Compiled, DiscreteAnswer]:
         loss = encoding.model.choose_loss(self.loss)
-        compiled = to_problem(applicants, encoding, actions, ball=self.ball, loss=loss)
+        compiled = to_problem(X, encoding, actions, robust_to=self.robust_to, loss=loss)
         goal = (self.guarantee, self.cost_weight)
         return compiled, self._answer(compiled.problem, compiled.links, *goal)
 
@@ -225,7 +225,7 @@ is 2.25."
         """Solve by branch and bound; where links couple features, with a general solver."""
         if not len(links.matrix):
             return solve_discrete(
-                problem, cost_weight=weight, guarantee=guarantee, threads=self.threads
+                problem, cost_weight=weight, guarantee=guarantee, n_jobs=self.n_jobs
             )
         rows = Links(links.matrix, links.lower, links.upper)
         return solve_linked(problem, rows, cost_weight=weight, guarantee=guarantee)

@@ -47,7 +47,7 @@ def number_columns(compiled: Compiled) -> dict[str, int]:
 
 def changed(compiled: Compiled, i: int, recourse: Floats, options: Floats) -> frozenset[str]:
     """Name the features that a recourse of person i changes."""
-    start = compiled.problem.problem.points[i]
+    start = compiled.problem.problem.X[i]
     moved = {name for name, j in number_columns(compiled).items() if recourse[j] != start[j]}
     current = compiled.problem.current[i]
     switched = {name for k, name in enumerate(compiled.levels) if options[k] != current[k]}
@@ -63,7 +63,7 @@ def hold_still(
     lower, upper = base.lower.copy(), base.upper.copy()
     for name, j in number_columns(compiled).items():
         if name in held:
-            lower[:, j] = upper[:, j] = base.points[0, j]
+            lower[:, j] = upper[:, j] = base.X[0, j]
     costs = []
     for k, (name, old) in enumerate(zip(compiled.levels, problem.option_costs, strict=True)):
         new = old.copy()

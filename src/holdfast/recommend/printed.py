@@ -120,7 +120,7 @@ class _Judge:
         problem = self.compiled.problem
         base = problem.problem
         encoded = self.compiled.encoding.encode(after)
-        recourse = base.points.copy()
+        recourse = base.X.copy()
         for name in self.compiled.ranges:
             number = self.compiled.encoding[name]
             assert isinstance(number, Number)
@@ -129,7 +129,7 @@ class _Judge:
         for g, group in enumerate(problem.groups):
             recourse[np.ix_(rows, group.columns)] = group.options[options[rows, g]]
         cost = costs_of(problem, recourse, options)
-        score = base.ball.worst_score(recourse, base.coef, base.intercept)
+        score = base.robust_to.worst_score(recourse, base.coef, base.intercept)
         today = base.score(recourse)
         price = cost
         holds = clearly = np.ones(len(cost), dtype=bool)
@@ -177,7 +177,7 @@ class _Rounding:
     def __init__(self, judge: _Judge, ways: dict[int, Way]) -> None:
         compiled = judge.compiled
         base = compiled.problem
-        points, self.options = base.problem.points.copy(), base.current.copy()
+        points, self.options = base.problem.X.copy(), base.current.copy()
         for i, way in ways.items():
             points[i], self.options[i] = way.recourse, way.options
         self.judge, self.ways = judge, ways

@@ -92,16 +92,16 @@ def constraints_of(actions: ActionSet) -> Iterator[Constraint]:
             for setting, words in _settings(feature):
                 if setting not in feature.physical:
                     yield Constraint(name, setting, words)
-    if actions.most_changes is not None:
-        count = actions.most_changes
+    if actions.max_changes is not None:
+        count = actions.max_changes
         many = f"at most {count} feature{'s' if count > 1 else ''} may change"
-        yield Constraint(None, "most_changes", many)
+        yield Constraint(None, "max_changes", many)
 
 
 def settings_of(actions: ActionSet) -> int:
     """Count every setting that holds people back, whether or not anybody could lift it."""
     limits = ("possible_lower", "possible_upper")
-    total = int(actions.most_changes is not None)
+    total = int(actions.max_changes is not None)
     for name in actions:
         feature = actions[name]
         total += len(list(_settings(feature))) + feature.protected
@@ -131,8 +131,8 @@ def _settings(feature: NumberFeature | CategoryFeature) -> Iterator[tuple[str, s
 _NUMBER_WORDS = {
     "lower": "may not fall below",
     "upper": "may not rise above",
-    "most_up": "may rise by at most",
-    "most_down": "may fall by at most",
+    "max_increase": "may rise by at most",
+    "max_decrease": "may fall by at most",
 }
 
 
@@ -141,7 +141,7 @@ def released(actions: ActionSet, constraints: tuple[Constraint, ...]) -> ActionS
     free = copy.deepcopy(actions)
     for constraint in constraints:
         if constraint.feature is None:
-            free.most_changes = None
+            free.max_changes = None
             continue
         feature = free[constraint.feature]
         costs = getattr(feature, "cost", None)
@@ -162,6 +162,6 @@ _NEUTRAL: dict[str, Any] = {
     "allowed": None,
     "lower": None,
     "upper": None,
-    "most_up": None,
-    "most_down": None,
+    "max_increase": None,
+    "max_decrease": None,
 }

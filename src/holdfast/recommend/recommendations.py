@@ -77,7 +77,7 @@ class Recommendations:
         self._place = {int(row): k for k, row in enumerate(compiled.rows)}
         self._refused = dict(compiled.refused)
         self.guarantee, self.cost_weight = estimator.guarantee, estimator.cost_weight
-        self.radius = float(estimator.ball.radius)
+        self.radius = float(estimator.robust_to.radius)
         self.status = np.empty(len(self), dtype=object)
         self.status[:] = Status.INVALID_INPUT
         for k, row in enumerate(compiled.rows):
@@ -114,7 +114,7 @@ class Recommendations:
     def _having(self, option: int) -> list[int]:
         return [k for k, ways in enumerate(self._ways) if len(ways) >= option]
 
-    def table(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each person and option: what to change, its price and its proof.
 
         Columns ``recourse.<name>`` hold the person's features after the change, in raw units. Who
@@ -213,7 +213,7 @@ class Recommendations:
 
     def _initial(self, k: int) -> float:
         row = self._compiled.problem.problem.row(k)
-        return float(row.loss.probability(row.score(row.points))[0])
+        return float(row.loss.probability(row.score(row.X))[0])
 
     def reachable(self, label: Any) -> tuple[float, float]:
         """Best worst-case probability within reach of a person, and the largest radius."""

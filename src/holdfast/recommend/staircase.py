@@ -70,7 +70,7 @@ class Staircase:
         if base.loss.link is None:
             raise ValueError(f"the {base.loss.name} loss has no probabilities to draw")
         probability = base.loss.probability
-        start = base.ball.worst_score(base.points, base.coef, base.intercept)[0]
+        start = base.robust_to.worst_score(base.X, base.coef, base.intercept)[0]
         top = min(float(largest_reachable_score(alone)[0]), base.loss.score(_HIGHEST))
         first, last = (float(probability(score)) for score in (start, max(top, start)))
         cutoff = float(probability(compiled.encoding.model.cutoff)) if asked is None else asked

@@ -39,7 +39,7 @@ class Way(NamedTuple):
         The encoded point, as the pipeline makes it of the recommended row; levels of categories.
     status : Status
     cost, price, lower_bound, gap, worst_case_score : float
-        As in `holdfast.Recourse`, all of that point.
+        As in `holdfast.RecourseResult`, all of that point.
     """
 
     features: frozenset[str]

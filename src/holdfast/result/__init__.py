@@ -1,1 +1,5 @@
 """What is known of a recourse: its status, price, bound, gap, and the sentence that says so."""
+
+from holdfast.result.result import Certificate, MethodStatus, RecourseResult, Status
+
+__all__ = ["Certificate", "MethodStatus", "RecourseResult", "Status"]

@@ -60,10 +60,10 @@ def new_appraisal(n: int) -> Appraisal:
 
 def answer(problem: RecourseProblem, goal: Goal, threads: int) -> tuple[Answers, Appraisal]:
     """Solve, certify and appraise every row."""
-    n, d = problem.points.shape
+    n, d = problem.X.shape
     answers, bound, _ = solve_and_prove(problem, goal, threads, keep=False)
     appraisal = new_appraisal(n)._replace(lower_bound=bound)
-    numbers = problem.ball.numbers(d)
+    numbers = problem.robust_to.numbers(d)
     over_rows(appraise_rows, n, threads, problem.rows(), numbers, goal, answers, appraisal)
     return answers, appraisal
 
@@ -72,10 +72,10 @@ def solve_and_prove(
     problem: RecourseProblem, goal: Goal, threads: int, *, keep: bool
 ) -> tuple[Answers, Floats, Proofs]:
     """Solve and certify every row, in even costs; the models of the proofs only to `keep` them."""
-    n, d = problem.points.shape
+    n, d = problem.X.shape
     even, exponent = problem.in_even_costs()
     levels = levels_of(goal, exponent)
-    rows, ball = even.rows(), even.ball.numbers(d)
+    rows, ball = even.rows(), even.robust_to.numbers(d)
     n_kept = n if keep else 1
     kept = Proofs(np.full(n, np.nan), np.full((n_kept, d), np.nan), np.full(n_kept, np.nan))
     bound = np.full(n, np.nan)
@@ -107,11 +107,11 @@ def appraise(
     problem: RecourseProblem, goal: Goal, recourse: Floats, lower_bound: Floats, threads: int
 ) -> tuple[Answers, Appraisal]:
     """Appraise recourses that somebody else found; rows of NaN have none."""
-    n, d = problem.points.shape
+    n, d = problem.X.shape
     outcome = np.where(np.isnan(recourse).any(axis=1), NOT_FINITE, FOUND).astype(np.int8)
     answers = Answers(recourse, np.full(n, np.nan), outcome)
     appraisal = new_appraisal(n)._replace(lower_bound=lower_bound.copy())
-    numbers = problem.ball.numbers(d)
+    numbers = problem.robust_to.numbers(d)
     over_rows(appraise_rows, n, threads, problem.rows(), numbers, goal, answers, appraisal)
     return answers, appraisal
 
@@ -127,7 +127,7 @@ def prove(problem: RecourseProblem, goal: Goal) -> Proofs:
 
 def score_roundings(problem: RecourseProblem, points: Floats) -> Floats:
     """Return what rounding can take off the worst-case score of each point."""
-    rounding, ball = np.empty(len(points)), problem.ball.numbers(problem.n_features)
+    rounding, ball = np.empty(len(points)), problem.robust_to.numbers(problem.n_features)
     write_roundings(problem.rows(), ball, points, rounding)
     return rounding
 

@@ -151,7 +151,7 @@ class Certificate:
     --------
     >>> import holdfast
     >>> ball = holdfast.NormBall(p=1, radius=0.1)
-    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, guarantee=0.5)
+    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, robust_to=ball, guarantee=0.5)
     >>> proof = result.certificate(0)
     >>> proof.worst_model
     (array([ 0.9, -0.5]), -1.0)
@@ -167,7 +167,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class Recourse:
+class RecourseResult:
     """The answer to a batch of recourse problems, one entry for each row.
 
     Rows go by their labels: the index of the data frame that the points came in, or else their
@@ -211,9 +211,9 @@ class Recourse:
     --------
     >>> import holdfast
     >>> ball = holdfast.NormBall(p=1, radius=0.1)
-    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, guarantee=0.5)
+    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, robust_to=ball, guarantee=0.5)
     >>> result
-    <Recourse, rows: 1 (guarantee=0.5, p=1, radius=0.1): 1 optimal>
+    <RecourseResult, rows: 1 (guarantee=0.5, p=1, radius=0.1): 1 optimal>
     >>> result.action.round(3)
     array([[2.222, 0.   ]])
     >>> result.to_frame()["status"].tolist()
@@ -243,7 +243,7 @@ class Recourse:
     surrogate: Surrogate | None = None
     model_score: Floats | None = None
     initial_model_score: Floats | None = None
-    exact: Recourse | None = None
+    exact: RecourseResult | None = None
 
     def __len__(self) -> int:
         return self.problem.n_rows
@@ -257,10 +257,10 @@ class Recourse:
             if self.guarantee is not None
             else f"cost_weight={self.cost_weight}"
         )
-        ball = f"p={self.problem.ball.p:g}, radius={self.problem.ball.radius:g}"
+        ball = f"p={self.problem.robust_to.p:g}, radius={self.problem.robust_to.radius:g}"
         who = "" if self.method == "exact" else f"{self.method}, "
         of = "" if self.surrogate is None else f", {self.surrogate.name} surrogate"
-        return f"<Recourse, rows: {len(self)} ({who}{goal}, {ball}{of}): {rows}>"
+        return f"<RecourseResult, rows: {len(self)} ({who}{goal}, {ball}{of}): {rows}>"
 
     @property
     def recourse(self) -> Floats | pd.DataFrame:
@@ -270,14 +270,14 @@ class Recourse:
     @property
     def action(self) -> Floats | pd.DataFrame:
         """What each person should change: recourse minus point."""
-        return self._labelled(self.recourse_array - self.problem.points)
+        return self._labelled(self.recourse_array - self.problem.X)
 
     @cached_property
     def initial_validity(self) -> Floats:
         """Probability of approval of each point as it was, under today's model."""
         if self.initial_model_score is not None:
             return self.problem.loss.probability(self.initial_model_score)
-        return self.problem.loss.probability(self.problem.score(self.problem.points))
+        return self.problem.loss.probability(self.problem.score(self.problem.X))
 
     @property
     def surrogate_score(self) -> Floats:
@@ -291,7 +291,7 @@ class Recourse:
             return np.zeros(len(self))
         return self.model_score - self.surrogate_score
 
-    def message(self, label: Any) -> str:
+    def explain(self, label: Any) -> str:
         """Say in a sentence what became of the row of that label."""
         return self._full_message(self._position(label))
 
@@ -340,7 +340,7 @@ class Recourse:
         """Say that the score of row i is mostly rounding; nothing where it is not."""
         found = not np.isnan(self.recourse_array[i, 0])
         row = self.problem.row(i)
-        x = self.recourse_array[i : i + 1] if found else row.points
+        x = self.recourse_array[i : i + 1] if found else row.X
         rounding, score = score_roundings(row, x)[0], abs(row.score(x)[0])
         if rounding <= GAP_TOLERANCE * (1.0 + score):
             return ""
@@ -371,7 +371,7 @@ class Recourse:
         Where several are equally bad, it is the one that proves the recourse optimal.
         """
         problem, recourse = self.problem, self.recourse_array
-        coef, intercept = problem.ball.worst_model(recourse, problem.coef, problem.intercept)
+        coef, intercept = problem.robust_to.worst_model(recourse, problem.coef, problem.intercept)
         if self.exact is None:
             proof = prove(problem, make_goal(problem, self.cost_weight, self.guarantee))
             used = (proof.multiplier > 0.0) & ~np.isnan(recourse).any(axis=1)
@@ -392,7 +392,7 @@ class Recourse:
         import pandas as pd
 
         names = self.problem.names
-        action = self.recourse_array - self.problem.points
+        action = self.recourse_array - self.problem.X
         columns: dict[str, Any] = {
             "status": self.status.astype(str),
             "message": [self._full_message(i) for i in range(len(self))],
@@ -440,7 +440,7 @@ _COLUMNS = (
 _OF_THE_LINEAR_SCORE = frozenset(_COLUMNS) - {"cost", "current_validity", "initial_validity"}
 
 
-def _infeasible_message(result: Recourse, i: int) -> str:
+def _infeasible_message(result: RecourseResult, i: int) -> str:
     radius, reach = result.reachable_radius[i], result.reachable_validity[i]
     best = f": at most {reach:.4g} can be had" if np.isfinite(reach) else ""
     row = result.problem.row(i)
@@ -448,7 +448,7 @@ def _infeasible_message(result: Recourse, i: int) -> str:
     which = "No change within the bounds" if bounded else "No change"
     said = (
         f"{which} keeps the probability at {result.guarantee:.4g} for every model within "
-        f"{result.problem.ball.radius:.4g}{best}. "
+        f"{result.problem.robust_to.radius:.4g}{best}. "
     )
     if np.isnan(radius):
         return said + "Not even today's model alone can be satisfied."
@@ -458,7 +458,7 @@ def _infeasible_message(result: Recourse, i: int) -> str:
 def unusable_message(row: RecourseProblem) -> str:
     """Say which value of a one-row problem makes it unusable."""
     names = row.names
-    numbers = np.concatenate([row.points[0], row.coef[0], row.intercept])
+    numbers = np.concatenate([row.X[0], row.coef[0], row.intercept])
     labels = [*names, *(f"coefficient of {name}" for name in names), "intercept"]
     for label, number in zip(labels, numbers, strict=True):
         if not np.isfinite(number):
@@ -473,7 +473,7 @@ def unusable_message(row: RecourseProblem) -> str:
             f"apart to be computed with ({row.feature_costs[0, low]:g} and "
             f"{row.feature_costs[0, high]:g})."
         )
-    lower, upper, point = row.lower[0], row.upper[0], row.points[0]
+    lower, upper, point = row.lower[0], row.upper[0], row.X[0]
     wrong = wrong_bounds(lower, upper)
     if wrong.any():
         k = int(np.argmax(wrong))

@@ -20,6 +20,6 @@ class Lineariser:
     name: ClassVar[str]
     needs: ClassVar[str]
 
-    def fit(self, model: Model, points: Floats, training: Floats | None, seed: int) -> Surrogate:
+    def fit(self, model: Model, X: Floats, X_train: Floats | None, random_state: int) -> Surrogate:
         """Return one linear score for each point."""
         raise NotImplementedError

@@ -52,7 +52,8 @@ class SmoothGrad(Lineariser):
     >>> with torch.no_grad():
     ...     for layer in (ramp[0], ramp[2]):
     ...         _ = layer.weight.fill_(1.0), layer.bias.fill_(0.0)
-    >>> surrogate = SmoothGrad(samples=64).fit(Network(ramp), np.zeros((1, 1)), None, seed=0)
+    >>> smooth = SmoothGrad(samples=64)
+    >>> surrogate = smooth.fit(Network(ramp), np.zeros((1, 1)), None, random_state=0)
     >>> surrogate.coef, surrogate.point_error
     (array([[0.5]]), array([0.]))
     """
@@ -68,16 +69,16 @@ class SmoothGrad(Lineariser):
         if not 0.0 < to_number(self.noise) < math.inf:
             refuse("noise", self.noise, "a positive number (without noise: 'gradient')")
 
-    def fit(self, model: Model, points: Floats, training: Floats | None, seed: int) -> Surrogate:
+    def fit(self, model: Model, X: Floats, X_train: Floats | None, random_state: int) -> Surrogate:
         """Return one linear score for each point."""
         check_gradients(self.name, model)
-        shifts = self.noise * mirrored_normal(self.samples, points.shape[1], seed)
+        shifts = self.noise * mirrored_normal(self.samples, X.shape[1], random_state)
 
         def fit_rows(rows: Floats) -> Rows:
             coef, nearby = slopes_around(model, rows, shifts)
             return _touching(model, rows, coef, shifts, nearby)
 
-        return over_usable(self.name, points, fit_rows, len(shifts))
+        return over_usable(self.name, X, fit_rows, len(shifts))
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Gradient(Lineariser):
     >>> layer = torch.nn.Linear(2, 1, dtype=torch.float64)
     >>> with torch.no_grad():
     ...     _ = layer.weight.copy_(torch.tensor([[1.0, -0.5]])), layer.bias.fill_(-1.0)
-    >>> tangent = Gradient().fit(Network(layer), np.ones((1, 2)), None, seed=0)
+    >>> tangent = Gradient().fit(Network(layer), np.ones((1, 2)), None, random_state=0)
     >>> tangent.coef, tangent.intercept, tangent.r2
     (array([[ 1. , -0.5]]), array([-1.]), array([1.]))
     """
@@ -102,17 +103,17 @@ class Gradient(Lineariser):
     name = "gradient"
     needs = "a network"
 
-    def fit(self, model: Model, points: Floats, training: Floats | None, seed: int) -> Surrogate:
+    def fit(self, model: Model, X: Floats, X_train: Floats | None, random_state: int) -> Surrogate:
         """Return one linear score for each point."""
         check_gradients(self.name, model)
-        d = points.shape[1]
-        shifts = _NEARBY * mirrored_normal(_NEARBY_SAMPLES, d, seed)
+        d = X.shape[1]
+        shifts = _NEARBY * mirrored_normal(_NEARBY_SAMPLES, d, random_state)
 
         def fit_rows(rows: Floats) -> Rows:
             coef, _ = slopes_around(model, rows, np.zeros((1, d)))
             return _touching(model, rows, coef, shifts, scores_around(model, rows, shifts))
 
-        return over_usable(self.name, points, fit_rows, len(shifts))
+        return over_usable(self.name, X, fit_rows, len(shifts))
 
 
 def _touching(model: Model, rows: Floats, coef: Floats, shifts: Floats, nearby: Floats) -> Rows:

@@ -62,7 +62,7 @@ class Lime(Lineariser):
     >>> from holdfast.models import BlackBox
     >>> box = BlackBox(lambda x: 1 / (1 + np.exp(-np.tanh(x[:, 0]) - 2 * x[:, 1])))
     >>> training = np.random.default_rng(0).normal(size=(100, 2))
-    >>> surrogate = Lime().fit(box, np.zeros((1, 2)), training, seed=0)
+    >>> surrogate = Lime().fit(box, np.zeros((1, 2)), training, random_state=0)
     >>> surrogate.coef.round(2), surrogate.r2.round(2)
     (array([[0.72, 2.  ]]), array([1.]))
     """
@@ -82,16 +82,16 @@ class Lime(Lineariser):
         if self.kernel_width is not None and not 0.0 < to_number(self.kernel_width) < math.inf:
             refuse("kernel_width", self.kernel_width, "a positive number or None")
 
-    def fit(self, model: Model, points: Floats, training: Floats | None, seed: int) -> Surrogate:
+    def fit(self, model: Model, X: Floats, X_train: Floats | None, random_state: int) -> Surrogate:
         """Return one linear score for each point."""
         if self.sampling == "auto":
             sampling = "gradient" if model.kind == "network" else "sobol"
-            return replace(self, sampling=sampling).fit(model, points, training, seed)
+            return replace(self, sampling=sampling).fit(model, X, X_train, random_state)
         if self.sampling == "gradient":
             check_gradients("sampling = 'gradient'", model)
-        d = points.shape[1]
-        scale = training_scale(training, d, self.name)
-        noise, weights = self.draw(d, seed)
+        d = X.shape[1]
+        scale = training_scale(X_train, d, self.name)
+        noise, weights = self.draw(d, random_state)
         alpha = len(noise[1:]) / _SAMPLES_OF_THE_PACKAGE
         regression = _Regression(noise, weights, alpha)
         # Under a normal density the slope of the regression is the mean gradient (Stein):
@@ -113,26 +113,26 @@ class Lime(Lineariser):
             coef = slopes / scale
             return coef, here + above - np.einsum("ij,ij->i", coef, rows), r2, -above
 
-        return over_usable(self.name, points, fit_rows, len(noise))
+        return over_usable(self.name, X, fit_rows, len(noise))
 
     def _variance(self, d: int) -> float:
         """Variance of each column of N(0, 1) exp(-z^2 / (2 width^2)), which is normal again."""
         square = 0.75**2 * d if self.kernel_width is None else self.kernel_width**2
         return square / (1.0 + square)
 
-    def draw(self, d: int, seed: int) -> tuple[Floats, Floats]:
+    def draw(self, d: int, random_state: int) -> tuple[Floats, Floats]:
         """Return the noise that all rows share, in standard deviations, and its weights.
 
         The first row is zero: the point itself.
         """
         variance, samples = self._variance(d), self.samples or _SAMPLES[self.sampling]
         if self.sampling == "random":
-            noise = np.random.default_rng(seed).standard_normal((samples, d))
+            noise = np.random.default_rng(random_state).standard_normal((samples, d))
             # exp(-z^2 / (2 width^2)), where 1 / width^2 = 1 / variance - 1
             weights = np.exp(-0.5 * (1.0 / variance - 1.0) * np.einsum("ij,ij->i", noise, noise))
         else:
             # drawn from density times kernel, no sample is wasted where the kernel is small
-            noise = math.sqrt(variance) * mirrored_normal(samples, d, seed)
+            noise = math.sqrt(variance) * mirrored_normal(samples, d, random_state)
             weights = np.full(samples, variance ** (d / 2.0))  # the kernel's mean
         own = samples / _SAMPLES_OF_THE_PACKAGE
         return np.vstack([np.zeros(d), noise]), np.concatenate([[own], weights])

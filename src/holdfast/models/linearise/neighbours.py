@@ -35,14 +35,14 @@ def check_gradients(name: str, model: Model) -> None:
         )
 
 
-def mirrored_normal(samples: int, d: int, seed: int) -> Floats:
+def mirrored_normal(samples: int, d: int, random_state: int) -> Floats:
     """Return standard normal points that fill space evenly: scrambled Sobol, each with its mirror.
 
     With z comes -z: whatever is even in z around the point cancels from a slope.
 
     Examples
     --------
-    >>> noise = mirrored_normal(512, 3, seed=0)
+    >>> noise = mirrored_normal(512, 3, random_state=0)
     >>> noise.shape, bool(np.abs(noise.mean(axis=0)).max() < 1e-15)
     ((512, 3), True)
     >>> noise.std(axis=0).round(2)
@@ -52,20 +52,20 @@ def mirrored_normal(samples: int, d: int, seed: int) -> Floats:
 
     pairs = samples // 2
     # whole powers of two are drawn, and cut: the first n points are the same either way
-    sobol = qmc.Sobol(d, seed=np.random.default_rng(seed))
+    sobol = qmc.Sobol(d, seed=np.random.default_rng(random_state))
     uniform = sobol.random_base2(math.ceil(math.log2(pairs)))[:pairs]
     half = special.ndtri(np.clip(uniform, EPS, 1.0 - EPS))
     return np.concatenate([half, -half])
 
 
-def training_scale(training: Floats | None, d: int, name: str) -> Floats:
+def training_scale(X_train: Floats | None, d: int, name: str) -> Floats:
     """Return the standard deviation of each column, 1 where it does not vary (as scikit-learn)."""
-    if training is None:
+    if X_train is None:
         raise ValueError(
-            f"{name} needs what the model was trained on; give training=..., or, for a network, "
+            f"{name} needs what the model was trained on; give X_train=..., or, for a network, "
             "linearise='gradient'"
         )
-    table = np.asarray(training, dtype=np.float64)
+    table = np.asarray(X_train, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != d or len(table) == 0:
         raise ValueError(f"training has shape {table.shape}; expected (m, {d})")
     if not np.isfinite(table).all():

@@ -64,17 +64,17 @@ class WorstNetworks:
 
 def worst_network(
     network: Network,
-    points: ArrayLike,
-    ball: NormBall,
+    X: ArrayLike,
+    robust_to: NormBall,
     *,
     steps: int = 30,
     starts: int | None = None,
     budget: str = ALL,
     loss_cap: float | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     keep_change: bool = False,
     memory: float = 256.0,
-    threads: int | None = None,
+    n_jobs: int | None = -1,
 ) -> WorstNetworks:
     """Find the network in the ball around the trained one that scores each point lowest.
 
@@ -85,8 +85,8 @@ def worst_network(
     ----------
     network : Network
         Its parameters with ``requires_grad=False`` are taken to be fixed: they never change.
-    points : (n, d) array
-    ball : NormBall
+    X : (n, d) array
+    robust_to : NormBall
         Around all other parameters of the network together, for p = 1, 2 or inf.
     steps : int
         Steps of the ascent from each start. For p = 1 and p = inf they go toward the vertex of
@@ -100,13 +100,13 @@ def worst_network(
         One ball for all parameters, or one of the same radius for each tensor of them.
     loss_cap : float, optional
         The largest loss to report.
-    seed : int
+    random_state : int
         Seed of the random signs, the same for all rows.
     keep_change : bool
         Whether to return the changes of the parameters.
     memory : float
         MiB to work in; more rows than fit are taken in pieces.
-    threads : int, optional
+    n_jobs : int, optional
         How many threads to use for plain feed-forward networks; all processors by default.
 
     Notes
@@ -131,23 +131,23 @@ def worst_network(
     >>> found.score, found.change
     (array([-2.5]), tensor([[0.0000, 0.5000, 0.0000]], dtype=torch.float64))
     """
-    room = Room.of(network, ball, budget).with_something_free()
+    room = Room.of(network, robust_to, budget).with_something_free()
     if starts is None:
         starts = _DEFAULT_STARTS[room.p]
     check_count("steps", steps, least=0)
     check_count("starts", starts)
-    check_seed(seed)
-    workers = thread_count(threads)
+    check_seed(random_state)
+    workers = thread_count(n_jobs)
 
     layers = room.mixed_layers(network)
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
         if layers is not None:
-            settings = (starts, steps, seed, keep_change, workers)
+            settings = (starts, steps, random_state, keep_change, workers)
             return _search_mixtures(room, layers, x, *settings)
-        return _search_changes(room, x, starts, steps, seed)
+        return _search_changes(room, x, starts, steps, random_state)
 
-    return in_pieces(room.parameters, network, points, search, loss_cap, keep_change, memory)
+    return in_pieces(room.parameters, network, X, search, loss_cap, keep_change, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,13 +160,13 @@ class Room:
     sizes: list[int]
 
     @classmethod
-    def of(cls, network: Network, ball: NormBall, budget: str) -> Room:
+    def of(cls, network: Network, robust_to: NormBall, budget: str) -> Room:
         """Read a ball as one around all parameters of a network."""
         check_kind("network", network, Network, "make it with holdfast.models.network.Network")
-        check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
-        if ball.p not in (1.0, 2.0, math.inf):
-            refuse("p", ball.p, "1, 2 or inf for a network")
-        if ball.scale is not None or ball.intercept is not True:
+        check_kind("ball", robust_to, NormBall, "write NormBall(p=..., radius=...)")
+        if robust_to.p not in (1.0, 2.0, math.inf):
+            refuse("p", robust_to.p, "1, 2 or inf for a network")
+        if robust_to.scale is not None or robust_to.intercept is not True:
             raise ValueError(
                 "scale and intercept of a NormBall speak of a linear model; for a network leave "
                 "them out: all of its parameters may change alike"
@@ -174,7 +174,7 @@ class Room:
         check_choice("budget", budget, (ALL, EACH))
         parameters = Parameters(network)
         sizes = [parameters.size] if budget == ALL else parameters.sizes
-        return cls(parameters, ball.p, ball.radius, sizes)
+        return cls(parameters, robust_to.p, robust_to.radius, sizes)
 
     def with_something_free(self) -> Room:
         """Refuse a network that is fixed as a whole: nothing could be said of how it changes."""
@@ -234,11 +234,11 @@ class Room:
 
 
 def _search_changes(
-    room: Room, x: Tensor, starts: int, steps: int, seed: int
+    room: Room, x: Tensor, starts: int, steps: int, random_state: int
 ) -> tuple[Tensor, Tensor]:
     """Search with every change written out: any module, any device, any ball."""
     best, change = None, room.parameters.zeros(len(x))
-    for start in _starts(room, x, starts, seed):
+    for start in _starts(room, x, starts, random_state):
         score, found = _descend(room, x, start, steps)
         if best is None:
             best, change = score, found
@@ -256,7 +256,7 @@ def _search_mixtures(
     x: Tensor,
     starts: int,
     steps: int,
-    seed: int,
+    random_state: int,
     keep_change: bool,
     threads: int,
 ) -> tuple[Tensor, Tensor]:
@@ -286,12 +286,12 @@ def _search_mixtures(
     descend(nothing)
     if starts > 1:
         descend(nothing, made=True)
-    for signs in _signs(room, starts - 2, seed):
+    for signs in _signs(room, starts - 2, random_state):
         descend(room.corner(signs.to(x)))
     return torch.from_numpy(score).to(x), torch.from_numpy(change).to(x)
 
 
-def _starts(room: Room, x: Tensor, count: int, seed: int) -> Iterator[Tensor]:
+def _starts(room: Room, x: Tensor, count: int, random_state: int) -> Iterator[Tensor]:
     """Yield `count` changes for each row."""
     trained = room.parameters.zeros(len(x))
     yield trained
@@ -299,14 +299,14 @@ def _starts(room: Room, x: Tensor, count: int, seed: int) -> Iterator[Tensor]:
     if room.p == 1.0 and drawn < count:
         yield _best_single_change(room, x)
         drawn += 1
-    for signs in _signs(room, count - drawn, seed):
+    for signs in _signs(room, count - drawn, random_state):
         yield room.corner(signs.to(trained)).expand_as(trained)
 
 
-def _signs(room: Room, count: int, seed: int) -> Iterator[Tensor]:
+def _signs(room: Room, count: int, random_state: int) -> Iterator[Tensor]:
     """Yield signs of all parameters: all up, and then random ones."""
     # drawn on the processor: the same signs on every device
-    generator = torch.Generator().manual_seed(int(seed))
+    generator = torch.Generator().manual_seed(int(random_state))
     signs = torch.ones(room.parameters.size)
     for _ in range(count):
         yield signs
@@ -353,7 +353,7 @@ def _descend(room: Room, x: Tensor, change: Tensor, steps: int) -> tuple[Tensor,
 def in_pieces(
     parameters: Parameters,
     network: Network,
-    points: ArrayLike,
+    X: ArrayLike,
     search: Any,
     loss_cap: float | None,
     keep_change: bool,
@@ -364,7 +364,7 @@ def in_pieces(
     check_flag("keep_change", keep_change)
     if loss_cap is not None:
         check_positive("loss_cap", loss_cap, or_zero=True)
-    x = read_points(network, points)
+    x = read_points(network, X)
     score = np.empty(len(x))
     changes = []
     at_once = parameters.rows_in(memory)
@@ -382,9 +382,9 @@ def in_pieces(
     return WorstNetworks(score, loss, kept)
 
 
-def read_points(network: Network, points: ArrayLike) -> Tensor:
+def read_points(network: Network, X: ArrayLike) -> Tensor:
     """Read points that the network takes."""
-    x = network.tensor(read_matrix("points", points))
+    x = network.tensor(read_matrix("X", X))
     with torch.no_grad():
         network.logits(x[:1])  # refuses columns that are not the network's
     return x

@@ -59,19 +59,19 @@ class Parameters:
         """No change, for n rows."""
         return self.trained.new_zeros((n, self.size))
 
-    def score(self, changes: Tensor, points: Tensor) -> Tensor:
+    def score(self, changes: Tensor, X: Tensor) -> Tensor:
         """Score of each row."""
         with torch.no_grad():
-            return self._score(changes, points)
+            return self._score(changes, X)
 
-    def slope(self, changes: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
+    def slope(self, changes: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
         """Gradient of each row's score in its free parameters (0 in others), and the score."""
-        slope, score = _detached(self._by_change(changes, points))
+        slope, score = _detached(self._by_change(changes, X))
         return slope * self.free, score
 
-    def point_slope(self, changes: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
+    def point_slope(self, changes: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
         """Gradient of each row's score in its point, and the score."""
-        return _detached(self._by_point(changes, points))
+        return _detached(self._by_point(changes, X))
 
 
 def _detached(pair: Any) -> tuple[Tensor, Tensor]:

@@ -45,15 +45,15 @@ class PopulationNetwork:
 
 def population_worst_network(
     network: Network,
-    points: ArrayLike,
-    ball: NormBall,
+    X: ArrayLike,
+    robust_to: NormBall,
     *,
     steps: int = 30,
     starts: int = 4,
     budget: str = ALL,
-    seed: int = 0,
+    random_state: int = 0,
     keep_change: bool = False,
-    threads: int | None = None,
+    n_jobs: int | None = -1,
 ) -> PopulationNetwork:
     """Find the one network in a ball that maximises the sum of all points' losses.
 
@@ -64,9 +64,9 @@ def population_worst_network(
     ----------
     network : Network
         Its parameters with ``requires_grad=False`` are taken to be fixed: they never change.
-    points : (n, d) array
+    X : (n, d) array
         Recourses, without missing ones.
-    ball : NormBall
+    robust_to : NormBall
         Around all other parameters of the network together, for p = 1, 2 or inf.
     steps : int
         Steps of the ascent from each start.
@@ -90,13 +90,13 @@ def population_worst_network(
     >>> population_worst_network(Network(layer), points, ball).score
     array([0.5, 0.5])
     """
-    room = Room.of(network, ball, budget).with_something_free()
+    room = Room.of(network, robust_to, budget).with_something_free()
     check_count("steps", steps, least=0)
     check_count("starts", starts)
-    check_seed(seed)
+    check_seed(random_state)
     check_flag("keep_change", keep_change)
-    thread_count(threads)
-    x = _read(network, points)
+    thread_count(n_jobs)
+    x = _read(network, X)
     crowd = _Crowd(network, room, x)
     trained = room.parameters.zeros(1)
     best, change = crowd.descend(trained, steps)
@@ -105,12 +105,12 @@ def population_worst_network(
         own = worst_network(
             network,
             x[rows].cpu().numpy(),
-            ball,
+            robust_to,
             steps=steps,
             budget=budget,
-            seed=seed,
+            random_state=random_state,
             keep_change=True,
-            threads=threads,
+            n_jobs=n_jobs,
         ).change
         assert own is not None
         tried = own if room.p != 1.0 else torch.cat([own, crowd.single_changes()])
@@ -124,8 +124,8 @@ def population_worst_network(
     return PopulationNetwork(score, np.logaddexp(0.0, -score), kept)
 
 
-def _read(network: Network, points: ArrayLike) -> Tensor:
-    x = read_points(network, points)
+def _read(network: Network, X: ArrayLike) -> Tensor:
+    x = read_points(network, X)
     missing = torch.where(~torch.isfinite(x).all(dim=1))[0]
     if len(missing):
         raise ValueError(

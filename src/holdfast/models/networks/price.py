@@ -15,7 +15,7 @@ from holdfast.models.network import Network
 from holdfast.models.networks.ascent import WorstNetworks, read_points, worst_network
 from holdfast.problem.ball import NormBall
 from holdfast.problem.problem import check_cost_weight
-from holdfast.result.result import Recourse
+from holdfast.result.result import RecourseResult
 
 Ascent = Callable[[Network, Any, NormBall], WorstNetworks]
 
@@ -23,8 +23,8 @@ Ascent = Callable[[Network, Any, NormBall], WorstNetworks]
 def network_price(
     network: Network,
     recourse: ArrayLike,
-    points: ArrayLike,
-    ball: NormBall,
+    X: ArrayLike,
+    robust_to: NormBall,
     cost_weight: float,
     *,
     feature_costs: ArrayLike = 1.0,
@@ -58,7 +58,7 @@ def network_price(
     check_kind("network", network, Network, "make it with holdfast.models.network.Network")
     _check_ascent(ascent)
     weight, x = check_cost_weight(cost_weight), read_matrix("recourse", recourse)
-    start, costs = read_matrix("points", points), read_floats("feature_costs", feature_costs)
+    start, costs = read_matrix("X", X), read_floats("feature_costs", feature_costs)
     if start.shape != x.shape:
         raise ValueError(f"points has shape {start.shape}, but recourse has {x.shape}")
     if costs.shape not in ((), x.shape[1:], x.shape) or not (costs > 0.0).all():
@@ -71,7 +71,7 @@ def network_price(
     except ValueError as error:
         raise ValueError(f"recourse does not fit the network: {error}") from None
     cost = np.sum(costs * np.abs(x - start), axis=1)
-    return np.asarray(ascent(network, x, ball).loss + weight * cost)
+    return np.asarray(ascent(network, x, robust_to).loss + weight * cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class NetworkJudgement:
 
 
 def judge_network(
-    result: Recourse,
+    result: RecourseResult,
     network: Network,
     ball: NormBall | None = None,
     *,
@@ -109,7 +109,7 @@ def judge_network(
     result : Recourse
     network : Network
         The one that the recourses were found for.
-    ball : NormBall, optional
+    robust_to : NormBall, optional
         Around the parameters of the network; of the size of the result's own by default.
     ascent : function
         As in `network_price`.
@@ -122,12 +122,12 @@ def judge_network(
     >>> with torch.no_grad():
     ...     _ = layer.weight.copy_(torch.tensor([[1.0, -0.5]])), layer.bias.fill_(-1.0)
     >>> ball = holdfast.NormBall(p=1, radius=0.1)
-    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, ball=ball, cost_weight=0.1)
+    >>> result = holdfast.solve([[0.0, 2.0]], [1.0, -0.5], -1.0, robust_to=ball, cost_weight=0.1)
     >>> judged = judge_network(result, Network(layer))
     >>> bool(abs(judged.price[0] - result.price[0]) < 1e-12)  # one layer: nothing is lost
     True
     """
-    check_kind("result", result, Recourse, "give what holdfast.find_recourse returned")
+    check_kind("result", result, RecourseResult, "give what holdfast.find_recourse returned")
     check_kind("network", network, Network, "make it with holdfast.models.network.Network")
     if ball is not None:
         check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
@@ -136,7 +136,7 @@ def judge_network(
         raise ValueError(f"a network is judged by cross-entropy, not by {result.problem.loss.name}")
     there = np.flatnonzero(np.isfinite(result.recourse_array).all(axis=1))
     score, loss = (np.full(len(result), np.nan) for _ in range(2))
-    found = ascent(network, result.recourse_array[there], ball or result.problem.ball)
+    found = ascent(network, result.recourse_array[there], ball or result.problem.robust_to)
     score[there], loss[there] = found.score, found.loss
     weight = np.nan if result.cost_weight is None else result.cost_weight
     with np.errstate(invalid="ignore"):

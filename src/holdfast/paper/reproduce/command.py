@@ -122,7 +122,7 @@ def _unfinished(plan: list[Piece], store: Store, display: Display) -> list[tuple
 
 
 def _workers(order: Order, missing: list[Piece]) -> int:
-    return min(order.jobs or thread_count(None), len(missing))
+    return min(order.jobs or thread_count(-1), len(missing))
 
 
 def _absent(directory: Path | None) -> list[dict[str, Any]]:
@@ -180,7 +180,7 @@ def _about(order: Order, absent: list[dict[str, Any]]) -> dict[str, Any]:
     there = [name for name in DATASETS if name not in missing]
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": f"{thread_count(None)} cores, {platform.machine()}, {platform.system()}",
+        "machine": f"{thread_count(-1)} cores, {platform.machine()}, {platform.system()}",
         "settings": {
             "targets": list(order.targets),
             "quick": order.quick,
