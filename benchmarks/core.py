@@ -79,7 +79,7 @@ def speed_table(n: int, threads: int, oracle_rows: int) -> Table:
         ball = NormBall(p, 0.3)
 
         def solve(
-            rows: int, points=points, coef=coef, intercept=intercept, robust_to=ball, goal=goal
+            rows: int, points=points, coef=coef, intercept=intercept, ball=ball, goal=goal
         ):
             return holdfast.solve(
                 points[:rows], coef, intercept, robust_to=ball, n_jobs=threads, **GOALS[goal]

@@ -55,6 +55,7 @@ class Refine(Method):
     >>> network = train_network(x, x[:, 0] * x[:, 1] > 0, hidden=(8,), epochs=200)
     >>> point = np.array([[0.5, -0.5]])
     >>> unknown = np.full(1, np.nan)
+    >>> from holdfast.result.surrogate import Surrogate
     >>> flat = Surrogate("flat", np.ones((1, 2)), np.zeros(1), unknown, unknown)
     >>> ball = holdfast.NormBall(p=1, radius=0.05)
     >>> problem = {"robust_to": ball, "cost_weight": 0.1, "linearise": flat}
