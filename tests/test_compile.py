@@ -18,10 +18,10 @@ NOTICE = "Holdfast is compiling its solvers"
 # A kernel that calls others in another file, whose change numba would not see
 CODE = """
 from holdfast import _compile
-from holdfast.problem.problem import PRICE, Goal
+from holdfast.problem.goal import PRICE, GoalNumbers
 from holdfast.core.row import gain_at, stop_score
 print(_compile.CACHE_DIRECTORY)
-print(stop_score(Goal(PRICE, 0, 0.5), 1.0), gain_at(Goal(PRICE, 0, 0.5), 1.0, 2.0))
+print(stop_score(GoalNumbers(PRICE, 0, 0.5), 1.0), gain_at(GoalNumbers(PRICE, 0, 0.5), 1.0, 2.0))
 """
 
 

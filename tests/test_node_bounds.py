@@ -15,7 +15,7 @@ from holdfast.discrete.layout import LINF, kind_of, make_layout, shape_of
 from holdfast.discrete.relax import bound_node
 from holdfast.discrete.rows import open_discrete_row
 from holdfast.discrete.search import Task, prepare, question_of
-from holdfast.problem.problem import GUARANTEE, Goal
+from holdfast.problem.goal import GUARANTEE, GoalNumbers
 
 
 def bound_by_hand(relaxed, active, dual, changes: int, target: float, base: float) -> float:
@@ -44,7 +44,7 @@ def test_budgets_and_charge_belong_to_the_bound(p):
         ball = base.robust_to.numbers(base.n_features)._replace(intercept_scale=0.0)
         buffers, kind = new_buffers(layout, base.n_features), kind_of(ball)
         assert open_discrete_row(base.rows(), layout, ball, 0, buffers) == FOUND
-        goal = Goal(GUARANTEE, base.loss.code, float(rng.normal()) + 1.0)
+        goal = GoalNumbers(GUARANTEE, base.loss.code, float(rng.normal()) + 1.0)
         task = Task(base.X[0], base.coef[0], base.intercept[0], ball, goal)
         asked = question_of(goal, kind, task.intercept, ball, 1.0)
         state, relaxed = state_of(buffers), relaxed_of(buffers)

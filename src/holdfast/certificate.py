@@ -27,8 +27,8 @@ import math
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS
 from holdfast.problem.ball import dual_norm, pick, power
+from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
-from holdfast.problem.problem import GUARANTEE
 
 # Points of the box whose size is this near to the largest count as tied with it (p = 1).
 _TIE = 1e-12

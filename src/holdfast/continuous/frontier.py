@@ -2,61 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.continuous.solve import make_goal
+from holdfast.continuous.solve import answer
 from holdfast.core import largest_score
-from holdfast.core.batch import check_row, score_rounding
+from holdfast.core.batch import check_row
 from holdfast.core.row import FOUND
 from holdfast.core.vertices import Vertices, frontier_vertices
-from holdfast.machinery.numbers import Floats, check_count, read_floats, refuse, to_number
-from holdfast.problem.ball import NormBall, worst_score_of
+from holdfast.machinery.numbers import check_count, read_floats, refuse, to_number
+from holdfast.problem.ball import NormBall
+from holdfast.problem.costs import scaled
+from holdfast.problem.goal import Goal
 from holdfast.problem.losses import get_loss
-from holdfast.problem.problem import (
-    GUARANTEE,
-    Goal,
-    RecourseProblem,
-    check_cost_weight,
-    cost_of,
-    scaled,
-)
-from holdfast.result.appraisal import answer
-from holdfast.result.result import unusable_message
+from holdfast.problem.problem import RecourseProblem
+from holdfast.result.result import RecourseResult
+from holdfast.result.words import unusable
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True)
-class FrontierPoint:
-    """A point of the frontier: the cheapest recourse with its worst-case score.
-
-    Attributes
-    ----------
-    worst_case_score, cost : float
-    multiplier : float
-        Slope of the frontier: what the last bit of worst-case score cost, for a whole unit of it;
-        0 at the start. At a breakpoint the next bit costs more.
-    recourse : (d,) array
-
-    Examples
-    --------
-    >>> import holdfast
-    >>> ball = holdfast.NormBall(p=1, radius=0.1)
-    >>> point = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, robust_to=ball).at_score(-1.2)
-    >>> round(point.cost, 9), round(point.multiplier, 9)
-    (1.0, 1.0)
-    """
-
-    worst_case_score: float
-    cost: float
-    multiplier: float
-    recourse: Floats
 
 
 class Frontier:
@@ -94,7 +62,7 @@ class Frontier:
             rows.upper[0],
         )
         if outcome != FOUND:
-            raise ValueError(f"the point has no frontier. {unusable_message(problem)}")
+            raise ValueError(f"the point has no frontier. {unusable(problem)}")
 
     def __repr__(self) -> str:
         kind = "curved" if self._vertices is None else f"{len(self._vertices.scores)} breakpoints"
@@ -145,43 +113,22 @@ class Frontier:
             columns[f"recourse.{name}"] = values
         return pd.DataFrame(columns)
 
-    def at_score(self, score: float) -> FrontierPoint:
-        """Return the cheapest recourse with at least this worst-case score."""
-        if np.isnan(to_number(score)):
-            refuse("score", score, "a number")
-        if not score <= self.max_score or score == np.inf:
-            raise ValueError(
-                f"a worst-case score of {score:.6g} is out of reach: the largest is "
-                f"{self.max_score:.6g}, a probability of "
-                f"{float(self.problem.loss.probability(self.max_score)):.6g}"
-            )
-        if score <= self.start_score:
-            return FrontierPoint(self.start_score, 0.0, 0.0, self.problem.X[0].copy())
-        if self._vertices is None:
-            return self._solve(Goal(GUARANTEE, self.problem.loss.code, float(score)))
-        return self._read_off(self._vertices, float(score))
+    def at_score(self, score: float) -> RecourseResult:
+        """Return the cheapest recourse with at least this worst-case score: a result of one row."""
+        if not np.isfinite(to_number(score)):
+            refuse("score", score, "a finite number")
+        return answer(self.problem, Goal.of_score(self.problem.loss, score), 1)
 
-    def at_guarantee(self, probability: float) -> FrontierPoint:
-        """Return the cheapest recourse that every model of the ball approves with `probability`."""
-        return self.at_score(make_goal(self.problem, None, probability).level)
+    def at_guarantee(self, guarantee: float) -> RecourseResult:
+        """Return the cheapest recourse that every model approves with this probability."""
+        return answer(self.problem, Goal.of(self.problem.loss, guarantee=guarantee), 1)
 
-    def at_cost_weight(self, cost_weight: float, loss: str | None = None) -> FrontierPoint:
+    def at_cost_weight(self, cost_weight: float, loss: str | None = None) -> RecourseResult:
         """Return the recourse of least price, for any loss."""
-        weight = check_cost_weight(cost_weight)
-        chosen = self.problem.loss if loss is None else get_loss(loss)
-        if self._vertices is None:
-            other = Frontier(replace(self.problem, loss=chosen))
-            return other._solve(make_goal(other.problem, weight, None))
-        vertices, weight = self._vertices, float(scaled(np.array(weight), self._exponent)[0])
-        starts = np.append(vertices.scores, np.inf)
-        best = (float(chosen.value(self.start_score)), self.start_score)
-        for k, multiplier in enumerate(vertices.multipliers):
-            low, high = starts[k], starts[k + 1]
-            stop = float(chosen.score_at_slope(weight * multiplier))
-            for t in {min(max(stop, low), high), high} - {np.inf}:
-                cost = vertices.costs[k] + multiplier * (t - low)
-                best = min(best, (float(chosen.value(t)) + weight * cost, float(t)))
-        return self.at_score(best[1])
+        problem = self.problem
+        if loss is not None:
+            problem = replace(problem, loss=get_loss(loss))
+        return answer(problem, Goal.of(problem.loss, cost_weight=cost_weight), 1)
 
     def sample(self, n: int = 200, max_score: float | None = None) -> pd.DataFrame:
         """Return n points of the curve, evenly spaced in score, as a table for drawing.
@@ -197,38 +144,10 @@ class Frontier:
         end = self.max_score if max_score is None else max_score
         if np.isinf(end):
             end = max(self.start_score, 0.0) + 5.0
-        points = [self.at_score(t) for t in np.linspace(self.start_score, end, n)]
-        scores = np.array([point.worst_case_score for point in points])
+        results = [self.at_score(t) for t in np.linspace(self.start_score, end, n)]
+        columns = ("worst_case_score", "worst_case_validity", "cost", "multiplier")
         return pd.DataFrame(
-            {
-                "worst_case_score": scores,
-                "worst_case_validity": self.problem.loss.probability(scores),
-                "cost": [point.cost for point in points],
-                "multiplier": [point.multiplier for point in points],
-            }
-        )
-
-    def _read_off(self, vertices: Vertices, score: float) -> FrontierPoint:
-        """Interpolate, a hair above the score, so that rounding does not put it below."""
-        last = len(vertices.multipliers) - 1
-        k = min(int(np.searchsorted(vertices.scores, score)) - 1, last)
-        rows, ball = self.problem.rows(), self.problem.robust_to.numbers(self.problem.n_features)
-        point = _between(vertices, k, score)
-        point = _between(
-            vertices, k, score + score_rounding(point, rows.coef[0], rows.intercept[0], ball)
-        )
-        reached = worst_score_of(point, rows.coef[0], rows.intercept[0], ball)
-        cost = cost_of(point, rows.points[0], rows.cost[0])
-        multiplier = scaled(vertices.multipliers[k : k + 1], self._exponent)
-        return FrontierPoint(float(reached), float(cost), float(multiplier[0]), point)
-
-    def _solve(self, goal: Goal) -> FrontierPoint:
-        answers, known = answer(self.problem, goal, 1)
-        return FrontierPoint(
-            float(known.worst_score[0]),
-            float(known.cost[0]),
-            float(answers.multiplier[0]),
-            answers.recourse[0],
+            {name: [float(getattr(each, name)[0]) for each in results] for name in columns}
         )
 
 
@@ -277,15 +196,3 @@ def frontier(
         loss=loss,
     )
     return Frontier(problem)
-
-
-def _between(vertices: Vertices, k: int, score: float) -> Floats:
-    """Return the point of piece k with this score: pieces are straight in score, cost and point."""
-    low = vertices.scores[k]
-    if k + 1 < len(vertices.scores):
-        share = (score - low) / (vertices.scores[k + 1] - low)
-        return np.asarray(
-            vertices.points[k] + min(share, 1.0) * (vertices.points[k + 1] - vertices.points[k])
-        )
-    assert vertices.ray is not None
-    return np.asarray(vertices.points[k] + vertices.ray * vertices.multipliers[k] * (score - low))

@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from holdfast.core import Answers, largest_radii
-from holdfast.core.batch import OUT_OF_BOUNDS
+from holdfast.core import largest_radii
+from holdfast.core.batch import NOT_FINITE
 from holdfast.core.row import EXHAUSTED, FOUND
 from holdfast.machinery.numbers import Floats, check_kind
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.ball import NormBall
-from holdfast.problem.problem import GUARANTEE, Goal, RecourseProblem
-from holdfast.problem.problem import make_goal as make_goal
-from holdfast.result.appraisal import Appraisal, answer, appraise
-from holdfast.result.result import GAP_TOLERANCE, RecourseResult, Status
+from holdfast.problem.goal import Goal
+from holdfast.problem.problem import RecourseProblem
+from holdfast.result.appraisal import appraise
+from holdfast.result.found import Found
+from holdfast.result.proof import solve_and_prove
+from holdfast.result.result import RecourseResult
+from holdfast.result.status import Status
 
 
 def solve(
@@ -108,10 +111,24 @@ def solve_problem(
     array([0.577])
     """
     check_kind("problem", problem, RecourseProblem, "make it with RecourseProblem.build")
-    workers = thread_count(n_jobs)
-    goal = make_goal(problem, cost_weight, guarantee)
-    answers, appraisal = answer(problem, goal, workers)
-    return _result(problem, goal, cost_weight, guarantee, answers, appraisal, workers)
+    goal = Goal.of(problem.loss, cost_weight=cost_weight, guarantee=guarantee)
+    return answer(problem, goal, thread_count(n_jobs))
+
+
+def answer(problem: RecourseProblem, goal: Goal, threads: int) -> RecourseResult:
+    """Solve, certify and appraise every row."""
+    found, _ = solve_and_prove(problem, goal, threads, keep=False)
+    known = appraise(problem, goal, found, threads)
+    lost = np.flatnonzero(found.outcome == EXHAUSTED)
+    if lost.size:
+        reachable, radius = (np.full(problem.n_rows, np.nan) for _ in range(2))
+        reachable[lost] = problem.loss.probability(known.worst_score[lost])
+        radius[lost] = largest_radii(problem, goal.numbers(), lost, threads)
+        found.recourse[lost] = np.nan  # it was the point that proves how much can be had
+        for values in known:
+            values[lost] = np.nan
+        found = found._replace(reachable_validity=reachable, reachable_radius=radius)
+    return RecourseResult.assemble(problem, goal, found, known)
 
 
 def judge(best: RecourseResult, recourse: Floats, n_jobs: int | None = -1) -> RecourseResult:
@@ -124,114 +141,15 @@ def judge(best: RecourseResult, recourse: Floats, n_jobs: int | None = -1) -> Re
         raise ValueError(
             f"recourses of shape {recourse.shape} for points of {best.recourse_array.shape}"
         )
-    recourse = np.where(np.isfinite(recourse).all(axis=1, keepdims=True), recourse, np.nan)
-    goal = make_goal(best.problem, best.cost_weight, best.guarantee)
-    workers = thread_count(n_jobs)
-    answers, known = appraise(best.problem, goal, recourse.copy(), best.lower_bound, workers)
-    judged = _result(best.problem, goal, best.cost_weight, best.guarantee, answers, known, workers)
-    missing = ~np.isfinite(recourse).all(axis=1)
-    judged.status[missing] = best.status[missing]
-    lost = missing & np.isfinite(best.recourse_array).all(axis=1)
+    there = np.asarray(np.isfinite(recourse).all(axis=1))
+    recourse = np.where(there[:, None], recourse, np.nan)
+    outcome = np.where(there, FOUND, NOT_FINITE).astype(np.int8)
+    found = Found(recourse, outcome, best.lower_bound.copy())
+    known = appraise(best.problem, best.goal, found, thread_count(n_jobs))
+    judged = RecourseResult.assemble(best.problem, best.goal, found, known)
+    judged.status[~there] = best.status[~there]
+    lost = ~there & np.isfinite(best.recourse_array).all(axis=1)
     judged.status[lost] = Status.NOT_FOUND
     for values in (judged.cost, judged.price, judged.gap):
         values[lost] = np.inf
     return replace(judged, exact=best)
-
-
-def _result(
-    problem: RecourseProblem,
-    goal: Goal,
-    cost_weight: float | None,
-    guarantee: float | None,
-    answers: Answers,
-    known: Appraisal,
-    threads: int,
-) -> RecourseResult:
-    outcome, recourse = answers.outcome, answers.recourse
-    price = known.cost.copy() if goal.mode == GUARANTEE else known.loss + goal.level * known.cost
-    proven = is_proven(goal, GAP_TOLERANCE, price, known.lower_bound, known)
-    validity = problem.loss.probability(known.worst_score)
-    current = problem.loss.probability(known.score)
-    reachable = np.full(len(outcome), np.nan)
-    radius = np.full(len(outcome), np.nan)
-    lost = np.flatnonzero(outcome == EXHAUSTED)
-    if lost.size:
-        reachable[lost] = validity[lost]
-        radius[lost] = largest_radii(problem, goal, lost, threads)
-        recourse[lost] = np.nan
-        for values in (known.loss, known.worst_score, known.score, validity, current):
-            values[lost] = np.nan
-        known.cost[lost] = price[lost] = np.inf
-    with np.errstate(invalid="ignore"):
-        gap = price - known.lower_bound
-    gap[lost] = np.where(np.isinf(known.lower_bound[lost]), 0.0, np.inf)
-    return RecourseResult(
-        problem=problem,
-        cost_weight=cost_weight,
-        guarantee=guarantee,
-        status=statuses_of(goal, outcome, known.lower_bound, proven, known, recourse, problem.X),
-        cost=known.cost,
-        price=price,
-        lower_bound=known.lower_bound,
-        gap=gap,
-        worst_case_loss=known.loss,
-        worst_case_score=known.worst_score,
-        worst_case_validity=validity,
-        current_validity=current,
-        reachable_validity=reachable,
-        reachable_radius=radius,
-        multiplier=answers.multiplier,
-        recourse_array=recourse,
-    )
-
-
-def is_proven(
-    goal: Goal,
-    tolerance: float,
-    price: Floats,
-    lower_bound: Floats,
-    known: Appraisal,
-) -> NDArray[np.bool_]:
-    """Say which recourses are proven to be the best: the one promise that every solver keeps.
-
-    The gap is at most ``tolerance * (price + unit)``. The unit is 1 for a price, which a loss is
-    measured in; for a guarantee it is the least cost of a unit of score, so that the promise is the
-    same in whatever unit costs are given. What rounding can take off the score counts as part
-    of the gap, and a guarantee is not proven where it could undo it.
-    """
-    with np.errstate(invalid="ignore", over="ignore"):
-        if goal.mode == GUARANTEE:
-            above, unit = price, known.unit
-            hair = GAP_TOLERANCE * (1.0 + abs(goal.level))
-            sure = (known.rounding <= hair) | (known.worst_score - known.rounding >= goal.level)
-            sure &= known.worst_score >= goal.level
-        else:
-            above, unit = known.loss_above + goal.level * known.cost, np.ones(1)
-            sure = np.ones(1, dtype=bool)
-        most = tolerance * (np.abs(price) + unit)
-        closed = (above - lower_bound <= most) & (price - lower_bound >= -most)
-        return np.asarray(np.isfinite(price) & sure & closed)
-
-
-def statuses_of(
-    goal: Goal,
-    outcome: NDArray[np.int8],
-    lower_bound: Floats,
-    proven: NDArray[np.bool_],
-    known: Appraisal,
-    recourse: Floats,
-    points: Floats,
-) -> NDArray[np.object_]:
-    """Say what became of each row; what is not FOUND or EXHAUSTED cannot be used."""
-    status = np.empty(len(outcome), dtype=object)
-    status[:] = Status.INVALID_INPUT  # np.full would turn it into a plain string
-    status[(outcome == FOUND) | (outcome == EXHAUSTED)] = Status.GAP_OPEN
-    found = (outcome == FOUND) & proven
-    status[found] = Status.OPTIMAL
-    if goal.mode != GUARANTEE:
-        status[found & (known.score < 0.0)] = Status.STILL_REFUSED
-    approved = known.worst_score >= (goal.level if goal.mode == GUARANTEE else 0.0)
-    status[found & approved & (recourse == points).all(axis=1)] = Status.ALREADY_VALID
-    status[(outcome == EXHAUSTED) & (lower_bound == np.inf)] = Status.INFEASIBLE
-    status[outcome == OUT_OF_BOUNDS] = Status.OUT_OF_BOUNDS
-    return status

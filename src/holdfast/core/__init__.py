@@ -16,7 +16,8 @@ from holdfast.core.batch import (
 from holdfast.core.kinds import new_work
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import over_rows
-from holdfast.problem.problem import GUARANTEE, Goal, RecourseProblem
+from holdfast.problem.goal import GUARANTEE, GoalNumbers
+from holdfast.problem.problem import RecourseProblem
 
 __all__ = ["Answers", "find_answers", "largest_radii", "largest_score", "new_answers"]
 
@@ -26,7 +27,9 @@ def new_answers(n: int, d: int) -> Answers:
     return Answers(np.empty((n, d)), np.empty(n), np.empty(n, dtype=np.int8))
 
 
-def find_answers(problem: RecourseProblem, goal: Goal, levels: Floats, threads: int) -> Answers:
+def find_answers(
+    problem: RecourseProblem, goal: GoalNumbers, levels: Floats, threads: int
+) -> Answers:
     """Solve every row of a problem in even costs, for a guarantee or a price with a convex loss."""
     n, d = problem.X.shape
     answers = new_answers(n, d)
@@ -37,7 +40,7 @@ def find_answers(problem: RecourseProblem, goal: Goal, levels: Floats, threads: 
 
 
 def largest_radii(
-    problem: RecourseProblem, goal: Goal, which: NDArray[np.int64], threads: int
+    problem: RecourseProblem, goal: GoalNumbers, which: NDArray[np.int64], threads: int
 ) -> NDArray[np.float64]:
     """Return, for rows whose target is out of reach, the largest radius at which it is not.
 

@@ -13,7 +13,7 @@ from holdfast.core.row import EXHAUSTED, FOUND, UNBOUNDED, orient
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.ball import BallNumbers, dual_norm, pick, score_of, worst_score_of
-from holdfast.problem.problem import GUARANTEE, Goal
+from holdfast.problem.goal import GUARANTEE, GoalNumbers
 
 NOT_FINITE, OUT_OF_BOUNDS, BAD_BOUNDS, BAD_COST = 3, 4, 5, 6
 
@@ -74,7 +74,7 @@ def open_row(rows, level, answers, i, work):
 @kernel
 def own_goal(goal, levels, i):
     """Return the goal of row i; its level is that of the row's costs."""
-    return Goal(goal.mode, goal.loss, pick(levels, i))
+    return GoalNumbers(goal.mode, goal.loss, pick(levels, i))
 
 
 @kernel
@@ -223,7 +223,7 @@ def largest_radius(intercept, ball, goal, work):
 @kernel
 def best_score(intercept, ball, work):
     """Return the largest worst-case score that the bounds allow, and the dual norm there."""
-    everything = Goal(GUARANTEE, 0, math.inf)
+    everything = GoalNumbers(GUARANTEE, 0, math.inf)
     make_plan(work, ball, everything)
     outcome, _ = solve_row(work, intercept, ball, everything)
     if outcome == UNBOUNDED:

@@ -20,8 +20,9 @@ from holdfast.core.row import EXHAUSTED
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import pick, worst_score_of
+from holdfast.problem.costs import cost_of
+from holdfast.problem.goal import GUARANTEE, GoalNumbers
 from holdfast.problem.losses import loss_value, score_at_slope
-from holdfast.problem.problem import GUARANTEE, Goal, cost_of
 
 MOST_LINES = 200
 _CLOSE = 1e-11
@@ -106,7 +107,7 @@ def solve_bent_row(rows, i, ball, loss, cost_weight, work, lines, best):
     point = np.empty(start.size)
     target = max(start_score, 0.0) + 1.0
     while count < MOST_LINES:
-        goal = Goal(GUARANTEE, loss, target)
+        goal = GoalNumbers(GUARANTEE, loss, target)
         make_plan(work, ball, goal)
         outcome, gain = solve_row(work, intercept, ball, goal)
         turn_back(coef, work.row, work.y, point)

@@ -23,7 +23,7 @@ from holdfast.core.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at, st
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.ball import dual_norm, power, score_of, worst_score_of
-from holdfast.problem.problem import GUARANTEE
+from holdfast.problem.goal import GUARANTEE
 
 
 class Scratch(NamedTuple):

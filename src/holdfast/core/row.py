@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
+from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.losses import loss_slope, score_at_slope
-from holdfast.problem.problem import GUARANTEE
 
 FOUND, EXHAUSTED, UNBOUNDED = 0, 1, 2
 

@@ -19,7 +19,8 @@ from holdfast.core.linf import plan_linf, segment_end
 from holdfast.core.row import Row
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers, worst_score_of
-from holdfast.problem.problem import GUARANTEE, Goal, RecourseProblem
+from holdfast.problem.goal import GUARANTEE, GoalNumbers
+from holdfast.problem.problem import RecourseProblem
 
 
 class Vertices(NamedTuple):
@@ -69,7 +70,7 @@ Step = tuple[float, Floats, bool]  # (gain, the vertex that this gain leads to, 
 
 
 def _linf_steps(work: LinfWork, ball: BallNumbers) -> list[Step]:
-    plan_linf(work.plan, work.row, ball, Goal(GUARANTEE, 0, math.inf))
+    plan_linf(work.plan, work.row, ball, GoalNumbers(GUARANTEE, 0, math.inf))
     y, steps = work.row.start.copy(), []
     for segment in work.plan.order:
         gain = work.plan.gain[segment]

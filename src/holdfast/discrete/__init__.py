@@ -1,12 +1,11 @@
 """Recourse with categories, whole numbers and at most k changes: exact, by branch and bound."""
 
-from holdfast.discrete.answer import DiscreteAnswer, check_answer
+from holdfast.discrete.answer import check_answer
 from holdfast.discrete.linked import Links, solve_linked
 from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.discrete.solve import largest_reachable_score, solve_discrete
 
 __all__ = [
-    "DiscreteAnswer",
     "DiscreteProblem",
     "Group",
     "Links",

@@ -2,92 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.continuous.solve import is_proven, statuses_of
-from holdfast.core.row import EXHAUSTED
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
-from holdfast.problem.problem import GUARANTEE, Goal, Rows
+from holdfast.problem.goal import Goal
+from holdfast.problem.problem import Rows
 from holdfast.result.appraisal import Appraisal, score_roundings
-from holdfast.result.result import Status
+from holdfast.result.found import Found
+from holdfast.result.result import RecourseResult
+from holdfast.result.status import Status
 
 
-class Found(NamedTuple):
-    """What a solver brings back, a row each.
-
-    Rows without a recourse have NaN there, and the outcome EXHAUSTED: with a bound of inf it is
-    proven that there is none, with another one it is not.
-    """
-
-    recourse: Floats
-    options: NDArray[np.int64]
-    outcome: NDArray[np.int8]
-    lower_bound: Floats
-    nodes: NDArray[np.int64]
-    reachable_validity: Floats
-    reachable_radius: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class DiscreteAnswer:
-    """The answer to a `DiscreteProblem`, one entry for each row.
-
-    Attributes
-    ----------
-    recourse : (n, d) array
-        Numbers exactly on their lattice, groups exactly at an option, what does not change exactly
-        as it was; NaN where there is none.
-    options : (n, groups) array of int
-        The option that each group takes; -1 where there is no recourse.
-    status : array of Status
-    cost, price, lower_bound, gap : arrays
-        As in `holdfast.RecourseResult`: for a guarantee the price is the cost.
-    worst_case_score : array
-        Least score of the recourse over the ball.
-    nodes : array of int
-        Parts of the problem that were looked at.
-    reachable_validity, reachable_radius : arrays
-        For infeasible rows: the largest worst-case probability that can be reached, and the
-        largest radius at which the guarantee could still be given (NaN: at none).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from holdfast import NormBall
-    >>> from holdfast.problem import RecourseProblem
-    >>> from holdfast.discrete import DiscreteProblem, solve_discrete
-    >>> base = RecourseProblem.build([[0.0]], [1.0], -2.5, robust_to=NormBall(p=2, radius=0.0))
-    >>> whole = DiscreteProblem(
-    ...     base, np.ones((1, 1)), np.zeros((1, 1)), [], np.empty((1, 0), dtype=int), []
-    ... )
-    >>> answer = solve_discrete(whole, guarantee=0.5)
-    >>> answer.recourse, answer.worst_case_score, len(answer)
-    (array([[3.]]), array([0.5]), 1)
-    """
-
-    problem: DiscreteProblem
-    cost_weight: float | None
-    guarantee: float | None
-    recourse: Floats
-    options: NDArray[np.int64]
-    status: NDArray[np.object_]
-    cost: Floats
-    price: Floats
-    lower_bound: Floats
-    gap: Floats
-    worst_case_score: Floats
-    nodes: NDArray[np.int64]
-    reachable_validity: Floats
-    reachable_radius: Floats
-
-    def __len__(self) -> int:
-        return self.problem.problem.n_rows
+def chosen_options(answer: Found | RecourseResult) -> NDArray[np.int64]:
+    """Return the options of an answer to a discrete problem, which always has them."""
+    assert answer.options is not None
+    return answer.options
 
 
 def fees_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Floats:
@@ -139,11 +71,10 @@ def cheapest_options(problem: DiscreteProblem, ball: BallNumbers, unit: Floats) 
     return np.where(np.isfinite(least), least, 0.0)
 
 
-def appraised(
-    problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64], lower_bound: Floats
-) -> Appraisal:
-    """Work out what is known of each recourse, none of it taken from a solver but the bound."""
+def appraised(problem: DiscreteProblem, found: Found) -> Appraisal:
+    """Work out what is known of each recourse, none of it taken from a solver."""
     base, numbers = problem.problem, problem.number_columns
+    recourse, options = found.recourse, chosen_options(found)
     worst = base.robust_to.worst_score(recourse, base.coef, base.intercept)
     rounding, ball = score_roundings(base, recourse), base.robust_to.numbers(base.n_features)
     unit = cheapest_units(base.rows(), numbers, ball)
@@ -156,50 +87,21 @@ def appraised(
         rounding=rounding,
         loss_above=base.loss.value(worst - rounding),
         unit=unit,
-        lower_bound=lower_bound,
     )
 
 
-def make_answer(
-    problem: DiscreteProblem,
-    goal: Goal,
-    goals: tuple[float | None, float | None],
-    tolerance: float,
-    found: Found,
-) -> DiscreteAnswer:
-    """Appraise what a solver found, and say what became of each row."""
-    known = appraised(problem, found.recourse, found.options, found.lower_bound)
-    cost, price = known.cost, known.cost.copy()
-    if goal.mode != GUARANTEE:
-        price = known.loss + goal.level * cost
-    missing = (found.outcome == EXHAUSTED) & np.isnan(found.recourse).any(axis=1)
-    cost[missing] = price[missing] = np.inf
-    # a bound a hair above the price that it proves is rounding
-    bound = np.where(known.lower_bound > price, price, known.lower_bound)
-    proven = is_proven(goal, tolerance, price, known.lower_bound, known)
-    with np.errstate(invalid="ignore"):
-        gap = np.where(missing & (bound == np.inf), 0.0, price - bound)
-    return DiscreteAnswer(
-        problem=problem,
-        cost_weight=goals[0],
-        guarantee=goals[1],
-        recourse=found.recourse,
-        options=found.options,
-        status=statuses_of(
-            goal, found.outcome, bound, proven, known, found.recourse, problem.problem.X
-        ),
-        cost=cost,
-        price=price,
-        lower_bound=bound,
-        gap=gap,
-        worst_case_score=known.worst_score,
-        nodes=found.nodes,
-        reachable_validity=found.reachable_validity,
-        reachable_radius=found.reachable_radius,
+def make_result(
+    problem: DiscreteProblem, goal: Goal, found: Found, tolerance: float
+) -> RecourseResult:
+    """Appraise what a solver found, say what became of each row, and check every constraint."""
+    result = RecourseResult.assemble(
+        problem.problem, goal, found, appraised(problem, found), tolerance
     )
+    check_answer(problem, result)
+    return result
 
 
-def check_answer(answer: DiscreteAnswer) -> None:
+def check_answer(problem: DiscreteProblem, result: RecourseResult) -> None:
     """Check every constraint of every recourse, by plain code that knows nothing of the search.
 
     A violation is a bug, and raises `AssertionError`: it never goes out as an answer.
@@ -215,21 +117,22 @@ def check_answer(answer: DiscreteAnswer) -> None:
     >>> whole = DiscreteProblem(
     ...     base, np.ones((1, 1)), np.zeros((1, 1)), [], np.empty((1, 0), dtype=int), []
     ... )
-    >>> answer = solve_discrete(whole, guarantee=0.5)
-    >>> check_answer(replace(answer, recourse=np.array([[2.5]]), cost=np.array([2.5])))
+    >>> result = solve_discrete(whole, guarantee=0.5)
+    >>> wrong = replace(result, recourse_array=np.array([[2.5]]), cost=np.array([2.5]))
+    >>> check_answer(whole, wrong)
     Traceback (most recent call last):
     AssertionError: row 0: a number is not on its lattice; this is a bug, please report it
     """
-    found = ~np.isnan(answer.recourse).any(axis=1)
-    for what, wrong in violations(answer).items():
+    found = ~np.isnan(result.recourse_array).any(axis=1)
+    for what, wrong in violations(problem, result).items():
         rows = np.flatnonzero(wrong & found)
         if rows.size:
             raise AssertionError(f"row {rows[0]}: {what}; this is a bug, please report it")
 
 
-def violations(answer: DiscreteAnswer) -> dict[str, NDArray[np.bool_]]:
+def violations(problem: DiscreteProblem, result: RecourseResult) -> dict[str, NDArray[np.bool_]]:
     """Say for each constraint which rows break it."""
-    problem, x = answer.problem, answer.recourse
+    x, taken_options = result.recourse_array, chosen_options(result)
     base, numbers = problem.problem, problem.number_columns
     moved = x[:, numbers] != base.X[:, numbers]
     inside = (base.lower <= x) & (x <= base.upper)
@@ -240,22 +143,22 @@ def violations(answer: DiscreteAnswer) -> dict[str, NDArray[np.bool_]]:
     changes = moved.sum(axis=1)
     taken = np.zeros(len(x), dtype=bool)
     for g, group in enumerate(problem.groups):
-        options = answer.options[:, g]
+        options = taken_options[:, g]
         taken |= (options < 0) | (options >= len(group.options))
         values = np.asarray(group.options)[np.clip(options, 0, len(group.options) - 1)]
         taken |= (x[:, group.columns] != values).any(axis=1)
         changes = changes + (options != problem.current[:, g])
     most = np.inf if problem.max_changes is None else problem.max_changes
-    cost = costs_of(problem, x, answer.options)
+    cost = costs_of(problem, x, taken_options)
     score = base.robust_to.worst_score(x, base.coef, base.intercept)
-    target = -np.inf if answer.guarantee is None else base.loss.score(answer.guarantee)
+    target = result.goal.level if result.goal.is_guarantee else -np.inf
     return {
         "a number is out of bounds": (moved & ~inside[:, numbers]).any(axis=1),
         "a number is not on its lattice": (moved & (step > 0.0) & (nearest != value)).any(axis=1),
         "the columns of a group are none of its options": taken,
-        "an option may not be taken": np.isinf(fees_of(problem, answer.options)).any(axis=1),
+        "an option may not be taken": np.isinf(fees_of(problem, taken_options)).any(axis=1),
         "too many features change": changes > most,
-        "the cost is another": ~np.isclose(cost, answer.cost, rtol=1e-9, atol=1e-12),
+        "the cost is another": ~np.isclose(cost, result.cost, rtol=1e-9, atol=1e-12),
         "the score is below the guarantee": score < target,
-        "it is called infeasible": answer.status == Status.INFEASIBLE,
+        "it is called infeasible": result.status == Status.INFEASIBLE,
     }

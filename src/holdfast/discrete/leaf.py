@@ -13,8 +13,9 @@ from holdfast.discrete.relax import REACH
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import worst_score_of
+from holdfast.problem.costs import cost_of
+from holdfast.problem.goal import GUARANTEE, PRICE, GoalNumbers
 from holdfast.problem.losses import loss_value
-from holdfast.problem.problem import GUARANTEE, PRICE, Goal, cost_of
 
 
 class Leaf(NamedTuple):
@@ -126,7 +127,7 @@ def solve_leaf(layout, data, coef, intercept, costs, ball, goal, work, chosen, f
 def reach_leaf(coef, intercept, costs, ball, work, leaf):
     """Return minus the largest worst-case score, -inf where it has no end; and its proof."""
     orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, costs)
-    everything = Goal(GUARANTEE, 0, math.inf)
+    everything = GoalNumbers(GUARANTEE, 0, math.inf)
     make_plan(work, ball, everything)
     outcome, _ = solve_row(work, intercept, ball, everything)
     if outcome == UNBOUNDED:

@@ -16,19 +16,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.continuous.solve import make_goal
 from holdfast.core.batch import OUT_OF_BOUNDS
 from holdfast.core.row import EXHAUSTED, FOUND
-from holdfast.discrete.answer import DiscreteAnswer, Found, check_answer, costs_of, make_answer
+from holdfast.discrete.answer import costs_of, make_result
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.program import LINK_TOLERANCE, SCORE_UNIT, Program
 from holdfast.discrete.rows import check_groups, check_numbers
 from holdfast.discrete.solve import check_problem
 from holdfast.machinery.numbers import Floats, check_kind, check_positive, read_floats
-from holdfast.problem.problem import GUARANTEE, PRICE, Goal, cheapest_unit, scaled
+from holdfast.problem.costs import cheapest_unit, scaled
+from holdfast.problem.goal import Goal
 from holdfast.result.appraisal import score_roundings
-from holdfast.result.result import GAP_TOLERANCE
+from holdfast.result.found import Found
+from holdfast.result.result import RecourseResult
+from holdfast.result.status import GAP_TOLERANCE
 
 _ROUNDS = 200
 _MOST_CAPS = 8  # how often numbers that can be touched or not are let go further
@@ -73,7 +75,7 @@ def solve_linked(
     cost_weight: float | None = None,
     guarantee: float | None = None,
     tolerance: float = GAP_TOLERANCE,
-) -> DiscreteAnswer:
+) -> RecourseResult:
     """Find the optimal robust recourse of every row under linear links between its columns.
 
     Parameters
@@ -89,7 +91,7 @@ def solve_linked(
 
     Returns
     -------
-    DiscreteAnswer
+    RecourseResult
         `nodes` counts the rounds of the master program; what an infeasible row could reach is not
         worked out (NaN).
 
@@ -115,7 +117,7 @@ def solve_linked(
     check_kind("links", links, Links, "make them with holdfast.discrete.Links")
     _check_links(problem, links)
     base = problem.problem
-    goal = make_goal(base, cost_weight, guarantee)
+    goal = Goal.of(base.loss, cost_weight=cost_weight, guarantee=guarantee)
     if guarantee is None and not base.loss.convex:
         raise ValueError(f"loss = {base.loss.name!r} is not convex; give a guarantee instead")
     even, exponent = problem.in_even_costs()
@@ -129,15 +131,12 @@ def solve_linked(
         more = _unit_exponent(even, goal, int(exponent[i]), i)
         exponent[i] += more
         own = goal
-        if goal.mode == PRICE:
-            own = goal._replace(level=math.ldexp(goal.level, int(exponent[i])))
+        if not goal.is_guarantee:
+            own = replace(goal, level=math.ldexp(goal.level, int(exponent[i])))
         found.append(_solve_row(_in_units(even, more), links, own, i, tolerance))
-    answer = _answer(
-        problem, goal, (cost_weight, guarantee), outcomes, found, exponent, float(tolerance)
-    )
-    check_answer(answer)
-    _check_kept(answer, links)
-    return answer
+    result = _result(problem, goal, outcomes, found, exponent, float(tolerance))
+    _check_kept(result, links)
+    return result
 
 
 def _unit_exponent(even: DiscreteProblem, goal: Goal, exponent: int, i: int) -> int:
@@ -145,7 +144,7 @@ def _unit_exponent(even: DiscreteProblem, goal: Goal, exponent: int, i: int) -> 
 
     HiGHS keeps everything to absolute tolerances: in this unit they mean what the promise means.
     """
-    if goal.mode == PRICE:  # the cost that weighs as much as a loss of 1
+    if not goal.is_guarantee:  # the cost that weighs as much as a loss of 1
         return -math.frexp(goal.level)[1] - exponent
     base, numbers = even.problem.row(i), even.number_columns
     values = (base.X, base.coef, base.feature_costs, base.lower, base.upper)
@@ -177,7 +176,7 @@ def _solve_row(
     base = problem.problem.row(i)
     start_score = float(base.robust_to.worst_score(base.X, base.coef, base.intercept)[0])
     cap, weight = 1e4 * (1.0 + abs(goal.level) + abs(start_score)), 1.0
-    if goal.mode != GUARANTEE:
+    if not goal.is_guarantee:
         weight = goal.level
         cap = 1e2 * (1.0 + float(base.loss.value(start_score))) / weight
     best = _Best(math.inf, -math.inf, None, [], 0)
@@ -244,7 +243,7 @@ class _Master:
     def __init__(self, program: Program, goal: Goal) -> None:
         self.program, self.goal, self.base = program, goal, program.base
         self.seen: set[bytes] = set()
-        if goal.mode == GUARANTEE:
+        if goal.is_guarantee:
             program.lower[program.score] = goal.level
         else:
             program.cost = [goal.level * cost for cost in program.cost]
@@ -290,7 +289,7 @@ class _Master:
         best: tuple[float, Floats | None, list[int]] = (math.inf, None, [])
         margin, level, last = 0.0, program.lower[program.score], math.inf
         for _ in range(_ROUNDS):
-            if goal.mode == GUARANTEE:  # aim higher by what was missing
+            if goal.is_guarantee:  # aim higher by what was missing
                 program.lower[program.score] = level + margin
             rest, bound = program.solve_rest(variables)
             program.lower[program.score] = level
@@ -302,7 +301,7 @@ class _Master:
             score, before = self.worst_score(x), len(program.rows)
             cost = float(costs_of(self._one(), x[None], np.array([options], dtype=np.int64))[0])
             self.add_worst(x)
-            if goal.mode == GUARANTEE:
+            if goal.is_guarantee:
                 if score >= goal.level:
                     best = min(best, (cost, x, options), key=lambda found: found[0])
                     break
@@ -365,15 +364,14 @@ def _usable(problem: DiscreteProblem, i: int) -> int:
     return int(outcome)
 
 
-def _answer(
+def _result(
     problem: DiscreteProblem,
     goal: Goal,
-    goals: tuple[float | None, float | None],
     outcomes: list[int],
     found: list[_Best | None],
     exponent: NDArray[np.int64],
     tolerance: float,
-) -> DiscreteAnswer:
+) -> RecourseResult:
     base, n = problem.problem, problem.problem.n_rows
     recourse = np.full((n, base.n_features), np.nan)
     options = np.full((n, len(problem.groups)), -1, dtype=np.int64)
@@ -388,23 +386,22 @@ def _answer(
         else:
             recourse[i], options[i] = best.point, best.options
     least = -np.inf
-    if goal.mode == GUARANTEE:
+    if goal.is_guarantee:
         bound, least = np.maximum(scaled(bound, exponent), 0.0), 0.0
     # HiGHS knows rows to a tolerance: where the score itself is not known so well, nothing is
     rough = score_roundings(base, np.where(np.isnan(recourse), base.X, recourse))
     bound[rough > GAP_TOLERANCE * (1.0 + abs(goal.level))] = least
-    unknown = np.full(n, np.nan)
-    kept = Found(recourse, options, outcome, bound, nodes, unknown, unknown.copy())
-    return make_answer(problem, goal, goals, tolerance, kept)
+    kept = Found(recourse, outcome, bound, options=options, nodes=nodes)
+    return make_result(problem, goal, kept, tolerance)
 
 
-def _check_kept(answer: DiscreteAnswer, links: Links) -> None:
+def _check_kept(result: RecourseResult, links: Links) -> None:
     """Check the links of every recourse."""
-    x = np.nan_to_num(answer.recourse)
+    x = np.nan_to_num(result.recourse_array)
     value, terms = x @ links.matrix.T, 1.0 + np.abs(x) @ np.abs(links.matrix).T
     slack = LINK_TOLERANCE * terms
     kept = (value >= links.lower - slack) & (value <= links.upper + slack)
-    found = ~np.isnan(answer.recourse).any(axis=1)
+    found = ~np.isnan(result.recourse_array).any(axis=1)
     broken = np.flatnonzero(found & ~kept.all(axis=1))
     if broken.size:
         raise AssertionError(f"row {broken[0]}: a link is broken; this is a bug, please report it")

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.problem import RecourseProblem, even_exponents, is_uneven, scaled
+from holdfast.problem.costs import even_exponents, is_uneven, scaled
+from holdfast.problem.problem import RecourseProblem
 
 
 @dataclass(frozen=True, eq=False)

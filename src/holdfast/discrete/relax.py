@@ -23,8 +23,8 @@ from holdfast.discrete.duals import (
 from holdfast.discrete.layout import L1, LINF, Ints
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
+from holdfast.problem.goal import GUARANTEE, PRICE
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
-from holdfast.problem.problem import GUARANTEE, PRICE
 
 REACH = 2  # a third goal: the largest worst-case score, whatever it costs
 MOST_STEPS = 60

@@ -39,8 +39,9 @@ from holdfast.discrete.relax import REACH, Dual, Question, bound_node
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.ball import BallNumbers, dual_norm, power, worst_score_of
+from holdfast.problem.costs import cheapest_unit
+from holdfast.problem.goal import GUARANTEE, PRICE, GoalNumbers
 from holdfast.problem.losses import loss_slope
-from holdfast.problem.problem import GUARANTEE, PRICE, Goal, cheapest_unit
 
 # what a search keeps count of; CUT: numbers were cut off; UNSURE: some part of it is empty only as
 # far as they go
@@ -56,7 +57,7 @@ class Task(NamedTuple):
     coef: Floats
     intercept: float
     ball: BallNumbers
-    goal: Goal
+    goal: GoalNumbers
 
 
 class Found(NamedTuple):

@@ -8,20 +8,22 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.continuous.solve import make_goal
 from holdfast.core.kinds import new_work
 from holdfast.core.row import EXHAUSTED, FOUND
-from holdfast.discrete.answer import DiscreteAnswer, Found, check_answer, make_answer
+from holdfast.discrete.answer import make_result
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import kind_of, make_layout
 from holdfast.discrete.problem import DiscreteProblem, Group
-from holdfast.discrete.relax import REACH
 from holdfast.discrete.rows import LIMIT, Outcomes, new_outcomes, search_rows
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import over_rows, thread_count
 from holdfast.problem.ball import NormBall
-from holdfast.problem.problem import GUARANTEE, Goal, RecourseProblem, levels_of, scaled
-from holdfast.result.result import GAP_TOLERANCE
+from holdfast.problem.costs import scaled
+from holdfast.problem.goal import Goal
+from holdfast.problem.problem import RecourseProblem
+from holdfast.result.found import Found
+from holdfast.result.result import RecourseResult
+from holdfast.result.status import GAP_TOLERANCE
 
 _LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
@@ -35,7 +37,7 @@ def solve_discrete(
     tolerance: float = GAP_TOLERANCE,
     max_nodes: int = 1_000_000,
     n_jobs: int | None = -1,
-) -> DiscreteAnswer:
+) -> RecourseResult:
     """Find the optimal robust recourse of every row, categories and whole numbers included.
 
     Parameters
@@ -53,7 +55,7 @@ def solve_discrete(
 
     Returns
     -------
-    DiscreteAnswer
+    RecourseResult
 
     Examples
     --------
@@ -82,10 +84,11 @@ def solve_discrete(
     ('optimal', True)
     """
     check_positive("tolerance", tolerance, or_zero=True)
-    check_count("most_nodes", max_nodes)
+    check_count("max_nodes", max_nodes)
     check_problem(problem)
     base = problem.problem
-    goal, workers = make_goal(base, cost_weight, guarantee), thread_count(n_jobs)
+    goal = Goal.of(base.loss, cost_weight=cost_weight, guarantee=guarantee)
+    workers = thread_count(n_jobs)
     if guarantee is None and not base.loss.convex:
         raise ValueError(
             f"loss = {base.loss.name!r} is not convex: with discrete parts it can be had for a "
@@ -96,7 +99,7 @@ def solve_discrete(
     lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
     if lost.size:
         few = min(max_nodes, _REACH_NODES)
-        reach = run_search(problem, Goal(REACH, 0, 0.0), lost, (GAP_TOLERANCE, few), workers)
+        reach = run_search(problem, Goal.highest(base.loss), lost, (GAP_TOLERANCE, few), workers)
         # what is proven, should the search have been stopped: nothing above it can be had
         most = np.minimum(-reach.bound, np.nextafter(goal.level, -np.inf))
         reachable[lost] = base.loss.probability(most)
@@ -107,11 +110,15 @@ def solve_discrete(
     missing = (out.outcome == LIMIT) & np.isnan(out.recourse).any(axis=1)
     outcome = np.where(missing, EXHAUSTED, np.where(out.outcome == LIMIT, FOUND, out.outcome))
     found = Found(
-        out.recourse, out.chosen, outcome.astype(np.int8), out.bound, out.nodes, reachable, radius
+        out.recourse,
+        outcome.astype(np.int8),
+        out.bound,
+        reachable_validity=reachable,
+        reachable_radius=radius,
+        options=out.chosen,
+        nodes=out.nodes,
     )
-    answer = make_answer(problem, goal, (cost_weight, guarantee), float(tolerance), found)
-    check_answer(answer)
-    return answer
+    return make_result(problem, goal, found, float(tolerance))
 
 
 def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1) -> Floats:
@@ -135,7 +142,7 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
     array([-1.])
     """
     check_problem(problem)
-    which, goal = np.arange(problem.problem.n_rows), Goal(REACH, 0, 0.0)
+    which, goal = np.arange(problem.problem.n_rows), Goal.highest(problem.problem.loss)
     out = run_search(problem, goal, which, (GAP_TOLERANCE, 1_000_000), thread_count(n_jobs))
     return -out.value
 
@@ -151,10 +158,10 @@ def run_search(
     even, exponent = problem.in_even_costs()
     base, layout = even.problem, make_layout(even)
     out = new_outcomes(which.size, base.n_features, len(problem.groups))
-    ball, levels = base.robust_to.numbers(base.n_features), levels_of(goal, exponent)
+    ball, levels = base.robust_to.numbers(base.n_features), goal.levels(exponent)
     stop = np.zeros(1, dtype=np.int8)
     every = (*limits, stop)
-    tasks = (base.rows(), layout, ball, goal, levels, kind_of(ball), every, which, out)
+    tasks = (base.rows(), layout, ball, goal.numbers(), levels, kind_of(ball), every, which, out)
     over_rows(
         search_rows,
         which.size,
@@ -164,7 +171,7 @@ def run_search(
         least_rows=_LEAST_ROWS,
         stop=stop,  # a row may take minutes
     )
-    if goal.mode != GUARANTEE:
+    if not goal.is_guarantee:
         return out
     own = exponent[which] if exponent.size > 1 else exponent
     return out._replace(value=scaled(out.value, own), bound=scaled(out.bound, own))
@@ -185,7 +192,7 @@ def reachable_radius(problem: DiscreteProblem, target: float, i: int, max_nodes:
     for _ in range(60):
         ball = replace(base.robust_to, radius=radius)
         trial = replace(problem, problem=replace(base, robust_to=ball))
-        out = run_search(trial, Goal(REACH, 0, 0.0), which, (GAP_TOLERANCE, max_nodes), 1)
+        out = run_search(trial, Goal.highest(base.loss), which, (GAP_TOLERANCE, max_nodes), 1)
         if -out.value[0] < target:
             if low == 0.0:
                 break

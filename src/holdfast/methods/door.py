@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast.continuous.solve import judge, make_goal, solve_problem
+from holdfast.continuous.solve import judge, solve_problem
 from holdfast.machinery.numbers import Floats, check_seed, read_matrix
 from holdfast.machinery.threads import thread_count
 from holdfast.methods.base import Found, Method, Task, all_converged
@@ -19,8 +19,10 @@ from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
 from holdfast.models.linearise import Lineariser, get_lineariser
 from holdfast.problem.ball import NormBall
+from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
-from holdfast.result.result import MethodStatus, RecourseResult, Status, sort_proven
+from holdfast.result.result import RecourseResult
+from holdfast.result.status import MethodStatus, Status, sort_proven
 from holdfast.result.surrogate import Surrogate
 
 
@@ -153,7 +155,7 @@ def find_recourse(
     else:
         problem = build(0.0, 0.0)
     task = Task(problem, cost_weight, guarantee, adapted, known, random_state, workers)
-    make_goal(problem, cost_weight, guarantee)
+    Goal.of(problem.loss, cost_weight=cost_weight, guarantee=guarantee)
     chosen.check(task)  # before anything is computed
     adapted.compare_people(X, problem.X, judged)
     if not isinstance(adapted, LinearModel):

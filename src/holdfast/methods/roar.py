@@ -21,8 +21,8 @@ from holdfast.machinery.threads import over_rows
 from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, share_left_by_bceloss, sign_of
 from holdfast.methods.base import Found, Method, Task, statuses
 from holdfast.problem.ball import dual_norm, pick, power, score_of
+from holdfast.problem.costs import cost_of
 from holdfast.problem.losses import sigmoid
-from holdfast.problem.problem import cost_of
 
 _FIRST_DECAY, _SECOND_DECAY, _FLOOR = 0.9, 0.999, 1e-8  # of Adam, as everybody has them
 

@@ -13,8 +13,8 @@ from scipy import special
 from holdfast.machinery.numbers import Floats, read_floats
 from holdfast.models.encoding.reading import plain
 from holdfast.models.origin import Origin, agreement
+from holdfast.problem.goal import check_guarantee
 from holdfast.problem.losses import LOSSES, Loss, get_loss
-from holdfast.problem.problem import check_guarantee
 
 _EVEN = float(np.nextafter(0.0, 1.0))  # the least score above an even chance
 

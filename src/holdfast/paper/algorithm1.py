@@ -23,8 +23,8 @@ from holdfast.machinery.threads import over_rows
 from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, share_left_by_bceloss, sign_of
 from holdfast.methods.base import Found, Method, Task, statuses
 from holdfast.problem.ball import pick, score_of
+from holdfast.problem.costs import cost_of
 from holdfast.problem.losses import loss_slope, loss_value
-from holdfast.problem.problem import cost_of
 
 
 @dataclass(frozen=True)

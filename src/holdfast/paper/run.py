@@ -217,7 +217,7 @@ def _inside(piece: Piece, world: World, asked: Asked, run: Found) -> Found:
     return replace(
         run,
         constraints="inside",
-        recourse=answer.recourse,
+        recourse=answer.recourse_array,
         seconds=seconds,
         gap=answer.gap,
         status=answer.status,

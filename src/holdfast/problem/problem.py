@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import (
     Floats,
     check_kind,
@@ -17,21 +15,10 @@ from holdfast.machinery.numbers import (
     is_series,
     read_floats,
     refuse,
-    shown,
-    to_number,
 )
 from holdfast.problem.ball import NormBall
+from holdfast.problem.costs import even_exponents, is_uneven, scaled
 from holdfast.problem.losses import Loss, get_loss
-
-PRICE, GUARANTEE = 0, 1
-
-
-class Goal(NamedTuple):
-    """What is asked of the frontier: `level` is the cost weight, or the target score."""
-
-    mode: int
-    loss: int
-    level: float
 
 
 class Rows(NamedTuple):
@@ -43,37 +30,6 @@ class Rows(NamedTuple):
     cost: Floats
     lower: Floats
     upper: Floats
-
-
-# Cost weights, in the unit of a row's costs, that can be computed with.
-_LEAST_LEVEL = 1e-300
-# Costs of a row that are further apart than 2 to this power cannot be computed with.
-MOST_SPREAD = 600
-
-
-@kernel
-def cheapest_unit(
-    start: Any, coef: Any, scale: Any, cost: Any, lower: Any, upper: Any, radius: Any
-) -> Any:
-    """Return a cost below which no number buys a unit of worst-case score; 0 if none can move."""
-    least, slope = 0.0, 0.0  # ... is least / slope; compared without a division
-    for j in range(start.size):
-        reach = radius * scale[j]
-        up = reach + coef[j] if upper[j] > start[j] else 0.0
-        down = reach - coef[j] if lower[j] < start[j] else 0.0
-        best = max(up, down)
-        if best > 0.0 and (slope == 0.0 or cost[j] * slope < least * best):
-            least, slope = cost[j], best
-    return least / slope if slope > 0.0 else 0.0
-
-
-@kernel
-def cost_of(point: Any, start: Any, cost: Any) -> Any:
-    """Cost of moving from start to point."""
-    total = 0.0
-    for j in range(point.size):
-        total += cost[j] * abs(point[j] - start[j])
-    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,74 +207,6 @@ def frozen(values: Floats) -> Floats:
     """Make an array read-only: kernels are compiled for such arrays."""
     values.flags.writeable = False
     return values
-
-
-def make_goal(problem: RecourseProblem, cost_weight: float | None, guarantee: float | None) -> Goal:
-    """Check the one of the two that is given, and say what the kernels must do."""
-    if (cost_weight is None) == (guarantee is None):
-        raise ValueError(
-            f"cost_weight = {shown(cost_weight)} and guarantee = {shown(guarantee)}: "
-            "give exactly one of them"
-        )
-    if guarantee is not None:
-        target = problem.loss.score(check_guarantee(guarantee))
-        return Goal(GUARANTEE, problem.loss.code, target)
-    return Goal(PRICE, problem.loss.code, check_cost_weight(cost_weight))
-
-
-def levels_of(goal: Goal, exponent: NDArray[np.int64]) -> Floats:
-    """Return the level of the goal for rows whose costs were divided by ``2**exponent``.
-
-    NaN where a cost weight leaves the range of numbers: such a row cannot be solved.
-    """
-    if goal.mode != PRICE:
-        return np.array([goal.level])
-    levels = scaled(np.full(exponent.shape, goal.level), exponent)
-    levels[(levels < _LEAST_LEVEL) | (levels > 1.0 / _LEAST_LEVEL)] = np.nan
-    return levels
-
-
-def scaled(values: Floats, exponent: NDArray[np.int64]) -> Floats:
-    """Return ``values * 2**exponent``; exact, unless the result is out of the range of numbers."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(np.ldexp(values, exponent), dtype=np.float64)
-
-
-def _exponents(costs: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the least and the largest power of two among the positive, finite costs of rows."""
-    used = np.isfinite(costs) & (costs > 0.0)
-    _, powers = np.frexp(np.where(used, costs, 1.0))
-    wide = powers.astype(np.int64)
-    none = ~used.any(axis=1)
-    low = np.where(used, wide, 2000).min(axis=1, initial=2000)
-    high = np.where(used, wide, -2000).max(axis=1, initial=-2000)
-    return np.where(none, 0, low), np.where(none, 0, high)
-
-
-def even_exponents(costs: Floats) -> NDArray[np.int64]:
-    """Return the power of two in the middle of the costs of each row."""
-    low, high = _exponents(costs)
-    return np.asarray((low + high) // 2)
-
-
-def is_uneven(costs: Floats) -> NDArray[np.bool_]:
-    """Say which rows have costs that are too far apart to be computed with."""
-    low, high = _exponents(costs)
-    return np.asarray(high - low > MOST_SPREAD)
-
-
-def check_cost_weight(value: Any) -> float:
-    """Read a cost weight: positive and finite."""
-    if not 0.0 < to_number(value) < math.inf:
-        refuse("cost_weight", value, "a positive, finite number")
-    return float(value)
-
-
-def check_guarantee(value: Any) -> float:
-    """Read a probability to be guaranteed: strictly between 0 and 1."""
-    if not 0.0 < to_number(value) < 1.0:
-        refuse("guarantee", value, "a probability strictly between 0 and 1")
-    return float(value)
 
 
 def wrong_bounds(lower: Floats, upper: Floats) -> NDArray[np.bool_]:

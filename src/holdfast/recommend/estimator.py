@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from holdfast.actions import ActionSet, Compiled, LinkRows, to_problem
 from holdfast.actions.check import check_change
-from holdfast.discrete import DiscreteAnswer, DiscreteProblem, solve_discrete
+from holdfast.discrete import DiscreteProblem, solve_discrete
 from holdfast.discrete.linked import Links, solve_linked
 from holdfast.machinery.numbers import check_count, check_kind
 from holdfast.models.encoding import Encoding
@@ -22,7 +22,8 @@ from holdfast.recommend.features import hold_still, row_links, take_row
 from holdfast.recommend.printed import Aim, settle
 from holdfast.recommend.recommendations import Recommendations
 from holdfast.recommend.ways import Way, other_ways, way_of
-from holdfast.result.result import sort_proven
+from holdfast.result.result import RecourseResult
+from holdfast.result.status import sort_proven
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,12 +147,12 @@ is 2.25."
         base = compiled.problem.problem
         encoding.compare(compiled.people, base.X, base.loss)
         target = None if self.guarantee is None else base.loss.score(self.guarantee)
-        score, cutoff = base.score(answer.recourse), encoding.model.cutoff
-        stays = (answer.recourse == base.X).all(axis=1)
+        score, cutoff = base.score(answer.recourse_array), encoding.model.cutoff
+        stays = (answer.recourse_array == base.X).all(axis=1)
         sort_proven(answer.status, stays, answer.worst_case_score, score, cutoff, target)
         ways = []
         for i in range(len(compiled.rows)):
-            there = bool(np.isfinite(answer.recourse[i]).all())
+            there = bool(np.isfinite(answer.recourse_array[i]).all())
             found = [way_of(answer, i, compiled, i)] if there else []
             if found and found[0].features and self.n_options > 1:
                 solve = partial(
@@ -203,13 +204,13 @@ is 2.25."
         alone = replace(alone, problem=replace(alone.problem, intercept=intercept))
         links = row_links(compiled.links, i)
         answer = self._answer(alone, links, self.guarantee, self.cost_weight)
-        if not np.isfinite(answer.recourse[0]).all():
+        if not np.isfinite(answer.recourse_array[0]).all():
             return None
         return way_of(answer, 0, compiled, i, held)
 
     def _solve(
         self, X: Any, actions: ActionSet, encoding: Encoding
-    ) -> tuple[Compiled, DiscreteAnswer]:
+    ) -> tuple[Compiled, RecourseResult]:
         loss = encoding.model.choose_loss(self.loss)
         compiled = to_problem(X, encoding, actions, robust_to=self.robust_to, loss=loss)
         goal = (self.guarantee, self.cost_weight)
@@ -221,7 +222,7 @@ is 2.25."
         links: LinkRows,
         guarantee: float | None,
         weight: float | None,
-    ) -> DiscreteAnswer:
+    ) -> RecourseResult:
         """Solve by branch and bound; where links couple features, with a general solver."""
         if not len(links.matrix):
             return solve_discrete(

@@ -22,7 +22,7 @@ from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding import Number
 from holdfast.recommend.features import changed
 from holdfast.recommend.ways import Way
-from holdfast.result.result import GAP_TOLERANCE, Status
+from holdfast.result.status import GAP_TOLERANCE, Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
-from holdfast.discrete import DiscreteAnswer
 from holdfast.recommend.numerals import shown
+from holdfast.result.result import RecourseResult
 
 # Sets of constraints that are tried, the small ones first.
 _MOST_TRIALS = 400
 
-Solve = Callable[[Any, ActionSet], tuple[Compiled, DiscreteAnswer]]
+Solve = Callable[[Any, ActionSet], tuple[Compiled, RecourseResult]]
 
 
 class Constraint(NamedTuple):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.actions import Compiled
-from holdfast.discrete import DiscreteAnswer
 from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import check_count
 from holdfast.recommend.features import row_links
@@ -15,7 +14,8 @@ from holdfast.recommend.reasons import Release, constraints_of, find_releases, s
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import change_words, explanation
-from holdfast.result.result import Status
+from holdfast.result.result import RecourseResult
+from holdfast.result.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ class Recommendations:
         self,
         estimator: RobustRecourse,
         compiled: Compiled,
-        answer: DiscreteAnswer,
+        answer: RecourseResult,
         ways: list[list[Way]],
         after: list[pd.DataFrame],
         labels: pd.Index[Any],
@@ -89,7 +89,7 @@ class Recommendations:
             return self._ways[k][0].status
         status: Status = self._answer.status[k]
         # a way that was found, but whose guarantee no row of the table can give
-        return Status.NOT_FOUND if np.isfinite(self._answer.recourse[k]).all() else status
+        return Status.NOT_FOUND if np.isfinite(self._answer.recourse_array[k]).all() else status
 
     def __len__(self) -> int:
         return len(self._compiled.rows) + len(self._compiled.refused)

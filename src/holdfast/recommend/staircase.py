@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import Compiled
-from holdfast.discrete import DiscreteAnswer, DiscreteProblem, largest_reachable_score
+from holdfast.discrete import DiscreteProblem, largest_reachable_score
 from holdfast.machinery.numbers import Floats, check_count
 from holdfast.recommend.features import take_row
+from holdfast.result.result import RecourseResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Solve = Callable[[DiscreteProblem, float], DiscreteAnswer]
+Solve = Callable[[DiscreteProblem, float], RecourseResult]
 
 # Where there is no end, the curve is drawn up to this probability.
 _HIGHEST = 0.99

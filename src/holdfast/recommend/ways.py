@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import Compiled
-from holdfast.discrete import DiscreteAnswer, DiscreteProblem
+from holdfast.discrete import DiscreteProblem
+from holdfast.discrete.answer import chosen_options
 from holdfast.machinery.numbers import Floats
 from holdfast.recommend.features import changed, hold_still, take_row
-from holdfast.result.result import Status
+from holdfast.result.result import RecourseResult
+from holdfast.result.status import Status
 
-Solve = Callable[[DiscreteProblem], DiscreteAnswer]
+Solve = Callable[[DiscreteProblem], RecourseResult]
 
 
 class Way(NamedTuple):
@@ -55,14 +57,14 @@ class Way(NamedTuple):
 
 
 def way_of(
-    answer: DiscreteAnswer, k: int, compiled: Compiled, i: int, held: frozenset[str] = frozenset()
+    answer: RecourseResult, k: int, compiled: Compiled, i: int, held: frozenset[str] = frozenset()
 ) -> Way:
     """Read row k of an answer, which is that of person i with some features held still."""
     return Way(
-        changed(compiled, i, answer.recourse[k], answer.options[k]),
+        changed(compiled, i, answer.recourse_array[k], chosen_options(answer)[k]),
         held,
-        answer.recourse[k],
-        answer.options[k],
+        answer.recourse_array[k],
+        chosen_options(answer)[k],
         answer.status[k],
         float(answer.cost[k]),
         float(answer.price[k]),
@@ -91,7 +93,7 @@ def other_ways(compiled: Compiled, i: int, first: Way, count: int, solve: Solve)
                 continue
             seen.add(following)
             answer = solve(hold_still(alone, compiled, following))
-            if np.isfinite(answer.recourse[0]).all():
+            if np.isfinite(answer.recourse_array[0]).all():
                 found = way_of(answer, 0, compiled, i, following)
                 heapq.heappush(open_sets, (found.price, next(tie), following, found))
     return ways

@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.actions import ActionSet, NumberFeature
 from holdfast.recommend.numerals import above, at_least, at_most, below, shown
-from holdfast.result.result import Status
+from holdfast.result.status import Status
 
 if TYPE_CHECKING:
     from holdfast.recommend.recommendations import Recommendations

@@ -1,5 +1,6 @@
 """What is known of a recourse: its status, price, bound, gap, and the sentence that says so."""
 
-from holdfast.result.result import Certificate, MethodStatus, RecourseResult, Status
+from holdfast.result.result import Certificate, RecourseResult
+from holdfast.result.status import MethodStatus, Status
 
 __all__ = ["Certificate", "MethodStatus", "RecourseResult", "Status"]

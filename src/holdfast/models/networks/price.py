@@ -14,7 +14,7 @@ from holdfast.machinery.numbers import Floats, check_kind, read_floats, read_mat
 from holdfast.models.network import Network
 from holdfast.models.networks.ascent import WorstNetworks, read_points, worst_network
 from holdfast.problem.ball import NormBall
-from holdfast.problem.problem import check_cost_weight
+from holdfast.problem.goal import check_cost_weight
 from holdfast.result.result import RecourseResult
 
 Ascent = Callable[[Network, Any, NormBall], WorstNetworks]

@@ -11,7 +11,7 @@ from holdfast.paper.report.cells import small
 from holdfast.paper.report.names import method_name
 from holdfast.paper.report.results import SOUND, Results, groups
 from holdfast.paper.report.sheet import FAILS, HOLDS, Cell, NotRun, Sheet, cell
-from holdfast.result.result import Status
+from holdfast.result.status import Status
 
 PROVEN = [str(status) for status in Status if status.is_proven]
 TOLERANCE = 1e-9  # further below the optimum than this is no rounding any more

@@ -1,0 +1,117 @@
+"""From question to proven answer: solve every row, and certify it apart from that."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.certificate import price_bound_under_lines, proven_bound, row_line
+from holdfast.core import find_answers, new_answers
+from holdfast.core.batch import open_row, own_goal
+from holdfast.core.bent import new_lines, solve_bent_row
+from holdfast.core.kinds import new_work
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import Floats
+from holdfast.machinery.threads import over_rows
+from holdfast.problem.ball import pick, worst_score_of
+from holdfast.problem.costs import scaled
+from holdfast.problem.goal import Goal
+from holdfast.problem.problem import RecourseProblem
+from holdfast.result.found import Found
+
+
+class Proofs(NamedTuple):
+    """The line below the frontier that bounds each row: its multiplier and its model."""
+
+    multiplier: Floats
+    coef: Floats
+    intercept: Floats
+
+
+def solve_and_prove(
+    problem: RecourseProblem, goal: Goal, threads: int, *, keep: bool
+) -> tuple[Found, Proofs]:
+    """Solve and certify every row, in even costs; the models of the proofs only to `keep` them.
+
+    Where the goal is out of reach, the recourse is the point of the largest worst-case score: it
+    proves that, and is not meant for people.
+    """
+    n, d = problem.X.shape
+    even, exponent = problem.in_even_costs()
+    levels, asked = goal.levels(exponent), goal.numbers()
+    rows, ball = even.rows(), even.robust_to.numbers(d)
+    n_kept = n if keep else 1
+    kept = Proofs(np.full(n, np.nan), np.full((n_kept, d), np.nan), np.full(n_kept, np.nan))
+    bound = np.full(n, np.nan)
+
+    def models() -> tuple[Floats, Floats]:
+        return (kept.coef, kept.intercept) if keep else (np.empty((1, d)), np.empty(1))
+
+    if goal.is_guarantee or problem.loss.convex:
+        answers = find_answers(even, asked, levels, threads)
+        arguments = (rows, ball, asked, levels, answers, kept.multiplier, bound)
+        over_rows(certify_rows, n, threads, *arguments, private=models)
+    else:
+        answers = new_answers(n, d)
+        arguments = (rows, ball, asked, levels, answers, kept.multiplier, bound)
+        over_rows(
+            bent_rows,
+            n,
+            threads,
+            *arguments,
+            private=lambda: (new_work(even), new_lines(d), *models()),
+        )
+    multiplier = scaled(kept.multiplier, exponent)
+    if goal.is_guarantee:
+        bound = scaled(bound, exponent)
+    found = Found(answers.recourse, answers.outcome, bound, multiplier)
+    return found, kept._replace(multiplier=multiplier)
+
+
+def prove(problem: RecourseProblem, goal: Goal, threads: int) -> Proofs:
+    """Return the multiplier and the model that prove the lower bound of each row.
+
+    A row gives the same bits whenever it is solved, so that proofs need not be kept: they are
+    worked out again when somebody asks for them.
+    """
+    return solve_and_prove(problem, goal, threads, keep=True)[1]
+
+
+@kernel
+def certify_rows(models, rows, ball, goal, levels, answers, multiplier, bound, begin, end):
+    coefs, intercepts = models
+    for i in range(begin, end):
+        if not math.isnan(answers.multiplier[i]):
+            x, own = answers.recourse[i], own_goal(goal, levels, i)
+            multiplier[i], intercept, bound[i] = proven_bound(
+                own, answers.multiplier[i], rows, i, x, ball, pick(coefs, i)
+            )
+            intercepts[min(i, intercepts.size - 1)] = intercept
+
+
+@kernel
+def bent_rows(private, rows, ball, goal, levels, answers, multiplier, lower_bound, begin, end):
+    """Solve and certify together: of the many lines of such a proof the answer's own is kept."""
+    work, lines, coefs, intercepts = private
+    for i in range(begin, end):
+        own = own_goal(goal, levels, i)
+        if not open_row(rows, own.level, answers, i, work):
+            continue
+        model = pick(coefs, i)
+        count, mu = solve_bent_row(
+            rows, i, ball, goal.loss, own.level, work, lines, answers.recourse[i]
+        )
+        for k in range(count):
+            lines.mus[k], lines.offsets[k], _ = row_line(
+                rows, i, lines.points[k], lines.mus[k], ball, model
+            )
+        start_score = worst_score_of(
+            rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball
+        )
+        lower_bound[i] = price_bound_under_lines(
+            goal.loss, own.level, start_score, lines.mus, lines.offsets, count
+        )
+        multiplier[i], _, intercept = row_line(rows, i, answers.recourse[i], mu, ball, model)
+        intercepts[min(i, intercepts.size - 1)] = intercept

@@ -1,0 +1,115 @@
+"""Sentences about rows of a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holdfast.problem.costs import is_uneven
+from holdfast.problem.problem import RecourseProblem, wrong_bounds
+from holdfast.result.appraisal import score_roundings
+from holdfast.result.status import GAP_TOLERANCE, Status
+
+if TYPE_CHECKING:
+    from holdfast.result.result import RecourseResult
+
+
+def sentence(result: RecourseResult, i: int) -> str:
+    """Say what became of row i."""
+    said, surrogate = _of_the_score(result, i), result.surrogate
+    if surrogate is None or result.status[i] in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
+        return said
+    if np.isnan(result.recourse_array[i, 0]):
+        return f"{said} This is said of the {surrogate.name} surrogate, not of the model."
+    found = f"It was found for the {surrogate.name} surrogate, a linear score in the model's place"
+    if np.isnan(result.current_validity[i]):  # a margin is no probability
+        return f"{said} {found}."
+    chance = f"{result.current_validity[i]:.4g}"
+    return f"{said} {found}; the model itself gives the recourse a probability of {chance}."
+
+
+def _of_the_score(result: RecourseResult, i: int) -> str:
+    """Say it of the linear score that was solved for."""
+    status: Status = result.status[i]
+    if status in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
+        return unusable(result.problem.row(i))
+    of_surrogate = result.surrogate is not None and result.method == "exact"
+    if status is Status.INFEASIBLE or (status is Status.NOT_FOUND and of_surrogate):
+        return _infeasible(result, i)
+    if status in (Status.OPTIMAL, Status.STILL_REFUSED) and result.cost[i] == 0.0:
+        said = "No change is worth its cost: staying as one is provably has the lowest price"
+        refused = "; today's model still refuses." if status is Status.STILL_REFUSED else "."
+        return said + refused
+    if status is Status.GAP_OPEN:
+        return _unknown_score(result, i) or _open(result, i)
+    return status.sentence
+
+
+def _open(result: RecourseResult, i: int) -> str:
+    bound = f"{result.lower_bound[i]:.6g}"
+    if np.isnan(result.recourse_array[i, 0]):
+        return f"No recourse was found; it is proven only that none costs less than {bound}."
+    price = f"{result.price[i]:.6g}"
+    return f"A recourse was found at {price}; it is proven only that none is below {bound}."
+
+
+def _unknown_score(result: RecourseResult, i: int) -> str:
+    """Say that the score of row i is mostly rounding; nothing where it is not."""
+    there = not np.isnan(result.recourse_array[i, 0])
+    row = result.problem.row(i)
+    x = result.recourse_array[i : i + 1] if there else row.X
+    rounding, score = score_roundings(row, x)[0], abs(row.score(x)[0])
+    if rounding <= GAP_TOLERANCE * (1.0 + score):
+        return ""
+    return (
+        f"The score of this row is known only to within {rounding:.2g}: its terms are so large "
+        "that rounding leaves nothing to be proven."
+    )
+
+
+def _infeasible(result: RecourseResult, i: int) -> str:
+    radius, reach = result.reachable_radius[i], result.reachable_validity[i]
+    row, ball = result.problem.row(i), result.problem.robust_to
+    bounded = np.isfinite(row.lower).any() or np.isfinite(row.upper).any()
+    which = "No change within the bounds" if bounded else "No change"
+    asked = "reaches the score asked for"
+    if result.guarantee is not None:
+        asked = f"keeps the probability at {result.guarantee:.4g}"
+    who = f"under every model within {ball.radius:.4g}" if ball.radius > 0.0 else "under the model"
+    best = f": at most {reach:.4g} is within reach" if np.isfinite(reach) else ""
+    said = f"{which} {asked} {who}{best}."
+    if np.isfinite(radius):
+        return f"{said} Any radius below {radius:.4g} would work."
+    if np.isfinite(reach) and ball.radius > 0.0:
+        return f"{said} Even today's model alone cannot be satisfied."
+    return said
+
+
+def unusable(row: RecourseProblem) -> str:
+    """Say which value of a one-row problem makes it unusable."""
+    names = row.names
+    numbers = np.concatenate([row.X[0], row.coef[0], row.intercept])
+    labels = [*names, *(f"coefficient of {name}" for name in names), "intercept"]
+    for label, number in zip(labels, numbers, strict=True):
+        if not np.isfinite(number):
+            return f"The row cannot be used: {label} is {number}, expected a finite number."
+    for name, cost in zip(names, row.feature_costs[0], strict=True):
+        if not 0.0 < cost < np.inf:
+            return f"The row cannot be used: the cost of {name} is {cost}, expected a positive one."
+    if is_uneven(row.feature_costs)[0]:
+        low, high = np.argmin(row.feature_costs[0]), np.argmax(row.feature_costs[0])
+        return (
+            f"The row cannot be used: the costs of {names[low]} and {names[high]} are too far "
+            f"apart to be computed with ({row.feature_costs[0, low]:g} and "
+            f"{row.feature_costs[0, high]:g})."
+        )
+    lower, upper, point = row.lower[0], row.upper[0], row.X[0]
+    wrong = wrong_bounds(lower, upper)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        return f"The row cannot be used: the bounds of {names[k]} are [{lower[k]:g}, {upper[k]:g}]."
+    if np.all((lower <= point) & (point <= upper)):
+        return "The row cannot be used: cost weight times cost is out of the range of numbers."
+    k = int(np.argmax(~((lower <= point) & (point <= upper))))
+    return f"{names[k]} is {point[k]:g}, outside its own bounds [{lower[k]:g}, {upper[k]:g}]."
