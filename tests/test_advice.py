@@ -292,10 +292,10 @@ def test_results_of_the_core_go_by_label_too():
     result = solve(points, [1.0], -3.0, robust_to=NormBall(1, 0.1), guarantee=0.5)
     assert result.explain("z").startswith("Every model")
     assert result.certificate(0).price == result.cost[1]
-    assert result.frontier("x").at_score(0.0).cost == pytest.approx(
+    assert result.frontier("x").at_score(0.0).cost[0] == pytest.approx(
         solve(points, [1.0], -3.0, robust_to=NormBall(1, 0.1), guarantee=0.5).cost[0]
     )
-    for ask in (result.message, result.certificate, result.frontier):
+    for ask in (result.explain, result.certificate, result.frontier):
         with pytest.raises(ValueError, match="there is no row 'y'; there are: 'x', 0, 'z'"):
             ask("y")
     twice = solve(

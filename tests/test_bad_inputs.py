@@ -60,7 +60,7 @@ NAN = math.nan
 POINTS = np.array([[0.0, 2.0], [1.0, 0.0], [-1.0, 1.0]])
 FRAME = pd.DataFrame(POINTS, columns=["a", "b"], index=["x", "y", "z"])
 BALL = NormBall(p=1, radius=0.1)
-PROBLEM = {"points": POINTS, "coef": [1.0, -0.5], "intercept": -1.0, "ball": BALL}
+PROBLEM = {"X": POINTS, "coef": [1.0, -0.5], "intercept": -1.0, "robust_to": BALL}
 X = np.random.default_rng(0).normal(size=(60, 2))
 Y = (X @ [1.0, -1.0] > 0.0).astype(int)
 
@@ -117,9 +117,9 @@ def actions() -> ActionSet:
     return ActionSet.from_data(pd.DataFrame(X, columns=["a", "b"]))
 
 
-def recommend(applicants: Any = FRAME, model: Any = None, **other: Any) -> Any:
-    settings = {"ball": BALL, "actions": actions(), "guarantee": 0.5, **other}
-    return RobustRecourse(fitted() if model is None else model, **settings).recommend(applicants)
+def recommend(X: Any = FRAME, model: Any = None, **other: Any) -> Any:
+    settings = {"robust_to": BALL, "actions": actions(), "guarantee": 0.5, **other}
+    return RobustRecourse(fitted() if model is None else model, **settings).recommend(X)
 
 
 def recommended() -> Any:
@@ -131,9 +131,9 @@ def _recommended() -> Any:
     return recommend()
 
 
-def find(points: Any = POINTS, model: Any = ([1.0, -0.5], -1.0), **other: Any) -> Any:
+def find(X: Any = POINTS, model: Any = ([1.0, -0.5], -1.0), **other: Any) -> Any:
     goal = {} if {"cost_weight", "guarantee"} & set(other) else {"cost_weight": 0.1}
-    return holdfast.find_recourse(points, model, **{"ball": BALL, **goal, **other})
+    return holdfast.find_recourse(X, model, **{"robust_to": BALL, **goal, **other})
 
 
 def find_network(**other: Any) -> Any:
@@ -155,7 +155,7 @@ def build(**other: Any) -> Any:
 
 
 def frontier(**other: Any) -> Any:
-    arguments = {"point": POINTS[0], "coef": [1.0, -0.5], "intercept": -1.0, "ball": BALL}
+    arguments = {"x": POINTS[0], "coef": [1.0, -0.5], "intercept": -1.0, "robust_to": BALL}
     return holdfast.frontier(**{**arguments, **other})
 
 
@@ -175,21 +175,21 @@ def solve_links(**other: Any) -> Any:
 
 
 def judged(**other: Any) -> Any:
-    return worst_network(**{"network": network(), "points": POINTS, "ball": BALL, **other})
+    return worst_network(**{"network": network(), "X": POINTS, "robust_to": BALL, **other})
 
 
 def published(**other: Any) -> Any:
-    arguments = {"network": network(), "points": POINTS, "ball": BALL}
+    arguments = {"network": network(), "X": POINTS, "robust_to": BALL}
     return published_worst_network(**{**arguments, **other})
 
 
 def population(**other: Any) -> Any:
-    arguments = {"network": network(), "points": POINTS, "ball": BALL}
+    arguments = {"network": network(), "X": POINTS, "robust_to": BALL}
     return population_worst_network(**{**arguments, **other})
 
 
 def priced(**other: Any) -> Any:
-    arguments = {"network": network(), "recourse": POINTS, "points": POINTS, "ball": BALL}
+    arguments = {"network": network(), "recourse": POINTS, "X": POINTS, "robust_to": BALL}
     return network_price(**{**arguments, "cost_weight": 0.1, **other})
 
 
@@ -198,7 +198,7 @@ def judge(**other: Any) -> Any:
 
 
 def train(**other: Any) -> Any:
-    return train_network(**{"points": X, "approved": Y, "epochs": 1, "hidden": (3,), **other})
+    return train_network(**{"X": X, "approved": Y, "epochs": 1, "hidden": (3,), **other})
 
 
 def number(**settings: Any) -> Any:
@@ -304,7 +304,7 @@ NO_GUARANTEE = [
     True,
     {},
 ]
-NO_THREADS = [0, -1, 2.5, 2.0, True, "two", [], NAN, np.ones(1), HUGE]
+NO_THREADS = [0, 2.5, 2.0, True, "two", [], NAN, np.ones(1), HUGE]
 NO_SEED = [-1, 1.5, "x", None, [], True, NAN, HUGE]
 NO_COUNT = [0, -3, 2.5, "many", None, [], {}, True, NAN, math.inf]
 NO_TOLERANCE = [-1.0, "x", None, NAN, math.inf, [], 1j, True]
@@ -334,15 +334,15 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
         (call, name, wrong, name)
         for call in (build, solve, find)
         for name, wrong in (
-            ("points", NO_POINTS),
+            ("X", NO_POINTS),
             ("feature_costs", NO_COSTS),
             ("bounds", NO_BOUNDS),
         )
     ),
     *((call, "coef", NO_COEF, "coef") for call in (build, solve)),
     *((call, "intercept", NO_INTERCEPT, "intercept") for call in (build, solve, frontier)),
-    *((call, "ball", NO_BALL[:-1], "ball") for call in (build, solve, find, frontier)),
-    *((call, "ball", NO_BALL[-1:], "scale") for call in (build, solve, find, frontier)),
+    *((call, "robust_to", NO_BALL[:-1], "robust_to") for call in (build, solve, find, frontier)),
+    *((call, "robust_to", NO_BALL[-1:], "scale") for call in (build, solve, find, frontier)),
     *((call, "loss", NO_LOSS, "loss") for call in (build, solve, find, frontier)),
     *((call, "loss", [None], "loss") for call in (build, solve, frontier)),
     *(
@@ -355,10 +355,10 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (solve, "cost_weight", [None], "give exactly one"),
     (solve_problem, "problem", [None, 3, "x", POINTS, {}], "problem"),
     *(
-        (call, "threads", NO_THREADS, "threads")
+        (call, "n_jobs", NO_THREADS, "n_jobs")
         for call in (solve, solve_problem, find, solve_parts, recommend, judged, published)
     ),
-    (population, "threads", NO_THREADS, "threads"),
+    (population, "n_jobs", NO_THREADS, "n_jobs"),
     (frontier, "point", ["text", None, [[1.0, 2.0], [3.0, 4.0]], np.zeros((2, 2, 2))], "point"),
     (frontier, "point", [["a", "b"], [NAN, 1.0], sparse.eye(2), [1j, 2.0], []], "point"),
     (frontier, "coef", [[1.0], "ab", None, sparse.eye(2), [NAN, 1.0]], "coef"),
@@ -390,12 +390,12 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (find_network, "linearise", ["magic", 3, [], {}, True, object(), ["lime"], 1.5], "linearise"),
     (
         find_network,
-        "training",
+        "X_train",
         ["x", [1.0, 2.0], np.ones((3, 5)), sparse.eye(2), [["a", "b"]]],
-        "training",
+        "X_train",
     ),
-    (find_network, "seed", NO_SEED, "seed"),
-    (find, "seed", NO_SEED, "seed"),
+    (find_network, "random_state", NO_SEED, "random_state"),
+    (find, "random_state", NO_SEED, "random_state"),
     (find, "device", [[], {}, 3, object(), True], "device"),
     (find_network, "device", [[], {}, 3, "gpu9", object(), True], "device"),
     (find, "steps", [3], "steps"),
@@ -442,12 +442,12 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
         [7, "x"],
         "class",
     ),
-    (train, "points", ["x", None, [1.0], np.ones((2, 2, 2)), sparse.eye(2), [["a"]]], "points"),
+    (train, "X", ["x", None, [1.0], np.ones((2, 2, 2)), sparse.eye(2), [["a"]]], "X"),
     (train, "approved", ["x", None, [1], [[1]] * 60, np.full(60, 7.0), ["a"] * 60], "approved"),
     (train, "hidden", [3, "x", None, (0,), (2.5,), ("a",), [True]], "hidden"),
     (train, "epochs", [-1, 2.5, "x", None, []], "epochs"),
     (train, "learning_rate", NO_POSITIVE, "learning_rate"),
-    (train, "seed", NO_SEED, "seed"),
+    (train, "random_state", NO_SEED, "random_state"),
     # radius
     (radius, "model", [None, 3, "x", LogisticRegression(), []], "model"),
     (radius, "X", [None, 3, "x", [], np.ones((60, 5)), sparse.eye(60)], "X"),
@@ -456,7 +456,7 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (radius, "p", ["x", None, [], 0.5, [1, 0.5], NAN, 1j, {}, [[1.0]], True, ["a"]], "p"),
     (radius, "quantile", [0, 1, -1, 2, NAN, "x", None, [], 1j, True, np.ones(1)], "quantile"),
     (radius, "n_models", [0, 5, -1, 2.5, "x", None, [], True, NAN], "n_models"),
-    (radius, "seed", NO_SEED, "seed"),
+    (radius, "random_state", NO_SEED, "random_state"),
     (radius, "past_models", [3, "x", [], [3], [None], {}], "past_models"),
     (
         radius,
@@ -469,7 +469,7 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     *((call, "problem", [None, 3, "x", {}], "problem") for call in (solve_parts, solve_links)),
     (lambda problem: largest_reachable_score(problem), "problem", [None, 3, "x", {}], "problem"),
     *((call, "tolerance", NO_TOLERANCE, "tolerance") for call in (solve_parts, solve_links)),
-    (solve_parts, "most_nodes", NO_COUNT, "most_nodes"),
+    (solve_parts, "max_nodes", NO_COUNT, "max_nodes"),
     *(
         (lambda call=call, **other: call(problem=discrete(**other)), name, wrong, name)
         for call in (solve_parts, solve_links)
@@ -499,19 +499,19 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
         for call in (judged, published, population)
         for name, wrong in (
             ("network", NO_NETWORK),
-            ("points", NO_NETWORK_POINTS),
-            ("ball", [None, 3, "x", {}]),
+            ("X", NO_NETWORK_POINTS),
+            ("robust_to", [None, 3, "x", {}]),
             ("steps", [-1, 2.5, "x", None, [], True, NAN]),
         )
     ),
-    *((call, "ball", [NormBall(3, 0.1)], "p =") for call in (judged, published, population)),
-    (judged, "ball", [NormBall(1, 0.1, scale=[1.0, 1.0])], "scale"),
+    *((call, "robust_to", [NormBall(3, 0.1)], "p =") for call in (judged, published, population)),
+    (judged, "robust_to", [NormBall(1, 0.1, scale=[1.0, 1.0])], "scale"),
     *(
         (call, "starts", [0, -1, 2.5, "x", [], True, NAN], "starts")
         for call in (judged, population)
     ),
     *((call, "budget", ["x", 3, [], {}, None], "budget") for call in (judged, population)),
-    *((call, "seed", NO_SEED, "seed") for call in (judged, population)),
+    *((call, "random_state", NO_SEED, "random_state") for call in (judged, population)),
     *((call, "memory", NO_POSITIVE, "memory") for call in (judged, published)),
     *((call, "keep_change", NO_FLAG, "keep_change") for call in (judged, published, population)),
     (judged, "loss_cap", [-1.0, "x", [], NAN, 1j, True], "loss_cap"),
@@ -520,8 +520,8 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (published, "learning_rate", NO_POSITIVE, "learning_rate"),
     (priced, "network", NO_NETWORK, "network"),
     (priced, "recourse", NO_NETWORK_POINTS, "recourse"),
-    (priced, "points", NO_NETWORK_POINTS, "points"),
-    (priced, "ball", [None, 3, "x"], "ball"),
+    (priced, "X", NO_NETWORK_POINTS, "X"),
+    (priced, "robust_to", [None, 3, "x"], "robust_to"),
     (priced, "cost_weight", NO_WEIGHT, "cost_weight"),
     (
         priced,
@@ -532,30 +532,30 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (priced, "ascent", [None, 3, "x"], "ascent"),
     (judge, "result", [None, 3, "x", POINTS], "result"),
     (judge, "network", NO_NETWORK, "network"),
-    (judge, "ball", [3, "x", {"p": 1}], "ball"),
+    (judge, "robust_to", [3, "x", {"p": 1}], "robust_to"),
     (judge, "ascent", [None, 3, "x"], "ascent"),
     # advice
     (recommend, "model", [3, "x", [], LogisticRegression()], "model"),
-    (recommend, "ball", NO_BALL[:-1], "ball"),
+    (recommend, "robust_to", NO_BALL[:-1], "robust_to"),
     (recommend, "actions", [None, 3, "x", {}, []], "actions"),
     (recommend, "n_options", NO_COUNT, "n_options"),
     (recommend, "loss", NO_LOSS, "loss"),
     (
         recommend,
-        "applicants",
+        "X",
         [None, 3, "x", [], np.ones((3, 5)), pd.DataFrame({"a": [1.0]})],
-        "applicants",
+        "X",
     ),
     (
         recommend,
-        "applicants",
+        "X",
         [sparse.eye(2), pd.DataFrame(np.ones((1, 2)), columns=["a", "a"])],
-        "applicants",
+        "X",
     ),
     (number, "name", ["", None, 3, []], "name"),
     (number, "unit", [3, None, []], "unit"),
     (number, "immutable", NO_FLAG, "immutable"),
-    (number, "whole", NO_FLAG, "whole"),
+    (number, "integer", NO_FLAG, "integer"),
     (number, "direction", ["left", 3, [], None, {}], "direction"),
     (number, "lower", ["x", NAN, [], math.inf, 1j, True, np.ones(2), HUGE], "lower"),
     (number, "upper", ["x", NAN, [], math.inf, 1j, True, np.ones(2), HUGE], "upper"),
@@ -638,7 +638,7 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (lambda of: Follows("a", of), "of", ["a", 3, None, []], "of"),
     # data sets
     (make_gaussians, "n", [0, 3, -2, 2.5, "x", None, [], True], "n "),
-    (make_gaussians, "seed", NO_SEED, "seed"),
+    (make_gaussians, "random_state", NO_SEED, "random_state"),
     (make_gaussians, "mean_shift", ["x", NAN, None, [], math.inf, 1j], "mean_shift"),
     (make_gaussians, "variance_shift", ["x", NAN, None, [], -1.0, math.inf, 1j], "variance_shift"),
     (lambda fold: published_sample(fold, 39, "network"), "fold", [-1, 1.5, "x", None, []], "fold"),

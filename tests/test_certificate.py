@@ -62,7 +62,7 @@ def test_gaps_close_on_many_problems(seed):
 
 
 @given(
-    random_state=st.integers(0, 2**32 - 1),
+    seed=st.integers(0, 2**32 - 1),
     p=st.sampled_from(EXPONENTS),
     log_mu=st.floats(-4, 4),
     weight=st.floats(0.001, 2.0),

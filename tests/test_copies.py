@@ -12,7 +12,7 @@ import holdfast
 from holdfast import NormBall
 from holdfast.problem import RecourseProblem
 
-ARRAYS = ("points", "coef", "intercept", "feature_costs", "lower", "upper")
+ARRAYS = ("X", "coef", "intercept", "feature_costs", "lower", "upper")
 
 
 def given() -> dict[str, np.ndarray]:
@@ -20,7 +20,7 @@ def given() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(4, 3))
     return {
-        "points": points,
+        "X": points,
         "coef": rng.normal(size=(4, 3)),
         "intercept": np.full(4, -1.0),
         "feature_costs": rng.uniform(1.0, 2.0, size=(4, 3)),
@@ -31,7 +31,7 @@ def given() -> dict[str, np.ndarray]:
 
 def build(arrays: dict[str, np.ndarray], ball: NormBall) -> RecourseProblem:
     return RecourseProblem.build(
-        arrays["points"],
+        arrays["X"],
         arrays["coef"],
         arrays["intercept"],
         robust_to=ball,
@@ -58,7 +58,7 @@ def test_a_problem_keeps_what_it_was_given():
     assert before.explain(0) == sentence
 
 
-@pytest.mark.parametrize("name", ["points", "coef", "feature_costs"])
+@pytest.mark.parametrize("name", ["X", "coef", "feature_costs"])
 def test_data_frames_too(name):
     arrays = given()
     intercept = arrays.pop("intercept")

@@ -47,7 +47,7 @@ def test_frontier_with_a_feature_that_is_never_attacked():
     bounds = ([0.0, -5.0], [0.0, 5.0])
     curve = holdfast.frontier([0.0, 1.0], [1.0, 1.0], -2.0, robust_to=ball, bounds=bounds)
     assert curve.max_score == pytest.approx(3.0)
-    assert curve.at_guarantee(0.9).cost == pytest.approx(math.log(9) + 1)
+    assert curve.at_guarantee(0.9).cost[0] == pytest.approx(math.log(9) + 1)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_rows_are_aligned_by_their_labels():
     lower, upper = people - 1.0, people + 2.0
     coef = pd.DataFrame(rng.normal(size=(6, 2)), index=people.index, columns=["u", "v"])
     intercept = pd.Series(rng.normal(size=6), index=people.index)
-    goal = {"ball": NormBall(1, 0.1), "cost_weight": 0.1}
+    goal = {"robust_to": NormBall(1, 0.1), "cost_weight": 0.1}
     straight = solve(people, coef, intercept, bounds=(lower, upper), **goal)
     order = list("fbdace")
     turned = solve(
@@ -155,7 +155,7 @@ def test_rows_are_aligned_by_their_labels():
 
 
 def test_missing_values_of_every_kind_are_that_rows_problem():
-    goal = {"ball": NormBall(1, 0.1), "guarantee": 0.5}
+    goal = {"robust_to": NormBall(1, 0.1), "guarantee": 0.5}
     frame = pd.DataFrame({"u": pd.array([1, None], dtype="Int64"), "v": [0.5, 0.5]})
     masked = np.ma.masked_array([[1.0, 0.5], [99.0, 0.5]], mask=[[0, 0], [1, 0]])
     for points in (frame, masked, [[1.0, 0.5], [None, 0.5]]):
@@ -172,9 +172,9 @@ def test_missing_values_of_every_kind_are_that_rows_problem():
     ("points", "message"),
     [
         (pd.DataFrame({"age": [30], "job": ["none"]}), "column 'job' holds no numbers"),
-        ([["1", "2"]], "points cannot be read as numbers"),
-        ([[1j, 2.0]], "points cannot be read as numbers"),
-        (None, "points"),
+        ([["1", "2"]], "X cannot be read as numbers"),
+        ([[1j, 2.0]], "X cannot be read as numbers"),
+        (None, "X"),
     ],
 )
 def test_what_is_no_number_is_refused(points, message):
@@ -221,6 +221,6 @@ def test_points_read_off_a_frontier_keep_the_guarantee(p):
         curve = holdfast.frontier(point, coef, -1.0, robust_to=NormBall(p, 0.1))
         for tau in (0.3, 0.5, 0.77):
             read = curve.at_guarantee(tau)
-            score = NormBall(p, 0.1).worst_score(read.recourse[None], coef, -1.0)[0]
-            assert score == read.worst_case_score
+            score = NormBall(p, 0.1).worst_score(read.recourse, coef, -1.0)[0]
+            assert score == read.worst_case_score[0]
             assert score >= LOSSES["logistic"].score(tau)

@@ -103,7 +103,7 @@ CALLS = {
 def test_an_interrupt_is_heard(name, threads):
     n, call = CALLS[name]
     body = textwrap.indent(textwrap.dedent(call), "    ")
-    code = BEGIN.format(call=body, n=n, n_jobs=threads)
+    code = BEGIN.format(call=body, n=n, threads=threads)
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ}
     )
@@ -151,7 +151,7 @@ def test_pieces_and_threads_do_not_matter():
     rng = np.random.default_rng(1)
     points, coef = rng.normal(size=(3000, 4)), rng.normal(size=4)
     for p in (1, 1.5, np.inf):
-        settings = {"ball": NormBall(p, 0.2), "cost_weight": 0.05}
+        settings = {"robust_to": NormBall(p, 0.2), "cost_weight": 0.05}
         whole = holdfast.solve(points, coef, -1.0, n_jobs=1, **settings)
         many = holdfast.solve(points, coef, -1.0, n_jobs=5, **settings)
         part = holdfast.solve(points[1234:1240], coef, -1.0, **settings)

@@ -48,7 +48,7 @@ def test_the_multiplier_is_the_cost_of_the_last_unit(p):
         scores, costs = table["worst_case_score"].to_numpy(), table["cost"].to_numpy()
         slopes = np.diff(costs) / np.diff(scores)
         for k in range(1, len(scores) - 1):
-            multiplier = curve.at_score(scores[k]).multiplier
+            multiplier = curve.at_score(scores[k]).multiplier[0]
             assert multiplier == pytest.approx(slopes[k - 1], rel=1e-6)
             assert table["multiplier"][k] == pytest.approx(slopes[k], rel=1e-6)
             kinks += slopes[k] > 1.01 * multiplier
@@ -86,7 +86,7 @@ def test_no_finite_multiplier_is_right_at_the_end_of_reach():
         below.append(end - (x + mu * (score(end) - score(x))))
     assert np.all(np.array(below) > 0.0)  # never tight ...
     assert np.all(np.diff(np.log(below)) < -1.0)  # ... but as near as one likes
-    steep = [curve.at_score(score(end) - missing).multiplier for missing in (1e-3, 1e-5, 1e-7)]
+    steep = [curve.at_score(score(end) - missing).multiplier[0] for missing in (1e-3, 1e-5, 1e-7)]
     assert np.all(np.diff(np.log(steep)) > 2.0)  # grows like 1 / sqrt(missing)
 
 

@@ -25,7 +25,7 @@ def clarabel(problem, **goal):
 
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "squared_hinge"])
-@given(random_state=seeds, p=st.sampled_from(EXPONENTS), log_weight=st.floats(-2.5, 0.3))
+@given(seed=seeds, p=st.sampled_from(EXPONENTS), log_weight=st.floats(-2.5, 0.3))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_price_agrees_with_clarabel(loss, seed, p, log_weight):
     problem = random_problem(np.random.default_rng(seed), n=1, p=p, loss=loss)
@@ -37,7 +37,7 @@ def test_price_agrees_with_clarabel(loss, seed, p, log_weight):
     assert ours.price[0] <= theirs + 2e-6 * (1 + abs(theirs))
 
 
-@given(random_state=seeds, p=st.sampled_from(EXPONENTS), tau=st.floats(0.05, 0.95))
+@given(seed=seeds, p=st.sampled_from(EXPONENTS), tau=st.floats(0.05, 0.95))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_guarantee_agrees_with_clarabel(seed, p, tau):
     problem = random_problem(np.random.default_rng(seed), n=1, p=p)

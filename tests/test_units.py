@@ -126,7 +126,7 @@ def test_costs_that_are_hardly_numbers(p):
     assert priced.status[0] is Status.INVALID_INPUT
     assert "cost" in priced.explain(0)
     curve = frontier([0.5, 1.0], [1.0, 0.5], -4.0, feature_costs=[1e-310, 0.7e-310], **arguments)
-    np.testing.assert_allclose(curve.at_guarantee(0.6).recourse, usual.recourse[0], rtol=1e-9)
+    np.testing.assert_allclose(curve.at_guarantee(0.6).recourse[0], usual.recourse[0], rtol=1e-9)
     discrete = solve_discrete(whole(tiny.problem), guarantee=0.6)
     assert discrete.status[0] is Status.OPTIMAL
     np.testing.assert_allclose(discrete.recourse, usual.recourse, rtol=1e-9)

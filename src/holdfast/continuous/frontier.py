@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 class Frontier:
     """The least cost of every worst-case score that one person can reach.
 
-    For p = 1 and p = inf (and radius 0) it is piecewise linear, its breakpoints are known exactly,
-    and every answer is interpolated between two of them. Between, it is curved, and each answer is
-    worked out when it is asked for.
+    For p = 1 and p = inf (and radius 0) it is piecewise linear, and `to_frame` has its breakpoints,
+    exactly. For other p it is curved. Whichever point is asked for comes as a `RecourseResult` of
+    one row, with its proof.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Frontier:
     >>> ball = holdfast.NormBall(p=1, radius=0.1)
     >>> frontier = holdfast.frontier([0.0, 2.0], [1.0, -0.5], -1.0, robust_to=ball)
     >>> frontier.at_guarantee(0.5).recourse.round(3)
-    array([2.222, 2.   ])
+    array([[2.222, 2.   ]])
     >>> frontier.to_frame()[["worst_case_score", "cost"]].round(3)
        worst_case_score  cost
     0              -2.2   0.0
@@ -152,7 +152,7 @@ class Frontier:
 
 
 def frontier(
-    point: Any,
+    x: Any,
     coef: ArrayLike,
     intercept: float = 0.0,
     *,
@@ -165,7 +165,7 @@ def frontier(
 
     Parameters
     ----------
-    point : (d,) array, series, or data frame of one row
+    x : (d,) array, series, or data frame of one row
         Names are kept, and what is given by name is aligned with them.
 
     Returns
@@ -180,14 +180,14 @@ def frontier(
     >>> curve
     <Frontier, curved, worst-case score from -2.22361 to inf>
     >>> curve.at_cost_weight(0.1).recourse.round(3)
-    array([4.604, 2.   ])
+    array([[4.604, 2.   ]])
     """
-    if hasattr(point, "to_frame") and not hasattr(point, "columns"):  # a pandas series
-        point = point.to_frame().T.infer_objects()
-    elif not hasattr(point, "columns"):
-        point = np.atleast_2d(read_floats("point", point if point is not None else []))
+    if hasattr(x, "to_frame") and not hasattr(x, "columns"):  # a pandas series
+        x = x.to_frame().T.infer_objects()
+    elif not hasattr(x, "columns"):
+        x = np.atleast_2d(read_floats("x", x if x is not None else []))
     problem = RecourseProblem.build(
-        point,
+        x,
         coef,
         intercept,
         robust_to=robust_to,

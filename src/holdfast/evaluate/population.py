@@ -84,7 +84,7 @@ def population_worst_model(
     >>> worst.coef, worst.intercept, worst.exact
     (array([0., 1.]), 0.5, True)
     """
-    check_kind("ball", robust_to, NormBall, "write NormBall(p=..., radius=...)")
+    check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
     check_seed(random_state)
     x, w, b = _read(X, coef, intercept)
     check_count("starts", starts, least=0)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.machinery.numbers import refuse
+from holdfast.machinery.numbers import check_count
 
 # Below this many rows of some microseconds each a thread costs more than it brings.
 _LEAST_ROWS = 256
@@ -30,10 +30,10 @@ def thread_count(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         return 1
-    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, (bool, np.bool_))
-    if not whole or n_jobs == 0:
-        refuse("n_jobs", n_jobs, "a number of processors, or -1 for all of them")
-    return int(n_jobs) if n_jobs > 0 else max(1, _processors() + 1 + int(n_jobs))
+    if isinstance(n_jobs, int) and not isinstance(n_jobs, bool) and n_jobs < 0:
+        return max(1, _processors() + 1 + n_jobs)
+    check_count("n_jobs", n_jobs)
+    return int(n_jobs)
 
 
 def _processors() -> int:

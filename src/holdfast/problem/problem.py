@@ -109,7 +109,7 @@ class RecourseProblem:
         Rows that are themselves unusable (a NaN, a point outside its bounds) are let through:
         each gets its own status in the result.
         """
-        check_kind("ball", robust_to, NormBall, "write NormBall(p=..., radius=...)")
+        check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
         names, index = _labels(X)
         x = read_floats("X", X)
         if x.ndim == 1:

@@ -163,7 +163,7 @@ class Room:
     def of(cls, network: Network, robust_to: NormBall, budget: str) -> Room:
         """Read a ball as one around all parameters of a network."""
         check_kind("network", network, Network, "make it with holdfast.models.network.Network")
-        check_kind("ball", robust_to, NormBall, "write NormBall(p=..., radius=...)")
+        check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
         if robust_to.p not in (1.0, 2.0, math.inf):
             refuse("p", robust_to.p, "1, 2 or inf for a network")
         if robust_to.scale is not None or robust_to.intercept is not True:
