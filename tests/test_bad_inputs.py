@@ -359,8 +359,8 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
         for call in (solve, solve_problem, find, solve_parts, recommend, judged, published)
     ),
     (population, "n_jobs", NO_THREADS, "n_jobs"),
-    (frontier, "point", ["text", None, [[1.0, 2.0], [3.0, 4.0]], np.zeros((2, 2, 2))], "point"),
-    (frontier, "point", [["a", "b"], [NAN, 1.0], sparse.eye(2), [1j, 2.0], []], "point"),
+    (frontier, "x", ["text", None, [[1.0, 2.0], [3.0, 4.0]], np.zeros((2, 2, 2))], "x"),
+    (frontier, "x", [["a", "b"], [NAN, 1.0], sparse.eye(2), [1j, 2.0], []], "x"),
     (frontier, "coef", [[1.0], "ab", None, sparse.eye(2), [NAN, 1.0]], "coef"),
     (lambda score: curve().at_score(score), "score", [NAN, "x", None, [], 1j, HUGE], "score"),
     (lambda score: curve().at_score(score), "score", [math.inf], "score"),
