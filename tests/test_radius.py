@@ -27,8 +27,8 @@ def found():
 
 
 def test_the_radius_covers_what_it_says(found):
-    for row in found.table:
-        ball = found.robust_to(row.p, row.scaled)
+    for row in found.radii:
+        ball = found.ball(row.p, row.scaled)
         distance = ball.distance(np.zeros(3), 0.0, found.changes[:, :-1], found.changes[:, -1])
         assert np.mean(distance[found.chosen] <= row.radius * (1 + 1e-12)) >= 0.9
         assert 0.75 <= row.coverage <= 1.0
@@ -36,7 +36,7 @@ def test_the_radius_covers_what_it_says(found):
 
 
 def test_recourse_with_this_radius_survives_models_that_did_not_choose_it(found):
-    for row in found.table:
+    for row in found.radii:
         assert row.survival > 0.9 > row.plain_survival
         assert row.helped == 1.0
 
@@ -105,14 +105,14 @@ def test_odd_numbers_of_periods_choose_and_check_on_the_same_periods():
     shifted[334:, 0] = -shifted[334:, 0]
     found = estimate_radius(MODEL, shifted, Y, p=2, time=np.arange(500), n_periods=3, n_models=60)
     assert found.radius(2).coverage > 0.7
-    assert found.robust_to(2).radius == found.radius(2).radius
+    assert found.ball(2).radius == found.radius(2).radius
 
 
 def test_a_ball_that_covers_less_than_it_says_is_not_handed_out(found):
     row = replace(found.radius(2), coverage=0.1)
     wrong = replace(found, table=[row])
     with pytest.raises(ValueError, match="covers 10% of those kept back"):
-        wrong.robust_to(2)
+        wrong.ball(2)
 
 
 def test_fresh_samples_of_the_same_size_are_covered():
@@ -130,7 +130,7 @@ def test_fresh_samples_of_the_same_size_are_covered():
     covered = []
     for _ in range(12):
         today = LogisticRegression().fit(*(data := draw()))
-        ball = estimate_radius(today, *data, p=2, n_models=60).robust_to(2)
+        ball = estimate_radius(today, *data, p=2, n_models=60).ball(2)
         fresh = np.array([vector(LogisticRegression().fit(*draw())) for _ in range(40)])
         covered.append(np.mean(np.linalg.norm(fresh - vector(today), axis=1) <= ball.radius))
     assert np.mean(covered) > 0.83
@@ -158,4 +158,4 @@ def test_other_models_and_other_exponents_are_refused():
         estimate_radius(tree, X, Y)
     with pytest.raises(ValueError, match="was not asked for"):
         estimate_radius(MODEL, X, Y, p=1, n_models=20).radius(math.inf)
-    assert isinstance(estimate_radius(MODEL, X, Y, p=1, n_models=20).robust_to(1), NormBall)
+    assert isinstance(estimate_radius(MODEL, X, Y, p=1, n_models=20).ball(1), NormBall)

@@ -34,7 +34,7 @@ def test_the_examples_run(capsys):
 def test_the_examples_of_the_actions_run(capsys):
     names = run_examples((ROOT / "docs" / "actions.md").read_text())
     assert names["actions"]["job"].immutable
-    assert all(row.survival > row.plain_survival for row in names["found"].table)
+    assert all(row.survival > row.plain_survival for row in names["found"].radii)
     assert "coverage" in capsys.readouterr().out
 
 

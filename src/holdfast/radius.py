@@ -27,6 +27,7 @@ from holdfast.models.encoding.unwrap import unwrap
 from holdfast.problem.ball import NormBall
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 _LEAST_MODELS = 20
@@ -48,7 +49,7 @@ class RadiusEstimate:
         All changes of coefficients and intercept.
     chosen : (k,) array of bool
         The changes that chose; the others were kept back.
-    table : list of `Radius`
+    radii : list of `Radius`
         For each p, without and with the scale: radius, coverage and survival.
 
     Examples
@@ -63,7 +64,7 @@ class RadiusEstimate:
     >>> found = holdfast.estimate_radius(model, X, y, p=(1, 2), n_models=100)
     >>> bool(0.8 <= found.radius(2).coverage <= 1.0)
     True
-    >>> found.robust_to(2).p
+    >>> found.ball(2).p
     2.0
     """
 
@@ -72,11 +73,11 @@ class RadiusEstimate:
     intercept_scale: float
     changes: Floats
     chosen: NDArray[np.bool_]
-    table: list[Radius]
+    radii: list[Radius]
 
     def radius(self, p: float, scaled: bool = False) -> Radius:
         """Return what was found for one p."""
-        for row in self.table:
+        for row in self.radii:
             if row.p == p and row.scaled == scaled:
                 return row
         raise ValueError(f"p = {p!r} was not asked for; there are {sorted(self._exponents())}")
@@ -100,6 +101,12 @@ class RadiusEstimate:
             return NormBall(p, found.radius)
         return NormBall(p, found.radius, scale=self.scale, intercept=self.intercept_scale)
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each p, without and with the scale: radius, coverage and survival."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(row) for row in self.radii])
+
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw, for each p, the share of changes within a distance, and the radius chosen."""
         from matplotlib import pyplot as plt
@@ -121,7 +128,7 @@ class RadiusEstimate:
         return axes
 
     def _exponents(self) -> list[float]:
-        return [row.p for row in self.table if not row.scaled]
+        return [row.p for row in self.radii if not row.scaled]
 
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.
