@@ -23,21 +23,25 @@ from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 
 from holdfast import NormBall, find_recourse
+from holdfast.methods import Method
+from holdfast.methods.exact import Exact
+from holdfast.methods.roar import Roar
+from holdfast.paper import Algorithm1, Algorithm2
 from holdfast.paper.folds import Fold, german_folds, sba_folds
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from literature import roar_by_torch
 
 CELLS = [(0.1, 0.1), (0.1, 0.01), (0.5, 0.1), (0.5, 0.01)]
-CONTENDERS: list[tuple[str, float, dict[str, Any]]] = [
-    ("exact", 1.0, {}),
-    ("algorithm1", 1.0, {}),
-    ("algorithm1", 1.0, {"max_steps": 20_000}),
-    ("algorithm1", 1.0, {"max_steps": 200_000}),
-    ("roar", 1.0, {}),
-    ("exact", math.inf, {}),
-    ("algorithm2", math.inf, {}),
-    ("roar", math.inf, {}),
+CONTENDERS: list[tuple[Method, float]] = [
+    (Exact(), 1.0),
+    (Algorithm1(), 1.0),
+    (Algorithm1(max_steps=20_000), 1.0),
+    (Algorithm1(max_steps=200_000), 1.0),
+    (Roar(), 1.0),
+    (Exact(), math.inf),
+    (Algorithm2(), math.inf),
+    (Roar(), math.inf),
 ]
 
 
@@ -56,8 +60,9 @@ def prices(name: str, pairs: list[Any], console: Console) -> None:
     table = Table(title=f"{name}, {rows} rows: mean price (largest distance from the optimum)")
     for column in ("method", "p", *(f"{r} / {w}" for r, w in CELLS), "ms a row"):
         table.add_column(column, justify="right")
-    for method, p, settings in CONTENDERS:
-        if settings.get("max_steps", 0) > 20_000 and rows > 100:
+    for method, p in CONTENDERS:
+        steps = method.max_steps if isinstance(method, Algorithm1) else 0
+        if steps > 20_000 and rows > 100:
             continue  # seconds a row, and nothing new
         cells, spent = [], 0.0
         for radius, cost_weight in CELLS:
@@ -69,7 +74,6 @@ def prices(name: str, pairs: list[Any], console: Console) -> None:
                     robust_to=NormBall(p, radius),
                     cost_weight=cost_weight,
                     n_jobs=1,
-                    **settings,
                 )
                 for model, denied in pairs
             ]
@@ -77,8 +81,7 @@ def prices(name: str, pairs: list[Any], console: Console) -> None:
             gap = max(float(result.gap.max()) for result in results)
             spent += sum(result.seconds for result in results)
             cells.append(f"{price:.4f} ({gap:.0e})")
-        steps = settings.get("max_steps")
-        label = f"{method}, {steps:,} steps" if steps else method
+        label = f"{method.name}, {steps:,} steps" if steps > 2000 else method.name
         table.add_row(label, f"{p:g}", *cells, f"{1e3 * spent / rows / len(CELLS):.3f}")
     console.print(table)
 

@@ -33,9 +33,9 @@ from holdfast.models.network import Network
 from holdfast.models.networks import (
     judge_network,
     population_worst_network,
-    published_worst_network,
     worst_network,
 )
+from holdfast.paper import published_worst_network
 from holdfast.paper.folds import Fold, german_folds, sba_folds
 from holdfast.paper.training import train_network
 

@@ -39,13 +39,13 @@ class MeanGradient(Lineariser):
     noise: float = 0.1
     around: str = "point"
 
-    def fit(self, model, points, training, seed):
+    def fit(self, model, X, X_train, random_state):
         """Return one linear score for each point."""
-        gradients = np.array([self._gradient(model, x, training, i) for i, x in enumerate(points)])
-        coef, score = np.round(gradients, 4), model.score(points)
-        value = {"score": score, "probability": expit(score), "nothing": (coef * points).sum(1)}
-        intercept = np.round(value[self.through] - (coef * points).sum(1), 4)
-        unknown = np.full(len(points), np.nan)
+        gradients = np.array([self._gradient(model, x, X_train, i) for i, x in enumerate(X)])
+        coef, score = np.round(gradients, 4), model.score(X)
+        value = {"score": score, "probability": expit(score), "nothing": (coef * X).sum(1)}
+        intercept = np.round(value[self.through] - (coef * X).sum(1), 4)
+        unknown = np.full(len(X), np.nan)
         return Surrogate(self.name, coef, intercept, unknown, unknown)
 
     def _gradient(self, model, x, training, seed):

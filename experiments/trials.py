@@ -25,23 +25,33 @@ from rich.table import Table
 from surrogates import MeanGradient
 
 from holdfast import NormBall, find_recourse
-from holdfast.datasets import german_folds, published_sample, sba_folds
-from holdfast.models.linearise import Gradient, Lime, LimeAsPublished, SmoothGrad
-from holdfast.models.networks import network_price, published_worst_network
+from holdfast.methods import Method
+from holdfast.models.linearise import Gradient, Lime, SmoothGrad
+from holdfast.models.networks import network_price
+from holdfast.paper import (
+    LimeAsPublished,
+    RoarAsPublished,
+    german_folds,
+    published_worst_network,
+    sba_folds,
+    train_network,
+)
+from holdfast.paper.folds import published_sample
 from holdfast.paper.report.paper import Place, read_paper
-from holdfast.paper.training import train_network
 
 # the authors store points and recourses with so many digits
 DIGITS = 4
 # the rows of a table: name, method, p, and where the paper prints it
+ROAR = RoarAsPublished()
 ROWS = [
     ("Algorithm 1", "exact", 1.0, "algorithm1"),
-    ("ROAR L1", "roar", 1.0, "roar_1"),
+    ("ROAR L1", ROAR, 1.0, "roar_1"),
     ("Algorithm 2", "exact", math.inf, "algorithm2"),
-    ("ROAR L-inf", "roar", math.inf, "roar_inf"),
+    ("ROAR L-inf", ROAR, math.inf, "roar_inf"),
 ]
+LIME = LimeAsPublished()
 READINGS = [
-    LimeAsPublished(),
+    LIME,
     SmoothGrad(),
     SmoothGrad(noise=0.1),
     SmoothGrad(noise=1.0),
@@ -79,7 +89,6 @@ class People:
             self.asked = published_sample(number, len(self.denied), "network")
 
     def recourse(self, method, ball, cost_weight, linearise):
-        settings = {"clamped_loss": True} if method == "roar" else {}
         return find_recourse(
             self.denied,
             self.network,
@@ -88,7 +97,6 @@ class People:
             cost_weight=cost_weight,
             linearise=linearise,
             X_train=self.training,
-            **settings,
         ).recourse_array
 
     def prices(self, recourse, rows, ball, cost_weight, judge=published_worst_network):
@@ -107,7 +115,7 @@ def over_folds(folds: list[np.ndarray]) -> str:
 
 
 def row_of_cells(
-    groups: list[People], dataset: str, method: str, p: float, linearise, judge
+    groups: list[People], dataset: str, method: str | Method, p: float, linearise, judge
 ) -> Iterator[str]:
     for radius, weight in PAPER.columns("table2", dataset):
         ball = NormBall(p, radius)
@@ -134,7 +142,7 @@ def judges(options: argparse.Namespace) -> None:
     groups = people(options.dataset, options.data, 5)
     for name, method, p, row in ROWS[2:]:
         rows = [
-            (label, list(row_of_cells(groups, options.dataset, method, p, "lime_as_published", by)))
+            (label, list(row_of_cells(groups, options.dataset, method, p, LIME, by)))
             for label, by in JUDGES.items()
         ]
         show(name, "table2", options.dataset, row, rows)
@@ -166,7 +174,7 @@ def subsets(options: argparse.Namespace) -> None:
         for radius, weight in PAPER.columns("table2", "sba"):
             ball, folds = NormBall(p, radius), []
             for group in groups:
-                found = group.recourse(method, ball, weight, "lime_as_published")
+                found = group.recourse(method, ball, weight, LIME)
                 everybody = list(range(len(group.denied)))
                 folds.append(group.prices(found, everybody, ball, weight))
             means = [

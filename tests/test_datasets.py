@@ -11,20 +11,17 @@ from data_files import needs_files
 from scipy.optimize import linear_sum_assignment
 from test_readme import run_examples
 
-from holdfast.datasets import (
-    german_folds,
-    german_future,
-    load_german,
-    load_sba,
-    load_south_german,
-    make_gaussians,
-    sba_folds,
-    sba_future,
-    sba_preparation,
-)
+from holdfast.datasets import load_german, load_sba, load_south_german, make_gaussians
 from holdfast.datasets.sources import SBA, SOUTH_GERMAN
 from holdfast.datasets.south_german import CODES
-from holdfast.paper.prepare import scale_of
+from holdfast.paper.folds import german_folds, sba_folds
+from holdfast.paper.prepare import sba_preparation, scale_of
+from holdfast.paper.shift import (
+    german_future,
+    german_future_as_published,
+    sba_future,
+    sba_future_as_published,
+)
 
 LOADERS = [
     pytest.param(load_german, id="german"),
@@ -196,7 +193,7 @@ def one_hot_counts(futures):
 
 @needs_files
 def test_the_corrected_table_is_matched_by_people_or_as_published_by_position():
-    folds, ours, theirs = german_folds(), german_future(), german_future(as_published=True)
+    folds, ours, theirs = german_folds(), german_future(), german_future_as_published()
     today = sum(fold.test_points[:, 3:].sum(axis=0) for fold in folds)
     assert today.tolist() == [50, 310, 92, 548]
     assert one_hot_counts(ours).tolist() == [50, 310, 92, 548]
@@ -223,7 +220,7 @@ def test_the_corrected_table_keeps_the_scale_of_today():
 
 @needs_files
 def test_the_later_loans_are_scaled_as_today_or_as_published_anew():
-    folds, ours, theirs = sba_folds(), sba_future(), sba_future(as_published=True)
+    folds, ours, theirs = sba_folds(), sba_future(), sba_future_as_published()
     for fold, our, their in zip(folds, ours, theirs, strict=True):
         assert our.names == their.names == fold.names
         assert len(our.points) == len(their.points) in (1681, 1682)

@@ -13,7 +13,8 @@ from torch import nn
 from holdfast import NormBall, find_recourse
 from holdfast.models.linearise import Gradient, Lime, SmoothGrad
 from holdfast.models.network import Network
-from holdfast.models.networks import published_worst_network, worst_network
+from holdfast.models.networks import worst_network
+from holdfast.paper import published_worst_network
 from holdfast.paper.training import train_network
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -7,12 +7,8 @@ import pytest
 from data_files import needs_files
 from sklearn.linear_model import LogisticRegression
 
-from holdfast.datasets import (
-    german_folds,
-    load_sba,
-    published_sample,
-    sba_folds,
-)
+from holdfast.datasets import load_sba
+from holdfast.paper.folds import german_folds, published_sample, sba_folds
 from holdfast.paper.prepare import SBA_NUMBERS
 
 

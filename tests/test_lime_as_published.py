@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 import holdfast
 from holdfast import Status
 from holdfast.models import BlackBox
-from holdfast.models.linearise import LimeAsPublished
+from holdfast.paper import LimeAsPublished
 from holdfast.paper.folds import german_folds
 from holdfast.paper.training import train_network
 
@@ -50,7 +50,7 @@ def test_a_row_of_one_class_is_no_crash():
         never,
         robust_to=holdfast.NormBall(1, 0.1),
         cost_weight=0.1,
-        linearise="lime_as_published",
+        linearise=LimeAsPublished(),
         X_train=training,
     )
     assert list(result.status) == [Status.INVALID_INPUT] * 2

@@ -12,10 +12,11 @@ from torch import nn
 
 from holdfast import NormBall
 from holdfast.models.network import Network
-from holdfast.models.networks import project_l1, published_worst_network, worst_network
+from holdfast.models.networks import project_l1, worst_network
 from holdfast.models.networks.layers import layers_of, turn, turn_back
 from holdfast.models.networks.parameters import Parameters
-from holdfast.paper.published_steps import into_l1_ball
+from holdfast.paper import published_worst_network
+from holdfast.paper.worst_network_steps import into_l1_ball
 
 
 class Wrapped(nn.Module):

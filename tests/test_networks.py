@@ -22,10 +22,10 @@ from holdfast.models.networks import (
     project_l1,
     project_l2,
     project_linf,
-    published_worst_network,
     worst_network,
 )
 from holdfast.models.networks.parameters import Parameters
+from holdfast.paper import published_worst_network
 from holdfast.paper.folds import german_folds
 from holdfast.paper.training import train_network
 

@@ -18,6 +18,7 @@ from holdfast.methods.rbr_boundary import approves, nearest_boundary, nearest_ca
 from holdfast.methods.rbr_kernels import log_odds, project_l1
 from holdfast.methods.rbr_likelihoods import Ambiguity, optimistic, pessimistic
 from holdfast.models import LinearModel, as_model
+from holdfast.paper.rbr_as_published import RobustBayesianAsPublished, ShiftedMeans, shifted
 from holdfast.paper.training import train_network
 from holdfast.problem.problem import RecourseProblem
 from holdfast.result import MethodStatus
@@ -28,7 +29,7 @@ SMALL = {"samples": 40, "candidates": 50}
 
 
 def ambiguity(epsilon, p, sigma=1.0):
-    return Ambiguity(sigma, epsilon, epsilon, p, False)
+    return Ambiguity(sigma, epsilon, epsilon, p)
 
 
 def task_of(points, model, training, random_state=0, n_jobs=1):
@@ -139,9 +140,9 @@ def test_slopes_of_the_likelihoods():
 
 
 def test_the_published_pessimism_is_a_shift():
-    published = Ambiguity(1.0, 0.0, 0.5, 3, True)
-    assert pessimistic(2.0, published)[0] == pytest.approx(-0.5 * 2.5**2)
-    assert pessimistic(2.0, ambiguity(0.5, 3))[0] < pessimistic(2.0, published)[0]
+    published = ShiftedMeans(1.0, 0.0, 0.5, 3)
+    assert shifted(2.0, published)[0] == pytest.approx(-0.5 * 2.5**2)
+    assert pessimistic(2.0, ambiguity(0.5, 3))[0] < shifted(2.0, published)[0]
 
 
 # --- the odds, their gradient, the projection ------------------------------------------------
@@ -405,11 +406,28 @@ def test_no_rows(people):
 
 def test_as_published_stops_at_the_budget(people):
     training, model, denied = people
-    found = RobustBayesian(delta_plus=0.0, as_published=True, **SMALL).run(
-        task_of(denied, model, training)
-    )
-    assert (found.steps == 0).all()
-    assert approves(model, found.recourse).all()
+    method = RobustBayesianAsPublished(delta_plus=0.0, **SMALL)
+    found = method.run(task_of(denied, model, training))
+    assert (found.steps == 1).all()  # the one that stays
+    candidates = nearest_candidates(denied, training[approves(model, training)], method.candidates)
+    assert (found.recourse == method.boundary(model, denied, candidates)).all()
+    sound = RobustBayesian(delta_plus=0.0, **SMALL).run(task_of(denied, model, training))
+    assert (sound.steps > 1).all()
+
+
+def test_as_published_starts_at_the_first_approved_point_of_a_scan(people):
+    training, model, denied = people
+    candidates = nearest_candidates(denied, training[approves(model, training)], 5)
+    method = RobustBayesianAsPublished(scan=7)
+    for point, own, start in zip(
+        denied, candidates, method.boundary(model, denied, candidates), strict=True
+    ):
+        steps = np.arange(1, 8)[:, None, None] / 7
+        scanned = np.where(steps == 1.0, own, point + steps * (own - point))
+        approved = approves(model, scanned.reshape(-1, 4)).reshape(scanned.shape[:2])
+        approved[-1] = True
+        first = scanned[approved.argmax(axis=0), np.arange(len(own))]
+        assert (start == first[np.abs(first - point).sum(axis=1).argmin()]).all()
 
 
 def test_through_the_door_with_a_linear_model(people):
@@ -462,7 +480,6 @@ def test_through_the_door_with_a_network_and_a_forest(people):
         {"candidates": 2.5},
         {"max_steps": True},
         {"tolerance": -1.0},
-        {"as_published": 1},
         {"epsilon": 0.5},
     ],
 )
@@ -477,10 +494,10 @@ def test_wrong_settings_are_errors(people, settings):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"training": None}, "training"),
-        ({"training": np.zeros((5, 3))}, r"expected \(n, 4\)"),
-        ({"training": np.full((5, 4), np.nan)}, "missing values"),
-        ({"training": np.array([[-9.0, 9.0, -9.0, -9.0]])}, "no training point the wanted class"),
+        ({"X_train": None}, "X_train"),
+        ({"X_train": np.zeros((5, 3))}, r"expected \(n, 4\)"),
+        ({"X_train": np.full((5, 4), np.nan)}, "missing values"),
+        ({"X_train": np.array([[-9.0, 9.0, -9.0, -9.0]])}, "no training point the wanted class"),
         ({"feature_costs": [1.0, 2.0, 1.0, 1.0]}, "feature_costs"),
         ({"bounds": (-np.full(4, 9.0), np.full(4, 9.0))}, "bounds"),
         ({"cost_weight": None, "guarantee": 0.6}, "guarantee"),
@@ -488,6 +505,6 @@ def test_wrong_settings_are_errors(people, settings):
 )
 def test_what_it_cannot_do_is_an_error(people, arguments, said):
     training, model, denied = people
-    given = {"cost_weight": 0.1, "training": training, **arguments}
+    given = {"cost_weight": 0.1, "X_train": training, **arguments}
     with pytest.raises(ValueError, match=said):
         find_recourse(denied, model, "rbr", robust_to=BALL, **given)

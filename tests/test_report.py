@@ -160,8 +160,8 @@ def test_figures_of_the_tables_agree_with_the_rows(everything):
     one = next(f for f in found if f.line.method == "roar" and f.line.variant == PUBLISHED)
     radius, cost_weight = one.place[3:]
     rows = table[(table["experiment"] == "table1") & (table["dataset"] == "german")
-                 & (table["method"] == "roar") & (table["p"] == one.line.p)
-                 & (table["settings"] != "") & (table["radius"] == radius)
+                 & (table["method"] == "roar_as_published") & (table["p"] == one.line.p)
+                 & (table["radius"] == radius)
                  & (table["cost_weight"] == cost_weight)]  # fmt: skip
     by_fold = [group["price"].mean() for _, group in rows.groupby("fold")]
     assert one.ours.mean == pytest.approx(np.mean(by_fold))
@@ -188,7 +188,7 @@ def test_with_fewer_folds_there_are_no_verdicts():
 
 def test_a_method_that_has_not_all_people_gets_no_verdict():
     table = fake_table(["table1"], ["german"])
-    slow = (table["method"] == "algorithm1") & (table["instance"] > 0)
+    slow = table["method"].str.startswith("algorithm1") & (table["instance"] > 0)
     found = figures(prepare(table[~slow], ABOUT), "table1", "german")
     assert {f.verdict is None for f in found if f.line.method == "algorithm1"} == {True}
     assert {f.verdict is None for f in found if f.line.method == "exact"} == {False}
@@ -255,7 +255,9 @@ def test_the_third_table_is_compared_on_the_folds_of_the_paper(everything):
 
 def test_a_price_below_the_optimum_is_a_loud_failure(tmp_path):
     table = fake_table(["table1"], ["german"])
-    chosen = (table["method"] == "roar") & (table["instance"] == 0) & (table["fold"] == 0)
+    chosen = (
+        table["method"].str.startswith("roar") & (table["instance"] == 0) & (table["fold"] == 0)
+    )
     table.loc[chosen, "price"] = 0.0
     results = prepare(table, ABOUT)
     assert excess(results)["excess"].min() < 0

@@ -13,7 +13,7 @@ from data_files import needs_files
 from rich.console import Console
 
 from holdfast.datasets import sources
-from holdfast.paper.reproduce import Order, command, make_plan, reproduce, runner, store
+from holdfast.paper.reproduce import Order, command, plan_pieces, reproduce, runner, store
 from holdfast.paper.reproduce.plan import QUICK, Size
 from holdfast.paper.reproduce.store import Store
 from holdfast.paper.tidy import read_table
@@ -42,12 +42,12 @@ def only_german(monkeypatch):
 def small(monkeypatch):
     """Two methods on two people."""
     monkeypatch.setattr(command, "QUICK", QUICK_OF_TWO)
-    whole = make_plan
+    whole = plan_pieces
 
     def few(targets, size):
-        return [p for p in whole(["table1"], size) if p.method in ("exact", "roar")]
+        return [p for p in whole(["table1"], size) if p.method in ("exact", "roar_as_published")]
 
-    monkeypatch.setattr(command, "make_plan", few)
+    monkeypatch.setattr(command, "plan_pieces", few)
 
 
 def run(order, width=200):
@@ -56,11 +56,11 @@ def run(order, width=200):
 
 
 def test_the_plan_has_every_cell_of_the_tables():
-    plan = make_plan(["tables"])
+    plan = plan_pieces(["tables"])
     for experiment in ("table1", "table2", "table3"):
         for dataset in ("german", "sba"):
             cells = {
-                (piece.method, piece.p)
+                (piece.method.removesuffix("_as_published"), piece.p)
                 for piece in plan
                 if piece.experiment == experiment and piece.dataset == dataset
             }
@@ -78,7 +78,7 @@ def test_the_plan_has_every_cell_of_the_tables():
 
 
 def test_the_cost_weights_of_the_frontiers_are_those_of_the_appendix():
-    plan = [piece for piece in make_plan(["figures"]) if piece.method == "exact"]
+    plan = [piece for piece in plan_pieces(["figures"]) if piece.method == "exact"]
     ranges = {
         (piece.dataset, piece.model, piece.radii[0]): (
             min(piece.cost_weights),
@@ -96,10 +96,11 @@ def test_the_cost_weights_of_the_frontiers_are_those_of_the_appendix():
 
 def test_the_third_table_is_that_of_two_folds_with_lime():
     """As the paper's figures come about; `experiments/README.md` has the evidence."""
-    plan = [piece for piece in make_plan(["table3"]) if piece.linearise == "lime_as_published"]
+    plan = [piece for piece in plan_pieces(["table3"]) if piece.linearise == "lime_as_published"]
     assert {piece.fold for piece in plan} == {0, 1}
     people = {
-        (piece.dataset, piece.method == "algorithm1", piece.radii): piece.people for piece in plan
+        (piece.dataset, piece.method == "algorithm1_as_published", piece.radii): piece.people
+        for piece in plan
     }
     assert {who for (dataset, *_), who in people.items() if dataset == "german"} == {"all"}
     assert people["sba", True, (0.1,)] == people["sba", False, (0.5,)] == "sorted"
@@ -107,7 +108,7 @@ def test_the_third_table_is_that_of_two_folds_with_lime():
 
 
 def test_linear_is_a_part_of_all():
-    linear, everything = (make_plan([name]) for name in ("linear", "all"))
+    linear, everything = (plan_pieces([name]) for name in ("linear", "all"))
     assert set(linear) < set(everything)
     assert {piece.model for piece in linear} == {"logistic"}
     assert len(set(everything)) == len(everything)
@@ -115,7 +116,7 @@ def test_linear_is_a_part_of_all():
 
 def test_an_unknown_target_is_refused_by_name():
     with pytest.raises(ValueError, match="'table4' cannot be reproduced; there are: table1"):
-        make_plan(["table4"])
+        plan_pieces(["table4"])
 
 
 def test_what_is_finished_is_kept_and_a_change_touches_only_its_own(
@@ -131,10 +132,10 @@ def test_what_is_finished_is_kept_and_a_change_touches_only_its_own(
     assert run(order)[1].startswith(f"{len(pieces)} pieces, {len(pieces)} of them finished")
     assert {path: path.stat().st_mtime_ns for path in pieces} == before
     # one setting of one method changes
-    changed = command.make_plan
+    changed = command.plan_pieces
     monkeypatch.setattr(
         command,
-        "make_plan",
+        "plan_pieces",
         lambda targets, size: [
             replace(piece, cost_weights=(0.2,)) if piece.p == 2.0 else piece
             for piece in changed(targets, size)
@@ -204,13 +205,13 @@ def test_absent_data_is_said_and_the_rest_is_run(tmp_path, only_german, small):
 
 
 def test_a_piece_without_the_shifted_data_is_not_taken_for_one_with_it(tmp_path):
-    piece = make_plan(["table1"])[0]
+    piece = plan_pieces(["table1"])[0]
     store = Store(tmp_path)
     assert store.path(piece) != store.path(replace(piece, shifted=False))
 
 
 def test_networks_on_another_device_are_other_pieces(tmp_path):
-    linear, network = (make_plan([name])[0] for name in ("table1", "table2"))
+    linear, network = (plan_pieces([name])[0] for name in ("table1", "table2"))
     here, there = Store(tmp_path), Store(tmp_path, device="cuda")
     assert here.path(linear) == there.path(linear)
     assert here.path(network) != there.path(network)
@@ -258,7 +259,7 @@ def test_versions_of_kept_pieces_are_those_that_made_them(
 
 def test_the_quick_run_is_a_part_of_the_whole():
     assert set(QUICK.folds) <= set(Size().folds)
-    quick, whole = make_plan(["all"], QUICK), make_plan(["all"])
+    quick, whole = plan_pieces(["all"], QUICK), plan_pieces(["all"])
     assert {(p.experiment, p.dataset, p.model, p.method, p.p) for p in quick} == {
         (p.experiment, p.dataset, p.model, p.method, p.p) for p in whole
     }
@@ -308,7 +309,7 @@ def test_sources_that_change_during_a_run_do_not_change_where_its_pieces_go(
     monkeypatch.setattr(store, "_digest_of_sources", lambda: next(digests))
     code, _ = run(Order(out=tmp_path, quick=True, jobs=1))
     assert code == 0
-    plan = command._with_data(command.make_plan([], QUICK_OF_TWO), _ABSENT)
+    plan = command._with_data(command.plan_pieces([], QUICK_OF_TWO), _ABSENT)
     assert all(Store(tmp_path / "pieces", "old").has(piece) for piece in plan)
     assert not any(Store(tmp_path / "pieces", "new").has(piece) for piece in plan)
 

@@ -7,7 +7,12 @@ import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from holdfast.methods.door import MethodInfo
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -116,12 +121,25 @@ def _count(text: str) -> int:
 
 def _methods(options: argparse.Namespace) -> int:
     from rich.console import Console
-    from rich.padding import Padding
 
-    from holdfast.methods import list_methods
+    from holdfast.methods.door import describe, list_methods
+    from holdfast.paper.catalogue import PAPER_METHODS
 
     console = Console(highlight=False)
-    for method in list_methods():
+    own = [describe(kind) for kind in PAPER_METHODS.values()]
+    for heading, methods in (
+        ("find_recourse(X, model, NAME, ...)", list_methods()),
+        ("Of the paper alone: from holdfast.paper import ..., and hand in an instance", own),
+    ):
+        console.print(f"{heading}\n", style="dim")
+        _list(console, methods)
+    return 0
+
+
+def _list(console: Console, methods: list[MethodInfo]) -> None:
+    from rich.padding import Padding
+
+    for method in methods:
         settings = ", ".join(f"{name}={value!r}" for name, value in method.settings.items())
         console.print(f"[bold]{method.name}[/bold]  {method.summary}")
         for label, text in (
@@ -130,7 +148,7 @@ def _methods(options: argparse.Namespace) -> int:
             ("settings", settings or "none"),
         ):
             console.print(Padding(f"{label}: {text}", (0, 0, 0, 4)), markup=False)
-    return 0
+    console.print()
 
 
 def _demo(options: argparse.Namespace) -> int:

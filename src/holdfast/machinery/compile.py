@@ -23,9 +23,17 @@ WITHOUT_KERNELS = {
     "recommend",
     "datasets",
     "evaluate",
+    "paper/report",
+    "paper/reproduce",
     "demo",
     "cli",
 }
+
+
+def rooms_of(path: Path) -> set[str]:
+    """Return the room that a source belongs to, and the room within that room, if any."""
+    place = path.relative_to(_PACKAGE).with_suffix("").parts
+    return {place[0], "/".join(place[:2])}
 
 
 def _state_of_sources() -> str:
@@ -37,7 +45,7 @@ def _state_of_sources() -> str:
     """
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
-        if path.relative_to(_PACKAGE).parts[0].removesuffix(".py") not in WITHOUT_KERNELS:
+        if not rooms_of(path) & WITHOUT_KERNELS:
             digest.update(path.read_bytes())
     return f"kernels-{digest.hexdigest()[:16]}"
 

@@ -1,4 +1,4 @@
-"""Named methods behind one signature: exact, the paper's two algorithms, and their opponents."""
+"""Named methods behind one signature: the exact one, and others to compare it with."""
 
 from holdfast.methods.base import Method
 from holdfast.methods.catalogue import METHODS

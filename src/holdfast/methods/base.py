@@ -44,8 +44,8 @@ class Task:
     n_jobs: int
 
 
-class Found(NamedTuple):
-    """What a method brings back; its recourses are judged by other code.
+class Proposal(NamedTuple):
+    """What a method proposes; its recourses are judged by other code.
 
     `status` holds a `MethodStatus` for each row, `steps` the number of its steps.
     """
@@ -76,7 +76,7 @@ class Method:
     needs_training: ClassVar[bool] = False
     compiled: ClassVar[bool] = False  # by numba: run once on no rows, before the clock starts
 
-    def run(self, task: Task) -> Found:
+    def run(self, task: Task) -> Proposal:
         """Find a recourse for every row."""
         raise NotImplementedError
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast.continuous.solve import judge, solve_problem
 from holdfast.machinery.numbers import Floats, check_seed, read_matrix
 from holdfast.machinery.threads import thread_count
-from holdfast.methods.base import Found, Method, Task, all_converged
+from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.methods.exact import Exact
 from holdfast.models import LinearModel, Model, as_model
@@ -48,10 +48,12 @@ def list_methods() -> list[MethodInfo]:
     >>> print(holdfast.list_methods()[0].guarantees)
     optimal for linear scores, any p, proven for each row
     """
-    return [
-        MethodInfo(name, kind.summary, kind.needs(), kind.guarantees, vars(kind()))
-        for name, kind in METHODS.items()
-    ]
+    return [describe(kind) for kind in METHODS.values()]
+
+
+def describe(kind: type[Method]) -> MethodInfo:
+    """Say what a method is, needs and guarantees."""
+    return MethodInfo(kind.name, kind.summary, kind.needs(), kind.guarantees, vars(kind()))
 
 
 def find_recourse(
@@ -87,7 +89,7 @@ def find_recourse(
     model : object
         Whatever `holdfast.models.as_model` understands.
     method : str or Method
-        See `list_methods`.
+        A name of `list_methods`, or a method with its settings.
     robust_to : NormBall
         The models that the recourse must withstand: around the coefficients of a linear model,
         or around those of the surrogate.
@@ -215,7 +217,7 @@ def _run_and_judge(method: Method, task: Task) -> RecourseResult:
     seconds = time.perf_counter() - begin
     if isinstance(method, Exact):
         n = len(best)
-        found = Found(best.recourse_array, all_converged(n), np.zeros(n, dtype=np.int64))
+        found = Proposal(best.recourse_array, all_converged(n), np.zeros(n, dtype=np.int64))
         found.status[~_usable(best)] = MethodStatus.NOT_RUN
         result = best
     else:
@@ -231,7 +233,7 @@ def _usable(best: RecourseResult) -> NDArray[np.bool_]:
     return np.array([status not in unusable for status in best.status], dtype=bool)
 
 
-def _run(method: Method, task: Task, best: RecourseResult) -> tuple[Found, float]:
+def _run(method: Method, task: Task, best: RecourseResult) -> tuple[Proposal, float]:
     """Run a method on the rows that can be used."""
     usable = _usable(best)
     problem = task.problem.take(usable)
@@ -246,7 +248,7 @@ def _run(method: Method, task: Task, best: RecourseResult) -> tuple[Found, float
     status = np.empty(n, dtype=object)
     status[:] = MethodStatus.NOT_RUN
     recourse[usable], status[usable], steps[usable] = found
-    return Found(recourse, status, steps), seconds
+    return Proposal(recourse, status, steps), seconds
 
 
 def _with_the_model(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.continuous.solve import solve_problem
-from holdfast.methods.base import Found, Method, Task, all_converged
+from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.problem.losses import LOSSES
 
 
@@ -23,7 +23,7 @@ class Exact(Method):
     gives_guarantee = True
     compiled = True
 
-    def run(self, task: Task) -> Found:
+    def run(self, task: Task) -> Proposal:
         """Solve every row."""
         result = solve_problem(
             task.problem,
@@ -32,4 +32,4 @@ class Exact(Method):
             n_jobs=task.n_jobs,
         )
         n = task.problem.n_rows
-        return Found(result.recourse_array, all_converged(n), np.zeros(n, dtype=np.int64))
+        return Proposal(result.recourse_array, all_converged(n), np.zeros(n, dtype=np.int64))

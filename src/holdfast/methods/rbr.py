@@ -6,16 +6,7 @@ the odds of the unwanted class are least, when the Gaussian around each unwanted
 and widened in its favour and that around each wanted one to its harm (`rbr_likelihoods`). Only
 the labels that the model gives are used.
 
-The authors' public code solves something else, in ways that show (``as_published=True`` repeats
-them):
-
-- the gradient of its pessimistic problem has a wrong sign in the mean's part, which drives all of
-  epsilon_pe into a shift of the mean; deviations never widen;
-- the descent stops where it first touches the budget, instead of going on along it, so that with
-  ``delta_plus=0`` it returns the boundary point;
-- that point is the first of 100 along a segment that is approved, not the boundary.
-
-Its experiments name a grid for epsilon_op as well, but never hand it on: it was always 0.
+This is the method of their paper. Their public code solves something else, in three ways that show.
 """
 
 from __future__ import annotations
@@ -23,12 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from holdfast.machinery.numbers import Floats, check_count, check_flag, check_positive
+from holdfast.machinery.numbers import Floats, check_count, check_positive
 from holdfast.machinery.threads import over_rows
-from holdfast.methods.base import Found, Method, Task
+from holdfast.methods.base import Method, Proposal, Task
 from holdfast.methods.rbr_boundary import approves, nearest_boundary, nearest_candidates
 from holdfast.methods.rbr_kernels import (
     Descent,
@@ -39,6 +31,7 @@ from holdfast.methods.rbr_kernels import (
     make_workspace,
 )
 from holdfast.methods.rbr_likelihoods import Ambiguity
+from holdfast.models import Model
 from holdfast.problem.losses import LOSSES
 from holdfast.result import MethodStatus
 
@@ -79,8 +72,6 @@ class RobustBayesian(Method):
     max_steps : int
     tolerance : float
         The descent ends when a step moves the point by no more (L1).
-    as_published : bool
-        Repeat three faults of the public code; see `holdfast.methods.rbr`.
 
     Examples
     --------
@@ -119,7 +110,6 @@ class RobustBayesian(Method):
     step: float = 1.0 / math.sqrt(1000.0)
     max_steps: int = 500
     tolerance: float = 1e-6
-    as_published: bool = False
 
     def __post_init__(self) -> None:
         for name in ("epsilon_op", "epsilon_pe", "delta_plus", "tolerance"):
@@ -128,7 +118,6 @@ class RobustBayesian(Method):
             check_positive(name, getattr(self, name))
         for name in ("samples", "candidates", "scan", "max_steps"):
             check_count(name, getattr(self, name))
-        check_flag("as_published", self.as_published)
 
     def check(self, task: Task) -> None:
         """Refuse what the method cannot do."""
@@ -141,7 +130,7 @@ class RobustBayesian(Method):
         if training is not None and not np.isfinite(training).all():
             raise ValueError(f"{self.name} needs training points without missing values")
 
-    def run(self, task: Task) -> Found:
+    def run(self, task: Task) -> Proposal:
         """Find the boundary, sample around it, and descend, for a chunk of rows at a time."""
         assert task.X_train is not None  # `check` saw to it
         points, training = task.problem.X, task.X_train
@@ -160,13 +149,11 @@ class RobustBayesian(Method):
         status = np.empty(n, dtype=object)
         status[:] = MethodStatus.STEP_LIMIT
         status[ends.converged] = MethodStatus.CONVERGED
-        return Found(ends.recourse, status, ends.steps)
+        return Proposal(ends.recourse, status, ends.steps)
 
     def _prepare(self, task: Task, points: Floats, approved: Floats, noise: Floats) -> Descent:
         candidates = nearest_candidates(points, approved, self.candidates)
-        start = nearest_boundary(
-            task.model, points, candidates, self.scan, refine=not self.as_published
-        )
+        start = self.boundary(task.model, points, candidates)
         samples = start[:, None, :] + noise
         wanted = approves(task.model, samples.reshape(-1, points.shape[1]))
         budget = np.abs(start - points).sum(axis=1) + self.delta_plus
@@ -174,27 +161,30 @@ class RobustBayesian(Method):
 
     def _descend(self, descent: Descent, ends: Ends, threads: int) -> None:
         n, d = descent.points.shape
-        ambiguity = Ambiguity(
-            float(self.sigma),
-            float(self.epsilon_op),
-            float(self.epsilon_pe),
-            d,
-            self.as_published,
-        )
-        rules = Rules(
-            float(self.step), int(self.max_steps), float(self.tolerance), self.as_published
-        )
         over_rows(
             descend,
             n,
             threads,
             descent,
-            ambiguity,
-            rules,
+            self.ambiguity(d),
+            self.rules(),
             ends,
             private=lambda: make_workspace(self.samples, d),
             least_rows=1,  # a row takes milliseconds
         )
+
+    def boundary(self, model: Model, points: Floats, candidates: Floats) -> Floats:
+        """Return where each descent starts: on the way to one of the row's candidates."""
+        return nearest_boundary(model, points, candidates, self.scan)
+
+    def ambiguity(self, n_features: int) -> Any:
+        """Return what the kernels read of the Gaussians."""
+        radii = float(self.epsilon_op), float(self.epsilon_pe)
+        return Ambiguity(float(self.sigma), *radii, n_features)
+
+    def rules(self) -> Any:
+        """Return what the kernels read of the descent."""
+        return Rules(float(self.step), int(self.max_steps), float(self.tolerance))
 
 
 def unit_ball(n: int, d: int, random_state: int) -> Floats:

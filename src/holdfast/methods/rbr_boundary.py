@@ -36,14 +36,12 @@ def nearest_candidates(points: Floats, approved: Floats, count: int) -> Floats:
     return approved[chosen]
 
 
-def nearest_boundary(
-    model: Model, points: Floats, candidates: Floats, scan: int, refine: bool = True
-) -> Floats:
+def nearest_boundary(model: Model, points: Floats, candidates: Floats, scan: int) -> Floats:
     """Return the nearest point (L1), on the segments to the candidates, that the model approves.
 
-    Each segment is scanned in `scan` equal steps for the first point that the model approves,
-    which is then moved back to the boundary by halving; all segments of all rows at once, less
-    those that cannot be the nearest any more.
+    Each segment is scanned (`scan_segments`) for the first point that the model approves, which
+    is then moved back to the boundary by halving; all segments of all rows at once, less those
+    that cannot be the nearest any more.
 
     Parameters
     ----------
@@ -52,8 +50,7 @@ def nearest_boundary(
     candidates : (n, k, d) array
         Approved points, k for each row.
     scan : int
-    refine : bool
-        False leaves each at the point of the scan.
+        Number of equal steps of each scan.
 
     Examples
     --------
@@ -64,9 +61,30 @@ def nearest_boundary(
     >>> nearest_boundary(model, np.zeros((1, 2)), candidates, 100).round(6)
     array([[2., 0.]])
     """
+    length = lengths(points, candidates)
+    no, yes = scan_segments(model, points, candidates, scan)
+    for _ in range(_HALVINGS):
+        alive = np.isfinite(yes) & (yes > no) & _may_be_nearest(no, yes, length)
+        rows, columns = np.nonzero(alive)
+        if not rows.size:
+            break
+        share = 0.5 * (no[rows, columns] + yes[rows, columns])
+        wanted = approves(model, _along(points, candidates, rows, columns, share[:, None]))
+        yes[rows[wanted], columns[wanted]] = share[wanted]
+        no[rows[~wanted], columns[~wanted]] = share[~wanted]
+    return nearest_of(points, candidates, yes)
+
+
+def scan_segments(
+    model: Model, points: Floats, candidates: Floats, scan: int
+) -> tuple[Floats, Floats]:
+    """Return the last refused and the first approved share of each segment, in so many steps.
+
+    A segment that is known not to be the nearest is left as it is: its approved share is inf.
+    """
     n, k, _ = candidates.shape
-    length = np.abs(candidates - points[:, None, :]).sum(axis=2)
-    no, yes = np.zeros((n, k)), np.full((n, k), np.inf)  # shares of the segments
+    length = lengths(points, candidates)
+    no, yes = np.zeros((n, k)), np.full((n, k), np.inf)
     yes[approves(model, points)] = 0.0  # whoever is approved of stays
     for step in range(1, scan + 1):
         rows, columns = np.nonzero(np.isinf(yes) & _may_be_nearest(no, yes, length))
@@ -77,18 +95,19 @@ def nearest_boundary(
         wanted |= step == scan  # that the candidates are approved is known
         yes[rows[wanted], columns[wanted]] = share
         no[rows[~wanted], columns[~wanted]] = share
-    for _ in range(_HALVINGS if refine else 0):
-        alive = np.isfinite(yes) & (yes > no) & _may_be_nearest(no, yes, length)
-        rows, columns = np.nonzero(alive)
-        if not rows.size:
-            break
-        share = 0.5 * (no[rows, columns] + yes[rows, columns])
-        wanted = approves(model, _along(points, candidates, rows, columns, share[:, None]))
-        yes[rows[wanted], columns[wanted]] = share[wanted]
-        no[rows[~wanted], columns[~wanted]] = share[~wanted]
-    rows = np.arange(n)
-    nearest = _at_most(yes, length).argmin(axis=1)
+    return no, yes
+
+
+def nearest_of(points: Floats, candidates: Floats, yes: Floats) -> Floats:
+    """Return the nearest (L1) of the points at these shares of the segments."""
+    rows = np.arange(len(points))
+    nearest = _at_most(yes, lengths(points, candidates)).argmin(axis=1)
     return _along(points, candidates, rows, nearest, yes[rows, nearest][:, None])
+
+
+def lengths(points: Floats, candidates: Floats) -> Floats:
+    """Return the length (L1) of each segment."""
+    return np.asarray(np.abs(candidates - points[:, None, :]).sum(axis=2))
 
 
 def _may_be_nearest(no: Floats, yes: Floats, length: Floats) -> NDArray[np.bool_]:

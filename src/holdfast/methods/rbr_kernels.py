@@ -11,23 +11,23 @@ no part.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
-from holdfast.methods.rbr_likelihoods import optimistic, pessimistic
+from holdfast.methods.rbr_likelihoods import optimistic, worst_likelihood
 
 
 class Rules(NamedTuple):
-    """How the descent steps and when it ends."""
+    """How the descent steps and when it ends; the type of it is what chooses the step."""
 
     step: float
     max_steps: int
     tolerance: float
-    stop_at_budget: bool
 
 
 class Descent(NamedTuple):
@@ -90,7 +90,7 @@ def likelihoods(x, samples, wanted, ambiguity, loglik, pull):
             square += (x[j] - samples[i, j]) ** 2
         c = math.sqrt(square)
         if wanted[i]:
-            value, slope = pessimistic(c, ambiguity)
+            value, slope = worst_likelihood(c, ambiguity)
         else:
             value, slope = optimistic(c, ambiguity)
         loglik[i] = value
@@ -176,21 +176,22 @@ def descend_row(work, point, start, budget, samples, wanted, ambiguity, rules, b
             best[:] = x
         if step == rules.max_steps:
             break
-        if rules.stop_at_budget and distance(x, point) >= budget * (1.0 - 1e-9):
-            return step, True
-        moved = step_inside(x, point, budget, rules.step, work)
+        moved = take_step(x, point, budget, rules, work)
         if moved <= rules.tolerance:
             return step + 1, True
     return rules.max_steps, False
 
 
-@kernel
-def distance(x, y):
-    """Return the L1 distance of two points."""
-    total = 0.0
-    for j in range(x.size):
-        total += abs(x[j] - y[j])
-    return total
+def take_step(x: Floats, point: Floats, budget: float, rules: Any, work: Workspace) -> float:
+    """Step by rules of this type; return how far x moved."""
+    raise NotImplementedError("runs in compiled code only")
+
+
+@overload(take_step)
+def _take_step(x, point, budget, rules, work):
+    if rules.instance_class is Rules:
+        return lambda x, point, budget, rules, work: step_inside(x, point, budget, rules.step, work)
+    return None
 
 
 @kernel

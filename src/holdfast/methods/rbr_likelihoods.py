@@ -28,7 +28,9 @@ log-likelihood with respect to c is ``-q / d`` (in units of sigma) at the soluti
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numba.extending import overload
 
 from holdfast.machinery.compile import kernel
 
@@ -41,14 +43,13 @@ _ROOT_TOLERANCE = 1e-14
 class Ambiguity(NamedTuple):
     """What the kernels read: kernel width, the two radii, and the number p of features.
 
-    `shift_only` lets the pessimistic mean move, and nothing else.
+    Its type is what chooses the worst likelihood.
     """
 
     sigma: float
     epsilon_op: float
     epsilon_pe: float
     n_features: int
-    shift_only: bool
 
 
 @kernel
@@ -105,7 +106,7 @@ def pessimistic(c, ambiguity):
     u, e = c / sigma, ambiguity.epsilon_pe / sigma
     others = ambiguity.n_features - 1
     base = -ambiguity.n_features * math.log(sigma)
-    if e == 0.0 or ambiguity.shift_only:
+    if e == 0.0:
         q = u + e
         return base - 0.5 * q * q, -q / sigma
     u = max(u, _LEAST_DISTANCE)
@@ -116,6 +117,18 @@ def pessimistic(c, ambiguity):
         if other > worst:
             worst, slope = other, other_slope
     return base - worst, -slope / sigma
+
+
+def worst_likelihood(c: float, ambiguity: Any) -> tuple[float, float]:
+    """Return the smallest log-likelihood in an ambiguity of this type, and its derivative in c."""
+    raise NotImplementedError("runs in compiled code only")
+
+
+@overload(worst_likelihood)
+def _worst_likelihood(c, ambiguity):
+    if ambiguity.instance_class is Ambiguity:
+        return lambda c, ambiguity: pessimistic(c, ambiguity)
+    return None
 
 
 @kernel

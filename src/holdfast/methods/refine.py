@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holdfast.continuous.solve import solve_problem
 from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import Floats, check_count, check_positive
-from holdfast.methods.base import Found, Method, Task, all_converged
+from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.problem.ball import NormBall
 from holdfast.problem.problem import RecourseProblem, frozen
 from holdfast.result import MethodStatus
@@ -92,7 +92,7 @@ class Refine(Method):
         if self.ascent_starts is not None:
             check_count("ascent_starts", self.ascent_starts)
 
-    def run(self, task: Task) -> Found:
+    def run(self, task: Task) -> Proposal:
         """Start from the surrogate's optimum; improve as many rows at once as memory allows."""
         need_torch(self.name)
         from holdfast.models.networks.parameters import Parameters
@@ -108,7 +108,7 @@ class Refine(Method):
             walk = _Walk(self, task, parameters, problem.take(piece), recourse[piece])
             recourse[piece], running, steps[piece] = walk.go()
             status[piece][running] = MethodStatus.STEP_LIMIT
-        return Found(recourse, status, steps)
+        return Proposal(recourse, status, steps)
 
 
 class _Walk:

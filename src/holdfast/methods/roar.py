@@ -12,22 +12,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
 
 from holdfast.machinery.compile import kernel
-from holdfast.machinery.numbers import check_count, check_flag, check_positive
+from holdfast.machinery.numbers import check_count, check_positive
 from holdfast.machinery.threads import over_rows
-from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, share_left_by_bceloss, sign_of
-from holdfast.methods.base import Found, Method, Task, statuses
+from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, sign_of
+from holdfast.methods.base import Method, Proposal, Task, statuses
 from holdfast.problem.ball import dual_norm, pick, power, score_of
 from holdfast.problem.costs import cost_of
 from holdfast.problem.losses import sigmoid
 
 _FIRST_DECAY, _SECOND_DECAY, _FLOOR = 0.9, 0.999, 1e-8  # of Adam, as everybody has them
 
-# where torch's BCELoss cuts the loss
-_LARGEST_LOSS = 100.0
+
+class Pace(NamedTuple):
+    """How Adam steps and when it ends; the type of it is what chooses the loss."""
+
+    learning_rate: float
+    tolerance: float
+    max_steps: int
+    stop: NDArray[np.int8]  # set to 1 by whoever interrupts the run
 
 
 @dataclass(frozen=True)
@@ -42,15 +51,11 @@ class Roar(Method):
         Stop when the price changes by no more than this.
     max_steps : int
         The authors' code has no limit.
-    clamped_loss : bool
-        Take the loss as torch's `BCELoss` has it: flat where the probability is below 1e-12, so
-        that a point there never leaves its place. For reproducing the paper alone.
     """
 
     learning_rate: float = 1e-3
     tolerance: float = 1e-4
     max_steps: int = 1_000_000
-    clamped_loss: bool = False
 
     name = "roar"
     summary = "ROAR: Adam on the point, the worst model put in at each step"
@@ -61,9 +66,8 @@ class Roar(Method):
         check_positive("learning_rate", self.learning_rate)
         check_positive("tolerance", self.tolerance, or_zero=True)
         check_count("max_steps", self.max_steps)
-        check_flag("clamped_loss", self.clamped_loss)
 
-    def run(self, task: Task) -> Found:
+    def run(self, task: Task) -> Proposal:
         """Find a recourse for every row."""
         n, d = task.problem.X.shape
         recourse, steps = task.problem.X.copy(), np.zeros(n, dtype=np.int64)
@@ -75,8 +79,7 @@ class Roar(Method):
             task.problem.rows(),
             task.problem.robust_to.numbers(d),
             task.cost_weight,
-            (float(self.learning_rate), float(self.tolerance), int(self.max_steps), stop),
-            bool(self.clamped_loss),
+            self.pace(stop),
             recourse,
             steps,
             outcome,
@@ -84,7 +87,11 @@ class Roar(Method):
             least_rows=1,
             stop=stop,  # a million steps take long
         )
-        return Found(recourse, statuses(outcome), steps)
+        return Proposal(recourse, statuses(outcome), steps)
+
+    def pace(self, stop: NDArray[np.int8]) -> Any:
+        """Return what the kernel reads of the settings."""
+        return Pace(float(self.learning_rate), float(self.tolerance), int(self.max_steps), stop)
 
 
 @kernel
@@ -112,22 +119,26 @@ def attack(x, coef, ball, out):
 
 
 @kernel
-def loss_and_slope(score, clamped):
+def cross_entropy(score):
     """Cross-entropy of the score and its steepness."""
-    loss = math.log1p(math.exp(-abs(score))) + max(-score, 0.0)
-    slope = sigmoid(-score)
-    if clamped:
-        loss = min(loss, _LARGEST_LOSS)
-        slope *= share_left_by_bceloss(score)
-    return loss, slope
+    return math.log1p(math.exp(-abs(score))) + max(-score, 0.0), sigmoid(-score)
+
+
+def loss_and_slope(score: float, pace: Any) -> tuple[float, float]:
+    """Loss of the score and its steepness, for a pace of this type."""
+    raise NotImplementedError("runs in compiled code only")
+
+
+@overload(loss_and_slope)
+def _loss_and_slope(score, pace):
+    if pace.instance_class is Pace:
+        return lambda score, pace: cross_entropy(score)
+    return None
 
 
 @kernel
-def roar_rows(
-    private, rows, ball, cost_weight, settings, clamped, recourse, steps, outcome, begin, end
-):
+def roar_rows(private, rows, ball, cost_weight, pace, recourse, steps, outcome, begin, end):
     attacked, first, second = private
-    learning_rate, tolerance, max_steps, stop = settings
     for row in range(begin, end):
         x, start, cost = recourse[row], rows.points[row], pick(rows.cost, row)
         coef, intercept = pick(rows.coef, row), pick(rows.intercept, row)
@@ -135,12 +146,12 @@ def roar_rows(
         second[:] = 0.0
         first_left, second_left, before = 1.0, 1.0, 1.0
         outcome[row] = STEP_LIMIT
-        for step in range(1, max_steps + 1):
-            if stop[0] != 0:
+        for step in range(1, pace.max_steps + 1):
+            if pace.stop[0] != 0:
                 return
             norm = attack(x, coef, ball, attacked)
             score = score_of(x, coef, intercept) - ball.radius * norm
-            loss, slope = loss_and_slope(score, clamped)
+            loss, slope = loss_and_slope(score, pace)
             price = loss + cost_weight * cost_of(x, start, cost)
             first_left *= _FIRST_DECAY
             second_left *= _SECOND_DECAY
@@ -149,9 +160,9 @@ def roar_rows(
                 first[j] += (1.0 - _FIRST_DECAY) * (gradient - first[j])
                 second[j] += (1.0 - _SECOND_DECAY) * (gradient * gradient - second[j])
                 size = math.sqrt(second[j] / (1.0 - second_left)) + _FLOOR
-                x[j] -= learning_rate * first[j] / (1.0 - first_left) / size
+                x[j] -= pace.learning_rate * first[j] / (1.0 - first_left) / size
             steps[row] = step
-            if abs(before - price) <= tolerance:
+            if abs(before - price) <= pace.tolerance:
                 outcome[row] = CONVERGED
                 break
             before = price

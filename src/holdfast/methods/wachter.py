@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import check_count, check_positive
-from holdfast.methods.base import Found, Method, Task, all_converged
+from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.models import LinearModel, Model
 from holdfast.result import MethodStatus
 
@@ -56,7 +56,7 @@ class Wachter(Method):
         check_positive("tolerance", self.tolerance, or_zero=True)
         check_count("max_steps", self.max_steps)
 
-    def run(self, task: Task) -> Found:
+    def run(self, task: Task) -> Proposal:
         """Descend all rows together; each stops for itself."""
         need_torch(self.name)
         import torch
@@ -102,7 +102,7 @@ class Wachter(Method):
         status[running.cpu().numpy()] = MethodStatus.STEP_LIMIT
         # the network's own, coarser numbers may round a bound away
         recourse = point.double().cpu().numpy()
-        return Found(np.clip(recourse, problem.lower, problem.upper), status, steps.numpy())
+        return Proposal(np.clip(recourse, problem.lower, problem.upper), status, steps.numpy())
 
 
 def _score_of(model: Model) -> tuple[Callable[[Tensor], Tensor], Callable[..., Tensor]]:

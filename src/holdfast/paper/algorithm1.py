@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from holdfast.machinery.compile import kernel
-from holdfast.machinery.numbers import check_count, check_flag, check_positive
+from holdfast.machinery.numbers import check_count, check_positive
 from holdfast.machinery.threads import over_rows
-from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, share_left_by_bceloss, sign_of
-from holdfast.methods.base import Found, Method, Task, statuses
+from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, sign_of
+from holdfast.methods.base import Method, Proposal, Task, statuses
+from holdfast.paper.bceloss import share_left_by_bceloss
 from holdfast.problem.ball import pick, score_of
 from holdfast.problem.costs import cost_of
 from holdfast.problem.losses import loss_slope, loss_value
@@ -39,37 +40,40 @@ class Algorithm1(Method):
         Steps for each of the 2d + 1 subproblems.
     tolerance : float
         A subproblem stops when no feature moves by more than this.
-    as_published : bool
-        Repeat two habits of the authors' code, for reproducing the paper alone: the slope is that
-        of torch's `BCELoss`, nothing where the probability is below 1e-12, and a region that does
-        not hold the point is searched from 0. A point deep in its own region then never leaves
-        its place there, and the answer is the best of the other regions.
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> from holdfast.paper import Algorithm1
+    >>> ball = holdfast.NormBall(p=1, radius=0.1)
+    >>> found = holdfast.find_recourse(
+    ...     [[0.0, 2.0]], ([1.0, -0.5], -1.0), Algorithm1(), robust_to=ball, cost_weight=0.1
+    ... )
+    >>> bool(0.0 <= found.gap[0] < 0.01)
+    True
     """
 
     step: float = 2.5
     max_steps: int = 2000
     tolerance: float = 1e-7
-    as_published: bool = False
 
     name = "algorithm1"
     summary = "the paper's Algorithm 1: projected subgradient for each of 2d + 1 candidate models"
     guarantees = "approaches the optimum from above as steps grow (linear scores, p = 1)"
     exponents = (1.0,)
-    losses = ("logistic", "probit", "hinge", "squared_hinge")
+    losses: ClassVar[tuple[str, ...]] = ("logistic", "probit", "hinge", "squared_hinge")
     honours_scale = False
     compiled = True
+    repeats_the_code: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_positive("step", self.step)
         check_positive("tolerance", self.tolerance, or_zero=True)
         check_count("max_steps", self.max_steps)
-        check_flag("as_published", self.as_published)
 
-    def run(self, task: Task) -> Found:
+    def run(self, task: Task) -> Proposal:
         """Find a recourse for every row."""
         loss = task.problem.loss
-        if self.as_published and loss.name != "logistic":
-            raise ValueError(f"as_published knows cross-entropy alone, not {loss.name}")
         n, d = task.problem.X.shape
         recourse, steps = task.problem.X.copy(), np.zeros(n, dtype=np.int64)
         outcome = np.empty(n, dtype=np.int8)
@@ -81,14 +85,30 @@ class Algorithm1(Method):
             task.problem.rows(),
             (ball.radius, ball.intercept_scale),
             (loss.code, task.cost_weight),
-            (float(self.step), int(self.max_steps), float(self.tolerance), self.as_published),
+            (float(self.step), int(self.max_steps), float(self.tolerance), self.repeats_the_code),
             recourse,
             steps,
             outcome,
             private=lambda: tuple(np.empty(d) for _ in range(4)),
             least_rows=1,
         )
-        return Found(recourse, statuses(outcome), steps)
+        return Proposal(recourse, statuses(outcome), steps)
+
+
+@dataclass(frozen=True)
+class Algorithm1AsPublished(Algorithm1):
+    """Algorithm 1 with two habits of the authors' code, for reproducing the paper alone.
+
+    The slope is that of torch's `BCELoss`, nothing where the probability is below 1e-12, and a
+    region that does not hold the point is searched from 0. A point deep in its own region then
+    never leaves its place there, and the answer is the best of the other regions.
+    """
+
+    name = "algorithm1_as_published"
+    summary = "Algorithm 1 as its authors' code has it"
+    guarantees = "none: where the model is sure, a point never leaves its own region"
+    losses = ("logistic",)
+    repeats_the_code = True
 
 
 @kernel
@@ -127,7 +147,7 @@ def holds(point, i, sign, floor):
 
 
 @kernel
-def price_at(x, start, cost, coef, intercept, goal):
+def price_under(x, start, cost, coef, intercept, goal):
     loss, cost_weight = goal
     return loss_value(loss, score_of(x, coef, intercept)) + cost_weight * cost_of(x, start, cost)
 
@@ -137,7 +157,7 @@ def descend(start, cost, coef, intercept, region, goal, settings, x, last, best)
     """Projected subgradient on one region; the best iterate is kept. Return price, steps, end."""
     i, sign, floor = region
     loss, cost_weight = goal
-    first_step, max_steps, tolerance, as_published = settings
+    first_step, max_steps, tolerance, repeats_the_code = settings
     least = math.inf
     for t in range(1, max_steps + 1):
         if i < 0:
@@ -145,7 +165,7 @@ def descend(start, cost, coef, intercept, region, goal, settings, x, last, best)
                 x[j] = min(max(x[j], -floor), floor)
         else:
             project(x, i, sign, floor)
-        price = price_at(x, start, cost, coef, intercept, goal)
+        price = price_under(x, start, cost, coef, intercept, goal)
         if price < least:
             least = price
             best[:] = x
@@ -157,7 +177,7 @@ def descend(start, cost, coef, intercept, region, goal, settings, x, last, best)
         last[:] = x
         score = score_of(x, coef, intercept)
         slope = loss_slope(loss, score)
-        if as_published:
+        if repeats_the_code:
             slope *= share_left_by_bceloss(score)
         step = first_step / math.sqrt(t)
         for j in range(x.size):

@@ -18,7 +18,7 @@ import numpy as np
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.threads import over_rows
 from holdfast.methods._kernels import sign_of
-from holdfast.methods.base import Found, Method, Task, all_converged
+from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.problem.ball import pick, worst_score_of
 from holdfast.problem.losses import score_at_slope
 
@@ -34,7 +34,7 @@ class Algorithm2(Method):
     losses = ("logistic", "probit", "hinge", "squared_hinge")
     compiled = True
 
-    def run(self, task: Task) -> Found:
+    def run(self, task: Task) -> Proposal:
         """Find a recourse for every row."""
         n, d = task.problem.X.shape
         recourse, steps = task.problem.X.copy(), np.zeros(n, dtype=np.int64)
@@ -49,7 +49,7 @@ class Algorithm2(Method):
             recourse,
             steps,
         )
-        return Found(recourse, all_converged(n), steps)
+        return Proposal(recourse, all_converged(n), steps)
 
 
 @kernel
@@ -63,11 +63,11 @@ def attacked(x, coef, strength):
 @kernel
 def steepest_feature(x, coef, cost, ball):
     """Return the feature that buys most score for its cost, and its attacked coefficient."""
-    chosen, felt, gain = -1, 0.0, 0.0
+    chosen, felt, most = -1, 0.0, 0.0
     for j in range(x.size):
         slope = attacked(x[j], coef[j], ball.radius * ball.scale[j])
-        if abs(slope) / cost[j] > gain:
-            chosen, felt, gain = j, slope, abs(slope) / cost[j]
+        if abs(slope) / cost[j] > most:
+            chosen, felt, most = j, slope, abs(slope) / cost[j]
     return chosen, felt
 
 
@@ -81,8 +81,8 @@ def algorithm2_rows(_, rows, ball, loss, cost_weight, recourse, steps, begin, en
             if i < 0:
                 break
             score = worst_score_of(x, coef, intercept, ball)
-            gain = abs(slope) / cost[i]
-            wanted = score_at_slope(loss, cost_weight / gain) - score
+            bought = abs(slope) / cost[i]  # score for a unit of cost
+            wanted = score_at_slope(loss, cost_weight / bought) - score
             if not wanted > 0.0:
                 break
             steps[row] += 1

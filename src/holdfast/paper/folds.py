@@ -85,7 +85,7 @@ def published_sample(fold: int, denied: int, model: str) -> list[int]:
     The authors draw three at a time with numpy's generator of the fold's number (from 0): for
     networks twice, which makes 6 (16 %); for logistic regression a third time, with the generator
     started anew, which makes 9 (24 %). The order is that of the draws: it matters to
-    `holdfast.models.networks.published_worst_network`.
+    `holdfast.paper.published_worst_network`.
 
     Examples
     --------

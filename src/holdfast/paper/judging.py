@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, cast
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from holdfast.continuous.solve import judge, solve_problem
-from holdfast.evaluate.judging import Worst, worst_case
+from holdfast.evaluate.scores import model_score, population_score, worst_case_score
 from holdfast.machinery.numbers import Floats
 from holdfast.models import Model
 from holdfast.problem import NormBall, RecourseProblem
@@ -14,13 +17,43 @@ from holdfast.problem import NormBall, RecourseProblem
 AS_PUBLISHED = "as_published"
 
 
-def judged(model: Model, recourse: Floats, robust_to: NormBall, judging: str) -> Worst:
-    """Judge each recourse by its own worst model, found in the way that `judging` names."""
-    if judging != AS_PUBLISHED:
-        return worst_case(model, recourse, robust_to)
-    from holdfast.paper.published import published_worst_network  # needs torch
+class Worst(NamedTuple):
+    """What the worst models of a ball make of recourses; NaN where there is none."""
 
-    return worst_case(model, recourse, robust_to, published_worst_network)
+    loss: Floats
+    validity: Floats
+
+
+def worst_case(model: Model, recourse: Floats, robust_to: NormBall, judging: str) -> Worst:
+    """Judge each recourse by its own worst model, found in the way that `judging` names."""
+    if judging == AS_PUBLISHED:
+        return _worst_as_published(model, recourse, robust_to)
+    score = worst_case_score(model, recourse, robust_to, n_jobs=1)
+    return Worst(np.logaddexp(0.0, -score), special.expit(score))
+
+
+def _worst_as_published(model: Model, recourse: Floats, robust_to: NormBall) -> Worst:
+    from holdfast.models.network import Network  # needs torch, as does what follows
+    from holdfast.paper.worst_network_as_published import published_worst_network
+
+    there = np.isfinite(recourse).all(axis=1)
+    loss, score = np.full(len(recourse), np.nan), np.full(len(recourse), np.nan)
+    network = cast(Network, model)
+    found = published_worst_network(network, recourse[there], robust_to, n_jobs=1)
+    loss[there], score[there] = found.loss, found.score
+    return Worst(loss, special.expit(score))
+
+
+def population_validity(model: Model, recourse: Floats, robust_to: NormBall) -> Floats:
+    """Judge all recourses by the one model of the ball that is worst for them together."""
+    return np.asarray(special.expit(population_score(model, recourse, robust_to, n_jobs=1).score))
+
+
+def validity(model: Model | None, recourse: Floats) -> Floats:
+    """Probability of approval by one model; NaN without a model or a recourse."""
+    if model is None:
+        return np.full(len(recourse), np.nan)
+    return np.asarray(special.expit(model_score(model, recourse)))
 
 
 def distance_from_optimum(

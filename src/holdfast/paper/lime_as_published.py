@@ -25,7 +25,7 @@ class LimeAsPublished(Lineariser):
     point; a logistic regression is fitted to yes and no instead of to the score; its coefficients
     are those of standardised columns, rounded to 4 digits as is the intercept, but are applied to
     the points as they are. Instance number i (from 0) is sampled with numpy's seed i, whatever
-    `seed` says. It gives to the last rounded digit what the package gives for
+    `random_state` says. It gives to the last rounded digit what the package gives for
     ``LimeTabularExplainer(training, mode="regression", discretize_continuous=False,
     feature_selection="none")`` with ``model_regressor=LogisticRegression()``.
 
@@ -35,8 +35,8 @@ class LimeAsPublished(Lineariser):
     Examples
     --------
     >>> import numpy as np
-    >>> from holdfast.models.linearise import LimeAsPublished
     >>> from holdfast.models import BlackBox
+    >>> from holdfast.paper import LimeAsPublished
     >>> box = BlackBox(lambda x: 1 / (1 + np.exp(-x[:, 0])))
     >>> training = np.random.default_rng(0).normal(size=(100, 2))
     >>> found = LimeAsPublished().fit(box, np.zeros((1, 2)), training, random_state=0)

@@ -11,7 +11,7 @@ from typing import Any
 class Piece:
     """What is computed as one, kept as one, and computed again only when its settings change.
 
-    The fields are those of the tidy table (`holdfast.paper.tidy.COLUMNS`), except:
+    The fields are those of the tidy table (`holdfast.paper.tidy.FIELDS`), except:
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Piece:
         judged at all radii.
     people : str
         Who of the fold: "all" whom the model turns down, those whom the paper's authors "drew" in
-        the order of their draw (`holdfast.datasets.published_sample`), or these "sorted". The
+        the order of their draw (`holdfast.paper.folds.published_sample`), or these "sorted". The
         order matters where networks are judged as published.
     most_rows : int or None
         Only so many people of those, the first ones.
@@ -76,7 +76,7 @@ def read_settings(text: str) -> dict[str, Any]:
 
     Examples
     --------
-    >>> read_settings(""), read_settings('{"clamped_loss": true}')
-    ({}, {'clamped_loss': True})
+    >>> read_settings(""), read_settings('{"epsilon_pe": 0.5}')
+    ({}, {'epsilon_pe': 0.5})
     """
     return json.loads(text) if text else {}

@@ -16,15 +16,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.discrete import solve_discrete
-from holdfast.evaluate.changes import changed_additive, changed_multiplicative
-from holdfast.evaluate.judging import Worst, population_validity, validity
 from holdfast.machinery.numbers import Floats
 from holdfast.methods import find_recourse
 from holdfast.models import LinearModel
 from holdfast.paper.catalogue import paper_method
+from holdfast.paper.changes import changed_additive, changed_multiplicative
 from holdfast.paper.constraints import Constraints, constrained, post_process
 from holdfast.paper.folds import published_sample
-from holdfast.paper.judging import AS_PUBLISHED, distance_from_optimum, judged
+from holdfast.paper.judging import (
+    AS_PUBLISHED,
+    Worst,
+    distance_from_optimum,
+    population_validity,
+    validity,
+    worst_case,
+)
 from holdfast.paper.piece import Piece, read_settings
 from holdfast.paper.tidy import check_table
 from holdfast.paper.world import SEED, World, load_surrogate, load_world
@@ -51,7 +57,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Run:
     """The recourses of one run of a method, and under what settings they were found."""
 
     settings: str
@@ -81,7 +87,7 @@ def run_piece(
     Returns
     -------
     DataFrame
-        Columns as in `holdfast.paper.tidy.COLUMNS`.
+        Columns as in `holdfast.paper.tidy.FIELDS`.
 
     Examples
     --------
@@ -124,7 +130,7 @@ def _drawn(piece: Piece, world: World) -> list[int]:
     return published_sample(piece.fold, n, piece.model) if piece.dataset == "sba" else [*range(n)]
 
 
-def _rows(piece: Piece, world: World, asked: Asked, found: list[Found]) -> Iterator[pd.DataFrame]:
+def _rows(piece: Piece, world: World, asked: Asked, found: list[Run]) -> Iterator[pd.DataFrame]:
     """Yield the rows of each run; the worst cases of all runs are found together, in batches."""
     people, drawn = _as_kept(piece, asked.people), _drawn(piece, world)
     for run, worst in zip(found, _worst_cases(piece, world, found), strict=True):
@@ -152,7 +158,7 @@ def _rows(piece: Piece, world: World, asked: Asked, found: list[Found]) -> Itera
         )
 
 
-def _find(piece: Piece, world: World, asked: Asked) -> Iterator[Found]:
+def _find(piece: Piece, world: World, asked: Asked) -> Iterator[Run]:
     """Run the method for every combination of settings, radius and cost weight."""
     for settings in piece.settings:
         if piece.p is None:  # no ball and no cost weight: one run, judged at every radius
@@ -168,7 +174,7 @@ def _find(piece: Piece, world: World, asked: Asked) -> Iterator[Found]:
 
 def _run(
     piece: Piece, world: World, asked: Asked, settings: str, radius: float, cost_weight: float
-) -> Found:
+) -> Run:
     result = find_recourse(
         asked.people,
         world.model,
@@ -185,7 +191,7 @@ def _run(
     status = result.method_status
     assert status is not None
     recourse = _as_kept(piece, result.recourse_array)
-    return Found(settings, radius, cost_weight, "none", recourse, seconds, status)
+    return Run(settings, radius, cost_weight, "none", recourse, seconds, status)
 
 
 def _as_kept(piece: Piece, points: Floats) -> Floats:
@@ -193,7 +199,7 @@ def _as_kept(piece: Piece, points: Floats) -> Floats:
     return np.round(points, PUBLISHED_DIGITS) if piece.judging == AS_PUBLISHED else points
 
 
-def _with_constraints(piece: Piece, world: World, asked: Asked, run: Found) -> Iterator[Found]:
+def _with_constraints(piece: Piece, world: World, asked: Asked, run: Run) -> Iterator[Run]:
     """Yield the run as it is, brought into the constraints afterwards, or solved within them."""
     for which in piece.constraints:
         if which == "inside":
@@ -205,7 +211,7 @@ def _with_constraints(piece: Piece, world: World, asked: Asked, run: Found) -> I
             yield run
 
 
-def _inside(piece: Piece, world: World, asked: Asked, run: Found) -> Found:
+def _inside(piece: Piece, world: World, asked: Asked, run: Run) -> Run:
     """Solve with the constraints in the optimisation."""
     assert piece.p is not None  # only `exact` is planned with constraints inside
     problem = _problem(world, asked, NormBall(piece.p, run.radius))
@@ -240,7 +246,7 @@ def _problem(world: World, asked: Asked, robust_to: NormBall) -> RecourseProblem
     return RecourseProblem.build(asked.people, linear.coef, linear.intercept, robust_to=robust_to)
 
 
-def _keys(piece: Piece, run: Found, instances: NDArray[np.int64]) -> dict[str, Any]:
+def _keys(piece: Piece, run: Run, instances: NDArray[np.int64]) -> dict[str, Any]:
     return {
         "experiment": piece.experiment,
         "dataset": piece.dataset,
@@ -259,7 +265,7 @@ def _keys(piece: Piece, run: Found, instances: NDArray[np.int64]) -> dict[str, A
     }
 
 
-def _worst_cases(piece: Piece, world: World, found: list[Found]) -> Iterator[Worst]:
+def _worst_cases(piece: Piece, world: World, found: list[Run]) -> Iterator[Worst]:
     """Judge each recourse by its own worst model; all of a radius in one batch.
 
     As published, what a recourse is worth depends on its place among those judged with it: there,
@@ -270,13 +276,13 @@ def _worst_cases(piece: Piece, world: World, found: list[Found]) -> Iterator[Wor
         groups = [[run] for run in runs] if piece.judging == AS_PUBLISHED else [runs]
         for group in groups:
             stacked = np.concatenate([run.recourse for run in group])
-            loss, worst = judged(world.model, stacked, ball, piece.judging)
+            loss, worst = worst_case(world.model, stacked, ball, piece.judging)
             pieces = zip(np.split(loss, len(group)), np.split(worst, len(group)), strict=True)
             yield from (Worst(*each) for each in pieces)
 
 
 def _proof(
-    piece: Piece, world: World, asked: Asked, run: Found
+    piece: Piece, world: World, asked: Asked, run: Run
 ) -> tuple[Floats, NDArray[np.object_]]:
     """Say how far from the optimum a run is, where that is proven: for linear models."""
     n = len(run.recourse)

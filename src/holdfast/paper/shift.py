@@ -16,10 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 
+from holdfast.datasets.dataset import Dataset
 from holdfast.datasets.german import load_german
 from holdfast.datasets.sba import load_sba
 from holdfast.datasets.south_german import CODES, load_south_german
-from holdfast.machinery.numbers import Floats, check_flag
+from holdfast.machinery.numbers import Floats
 from holdfast.paper.folds import before_2006, left_out, shuffled
 from holdfast.paper.prepare import (
     GERMAN_STATUS,
@@ -46,7 +47,7 @@ class Future:
     approved: NDArray[np.bool_]
 
 
-def german_future(directory: str | Path | None = None, as_published: bool = False) -> list[Future]:
+def german_future(directory: str | Path | None = None) -> list[Future]:
     """Return, fold by fold, the corrected German table: four fifths of South German Credit.
 
     Numbers are scaled as they are today, on German Credit. A column of personal status stands for
@@ -57,18 +58,23 @@ def german_future(directory: str | Path | None = None, as_published: bool = Fals
     ----------
     directory : path, optional
         Where the file of `load_south_german` lies.
-    as_published : bool
-        Match the one-hot columns by position instead, as the authors' code does: the third column
-        (92 people) then meets the third code of the corrected table (548 people), and the fourth
-        (548) the fourth (92). Recourse is judged by weights that belong to others.
     """
-    check_flag("as_published", as_published)
+    return _german(directory, _SAME_PEOPLE)
+
+
+def german_future_as_published(directory: str | Path | None = None) -> list[Future]:
+    """Return `german_future` with its one-hot columns matched by position, as the authors do.
+
+    The third column (92 people) then meets the third code of the corrected table (548 people), and
+    the fourth (548) the fourth (92). Recourse is judged by weights that belong to others.
+    """
+    codes = CODES["personal_status_sex"]
+    in_order = (codes[code] for code in sorted(codes))
+    return _german(directory, dict(zip(in_order, GERMAN_STATUS, strict=True)))
+
+
+def _german(directory: str | Path | None, status: dict[str, str]) -> list[Future]:
     south = load_south_german(directory)
-    if as_published:
-        codes = CODES["personal_status_sex"]
-        status = dict(zip((codes[code] for code in sorted(codes)), GERMAN_STATUS, strict=True))
-    else:
-        status = _SAME_PEOPLE
     table = pd.DataFrame(
         {
             "duration": south.features["duration"],
@@ -81,23 +87,32 @@ def german_future(directory: str | Path | None = None, as_published: bool = Fals
     return _futures(today, table, south.approved)
 
 
-def sba_future(directory: str | Path | None = None, as_published: bool = False) -> list[Future]:
+def sba_future(directory: str | Path | None = None) -> list[Future]:
     """Return, fold by fold, the SBA loans of all years: four fifths of the 2,102.
+
+    The scale is today's (loans before 2006), as in ROAR's own code, so that a point means the same
+    loan to both models.
 
     Parameters
     ----------
     directory : path, optional
         Where SBAcase.11.13.17.csv lies.
-    as_published : bool
-        Standardise anew on the loans of all years, as the published experiments did. Recourse
-        found in today's scaled units is then read in other units: the same figure means another
-        amount. By default the scale is today's (loans before 2006), as in ROAR's own code, so that
-        a point means the same loan to both models.
     """
-    check_flag("as_published", as_published)
     sba = load_sba(directory)
-    rows = shuffled(sba.features)
-    scaled_on = rows if as_published else before_2006(sba, rows)
+    return _sba(sba, before_2006(sba, shuffled(sba.features)))
+
+
+def sba_future_as_published(directory: str | Path | None = None) -> list[Future]:
+    """Return `sba_future`, standardised anew on the loans of all years, as was published.
+
+    Recourse found in today's scaled units is then read in other units: the same figure means
+    another amount.
+    """
+    sba = load_sba(directory)
+    return _sba(sba, shuffled(sba.features))
+
+
+def _sba(sba: Dataset, scaled_on: NDArray[np.int64]) -> list[Future]:
     fitted = sba_preparation().fit(sba.features.iloc[scaled_on])
     return _futures(fitted, sba.features, sba.approved)
 

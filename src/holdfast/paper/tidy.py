@@ -17,7 +17,7 @@ _TEXT, _NUMBER, _WHOLE, _FLAG = "category", "float64", "int64", "bool"
 _ABOUT = b"holdfast"
 
 
-class Column(NamedTuple):
+class Field(NamedTuple):
     """What stands in a column."""
 
     dtype: str
@@ -26,43 +26,43 @@ class Column(NamedTuple):
 
 # What tells a row from all others ...
 _KEYS = {
-    "experiment": Column(_TEXT, "which part of the reproduction: table1, table2, frontiers, ..."),
-    "dataset": Column(_TEXT, "german or sba"),
-    "model": Column(_TEXT, "logistic or network"),
-    "fold": Column(_WHOLE, "from 0"),
-    "instance": Column(_WHOLE, "the person: position among the denied of the fold, from 0"),
-    "method": Column(_TEXT, "as `holdfast methods` lists them"),
-    "settings": Column(_TEXT, "of the method where they are not its defaults, as JSON"),
-    "linearise": Column(_TEXT, "what made a network linear; empty for linear models"),
-    "p": Column(_NUMBER, "exponent of the ball the method was given; NaN where it takes none"),
-    "radius": Column(_NUMBER, "of the ball (also of the one it is judged by)"),
-    "cost_weight": Column(_NUMBER, "NaN where the method takes none"),
-    "constraints": Column(_TEXT, "none, after (post-processed) or inside (the optimisation)"),
-    "judged_p": Column(_NUMBER, "exponent of the ball it is judged by"),
-    "judging": Column(_TEXT, "exact (linear), search (networks, one ball), as_published"),
+    "experiment": Field(_TEXT, "which part of the reproduction: table1, table2, frontiers, ..."),
+    "dataset": Field(_TEXT, "german or sba"),
+    "model": Field(_TEXT, "logistic or network"),
+    "fold": Field(_WHOLE, "from 0"),
+    "instance": Field(_WHOLE, "the person: position among the denied of the fold, from 0"),
+    "method": Field(_TEXT, "as `holdfast methods` lists them, the paper's own among them"),
+    "settings": Field(_TEXT, "of the method where they are not its defaults, as JSON"),
+    "linearise": Field(_TEXT, "what made a network linear; empty for linear models"),
+    "p": Field(_NUMBER, "exponent of the ball the method was given; NaN where it takes none"),
+    "radius": Field(_NUMBER, "of the ball (also of the one it is judged by)"),
+    "cost_weight": Field(_NUMBER, "NaN where the method takes none"),
+    "constraints": Field(_TEXT, "none, after (post-processed) or inside (the optimisation)"),
+    "judged_p": Field(_NUMBER, "exponent of the ball it is judged by"),
+    "judging": Field(_TEXT, "exact (linear), search (networks, one ball), as_published"),
 }
 # ... and what was found out about it
 _VALUES = {
-    "drawn": Column(_FLAG, "whether the person is in the sample that the paper's authors drew"),
-    "cost": Column(_NUMBER, "sum of |changes|, in scaled units"),
-    "price": Column(_NUMBER, "worst-case loss + cost_weight * cost; NaN without a cost weight"),
-    "current_validity": Column(_NUMBER, "probability of approval by today's model"),
-    "worst_case_validity": Column(_NUMBER, "... by the worst model of the ball for this recourse"),
-    "population_validity": Column(
+    "drawn": Field(_FLAG, "whether the person is in the sample that the paper's authors drew"),
+    "cost": Field(_NUMBER, "sum of |changes|, in scaled units"),
+    "price": Field(_NUMBER, "worst-case loss + cost_weight * cost; NaN without a cost weight"),
+    "current_validity": Field(_NUMBER, "probability of approval by today's model"),
+    "worst_case_validity": Field(_NUMBER, "... by the worst model of the ball for this recourse"),
+    "population_validity": Field(
         _NUMBER, "... by one worst model for the whole fold; of networks, in one ball"
     ),
-    "future_validity": Column(_NUMBER, "... by the model retrained on the shifted data"),
-    "future_validity_as_published": Column(
+    "future_validity": Field(_NUMBER, "... by the model retrained on the shifted data"),
+    "future_validity_as_published": Field(
         _NUMBER, "the same, the shifted data prepared as the authors did"
     ),
-    "changed_additive": Column(_NUMBER, "features changed by at least 0.01 in scaled units"),
-    "changed_multiplicative": Column(_NUMBER, "features changed by at least 1 % of their value"),
-    "seconds": Column(_NUMBER, "of the method, per recourse, linearisation included"),
-    "gap": Column(_NUMBER, "price minus its proven lower bound; NaN where nothing is proven"),
-    "status": Column(_TEXT, "what the certificate says: optimal, gap open, ..."),
-    "method_status": Column(_TEXT, "what the method says of its own run"),
+    "changed_additive": Field(_NUMBER, "features changed by at least 0.01 in scaled units"),
+    "changed_multiplicative": Field(_NUMBER, "features changed by at least 1 % of their value"),
+    "seconds": Field(_NUMBER, "of the method, per recourse, linearisation included"),
+    "gap": Field(_NUMBER, "price minus its proven lower bound; NaN where nothing is proven"),
+    "status": Field(_TEXT, "what the certificate says: optimal, gap open, ..."),
+    "method_status": Field(_TEXT, "what the method says of its own run"),
 }
-COLUMNS: dict[str, Column] = {**_KEYS, **_VALUES}
+FIELDS: dict[str, Field] = {**_KEYS, **_VALUES}
 KEYS = list(_KEYS)
 
 
@@ -77,14 +77,14 @@ def check_table(table: pd.DataFrame) -> pd.DataFrame:
     ...
     ValueError: the table lacks the columns experiment, dataset, model, fold, instance, method, ...
     """
-    missing = [name for name in COLUMNS if name not in table]
-    unknown = [str(name) for name in table if name not in COLUMNS]
+    missing = [name for name in FIELDS if name not in table]
+    unknown = [str(name) for name in table if name not in FIELDS]
     if missing:
         shown = ", ".join(missing[:6]) + (", ..." if len(missing) > 6 else "")
         raise ValueError(f"the table lacks the columns {shown}")
     if unknown:
         raise ValueError(f"the table has columns that are not known: {', '.join(unknown)}")
-    table = table[list(COLUMNS)].astype({name: column.dtype for name, column in COLUMNS.items()})
+    table = table[list(FIELDS)].astype({name: field.dtype for name, field in FIELDS.items()})
     if table.duplicated(KEYS).any():
         twice = table.loc[table.duplicated(KEYS), KEYS].iloc[0].to_dict()
         raise ValueError(f"the table has a row twice: {twice}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,17 +10,19 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from holdfast.paper.report.paper import Paper, read_paper
-from holdfast.paper.tidy import COLUMNS, read_table
+from holdfast.paper.tidy import FIELDS, read_table
 
 ALL_FOLDS = 5  # of the paper's protocol
 SOUND, PUBLISHED = "", "as published"
+_SUFFIX = "_as_published"  # of a method's name
 
 
 class Results(NamedTuple):
     """The rows, what is said about them, and the paper's numbers.
 
-    Text columns are plain strings here, and a column `variant` says how the method was run: as
-    published (with the flaws of the authors' code), soundly (nothing), else its settings.
+    Text columns are plain strings here. A method as published (with the flaws of the authors' code)
+    goes by the name of the sound one, and a column `variant` tells them apart: as published, sound
+    (nothing), else the method's settings.
     """
 
     frame: pd.DataFrame
@@ -72,14 +73,9 @@ def read_results(path: Path) -> Results:
 
 def prepare(frame: pd.DataFrame, about: dict[str, Any]) -> Results:
     """Make a table ready to be asked."""
-    texts = [name for name, column in COLUMNS.items() if column.dtype == "category"]
+    texts = [name for name, field in FIELDS.items() if field.dtype == "category"]
     frame = frame.astype(dict.fromkeys(texts, object))
-    variants = {text: _variant(text) for text in frame["settings"].unique()}
-    return Results(frame.assign(variant=frame["settings"].map(variants)), about, read_paper())
-
-
-def _variant(settings: str) -> str:
-    content = json.loads(settings) if settings else {}
-    if content in ({"clamped_loss": True}, {"as_published": True}):
-        return PUBLISHED
-    return settings if content else SOUND
+    published = frame["method"].str.endswith(_SUFFIX)
+    variant = frame["settings"].where(~published, PUBLISHED)
+    method = frame["method"].str.removesuffix(_SUFFIX)
+    return Results(frame.assign(method=method, variant=variant), about, read_paper())

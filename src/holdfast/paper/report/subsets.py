@@ -36,7 +36,7 @@ class Spread(NamedTuple):
         return f"{number(self.mean)} ± {deviation}"
 
 
-class Found(NamedTuple):
+class SubsetPrice(NamedTuple):
     """What the subsets give for a cell of the paper."""
 
     place: Place
@@ -109,7 +109,7 @@ def _compute(
     rows: pd.DataFrame,
     people: dict[int, list[int]],
     picks: dict[str, Picks],
-) -> Iterator[Found]:
+) -> Iterator[SubsetPrice]:
     everybody = sum(map(len, people.values()))
     for radius, cost_weight in results.paper.columns(table, "sba"):
         here = rows[(rows["radius"] == radius) & (rows["cost_weight"] == cost_weight)]
@@ -124,11 +124,11 @@ def _compute(
             for kind, chosen in picks.items():
                 ours = spread(prices, chosen)
                 said = verdict(ours.mean, results.paper.prices[place])
-                yield Found(place, line, kind, ours, said)
+                yield SubsetPrice(place, line, kind, ours, said)
 
 
 def _sheet(
-    results: Results, name: str, title: str, found: list[Found], size: dict[int, int]
+    results: Results, name: str, title: str, found: list[SubsetPrice], size: dict[int, int]
 ) -> Sheet:
     table = found[0].place.table
     columns = results.paper.columns(table, "sba")
@@ -146,7 +146,7 @@ def _sheet(
     return Sheet(name, title, _caption(size), header, rows, data, labels=3)
 
 
-def _cells(mine: list[Found], columns: list[tuple[float, float]]) -> Iterator[Cell]:
+def _cells(mine: list[SubsetPrice], columns: list[tuple[float, float]]) -> Iterator[Cell]:
     by_column = {one.place[3:]: one for one in mine}
     for column in columns:
         if column not in by_column:
@@ -168,7 +168,7 @@ def _caption(size: dict[int, int]) -> str:
     )
 
 
-def _record(results: Results, one: Found) -> dict[str, object]:
+def _record(results: Results, one: SubsetPrice) -> dict[str, object]:
     printed = results.paper.prices[one.place]
     return {
         **one.place._asdict(),

@@ -11,7 +11,7 @@ from holdfast.paper.report.names import MODELS, SHORT_DATASETS, method_name, pap
 from holdfast.paper.report.results import SOUND, Results, groups
 from holdfast.paper.report.sheet import Cell, NotRun, Sheet, cell
 
-_RECOURSE = ["dataset", "model", "linearise", "fold", "instance", "method", "settings", "p"]
+_RECOURSE = ["dataset", "model", "linearise", "fold", "instance", "method", "variant", "p"]
 _RECOURSE += ["radius", "cost_weight", "constraints"]
 _GROUP = ["dataset", "model", "linearise", "method", "p", "variant", "constraints"]
 

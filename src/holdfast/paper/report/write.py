@@ -33,7 +33,7 @@ def write_report(results: Path, out: Path) -> Path:
     Parameters
     ----------
     results : Path
-        A table as `holdfast.evaluate.write_table` writes it. Parts that have no rows are shown as
+        A table as `holdfast.paper.tidy.write_table` writes it. Parts that have no rows are shown as
         not run, with the reason where the table says it.
     out : Path
         A folder, made where it is missing. `tables/`, `figures/` and `index.html` are written

@@ -18,7 +18,7 @@ from holdfast.machinery.threads import thread_count
 from holdfast.paper.piece import Piece
 from holdfast.paper.report import write_report
 from holdfast.paper.reproduce.display import Display
-from holdfast.paper.reproduce.plan import QUICK, Size, make_plan
+from holdfast.paper.reproduce.plan import QUICK, Size, plan_pieces
 from holdfast.paper.reproduce.runner import Job, run_pieces
 from holdfast.paper.reproduce.store import Store
 from holdfast.paper.tidy import write_table
@@ -69,7 +69,7 @@ def reproduce(order: Order, console: Console | None = None) -> int:
     """
     console = console or Console(stderr=True, markup=False, highlight=False)
     begin = time.perf_counter()
-    asked = make_plan(order.targets, order.size)
+    asked = plan_pieces(order.targets, order.size)
     _check(order)
     absent = _absent(order.data)
     plan = _with_data(asked, absent)
@@ -92,7 +92,7 @@ def reproduce(order: Order, console: Console | None = None) -> int:
     failed = [*display.failed, *_unfinished(plan, store, display)]
     for piece, why in failed[len(display.failed) :]:
         console.print(f"failed: {piece}: {why}", style="red")
-    everything = _with_data(make_plan(["all"], order.size), absent)
+    everything = _with_data(plan_pieces(["all"], order.size), absent)
     left = [piece for piece in everything if piece not in plan and not store.has(piece)]
     table, made_by = _gather(store, everything)
     about = {

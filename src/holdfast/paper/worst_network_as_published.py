@@ -24,7 +24,7 @@ from holdfast.models.networks.layers import (
     turn_back,
 )
 from holdfast.models.networks.projections import project_l1
-from holdfast.paper.published_steps import LOSS_CAP, climb_rows, new_climber
+from holdfast.paper.worst_network_steps import LOSS_CAP, climb_rows, new_climber
 from holdfast.problem.ball import NormBall
 
 _RATES = {1.0: 0.1, math.inf: 1.0}
@@ -48,7 +48,7 @@ def published_worst_network(
 
     Each tensor of parameters is projected by itself, for p = 1 onto an L1 ball of the radius; for
     p = inf every parameter is clamped. The loss is capped at 100. The loss so found may be
-    far from the largest, and depends on where in `points` a row stands: use `worst_network` for
+    far from the largest, and depends on where in `X` a row stands: use `worst_network` for
     anything but the paper's tables.
 
     Parameters
@@ -68,7 +68,7 @@ def published_worst_network(
         By default the authors': 0.1 for p = 1 and 1 for p = inf.
     tolerance : float
         A row stops when its loss has changed by no more than this.
-    keep_change, memory, threads
+    keep_change, memory, n_jobs
         As in `worst_network`.
 
     Examples

@@ -1,0 +1,92 @@
+"""What models make of recourses: one model, the worst of a ball for each, one worst for all.
+
+A recourse that is missing (a row with NaN) has no score, and does not touch the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.evaluate.population import population_worst_model
+from holdfast.machinery.numbers import Floats
+from holdfast.models import LinearModel, Model
+from holdfast.problem.ball import NormBall
+
+if TYPE_CHECKING:
+    from holdfast.models.network import Network
+
+# How the worst model is found: a closed form, all candidates tried; or the worst that a search
+# comes upon, so that the true one may be worse; or not at all.
+EXACT, SEARCH, NOT_JUDGED = "exact", "search", "not judged"
+
+
+class PopulationScore(NamedTuple):
+    """Scores by one worst model for all, and how that model was found."""
+
+    score: Floats
+    judging: str
+
+
+def judging_of(model: Model) -> str:
+    """Say how the worst model of a ball around this one is found."""
+    return {"linear": EXACT, "network": SEARCH}.get(model.kind, NOT_JUDGED)
+
+
+def model_score(model: Model, recourse: Floats) -> Floats:
+    """Score of each recourse by the model itself."""
+    there, score = _there(recourse)
+    if there.any():
+        score[there] = model.score(recourse[there])
+    return score
+
+
+def worst_case_score(
+    model: Model, recourse: Floats, robust_to: NormBall, *, n_jobs: int | None = -1
+) -> Floats:
+    """Score of each recourse by its own worst model of the ball; NaN for a black box.
+
+    Linear models are judged exactly, networks by `holdfast.models.networks.worst_network`.
+    """
+    there, score = _there(recourse)
+    if isinstance(model, LinearModel):
+        score[there] = robust_to.worst_score(recourse[there], model.coef, model.intercept)
+    elif judging_of(model) == SEARCH:
+        from holdfast.models.networks import worst_network
+
+        network = cast("Network", model)
+        score[there] = worst_network(network, recourse[there], robust_to, n_jobs=n_jobs).score
+    return score
+
+
+def population_score(
+    model: Model, recourse: Floats, robust_to: NormBall, *, n_jobs: int | None = -1
+) -> PopulationScore:
+    """Score of all recourses by the one model of the ball that is worst for them together.
+
+    It is the one with the largest sum of ``log(1 + exp(-score))``; see `population_worst_model`
+    and `holdfast.models.networks.population_worst_network`.
+    """
+    there, score = _there(recourse)
+    judging = judging_of(model)
+    if not there.any() or judging == NOT_JUDGED:
+        return PopulationScore(score, NOT_JUDGED)
+    if isinstance(model, LinearModel):
+        worst = population_worst_model(recourse[there], model.coef, model.intercept, robust_to)
+        score[there] = worst.score(recourse[there])
+        return PopulationScore(score, EXACT if worst.exact else SEARCH)
+    from holdfast.models.networks import population_worst_network
+
+    network = cast("Network", model)
+    score[there] = population_worst_network(
+        network, recourse[there], robust_to, n_jobs=n_jobs
+    ).score
+    return PopulationScore(score, SEARCH)
+
+
+def _there(recourse: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Say which recourses there are, and make room for a score of each."""
+    there = np.asarray(np.isfinite(recourse).all(axis=1))
+    return there, np.full(len(recourse), np.nan)
