@@ -24,6 +24,7 @@ from holdfast.paper.algorithm1 import project
 from holdfast.paper.catalogue import PAPER_METHODS
 from holdfast.paper.folds import german_folds
 from holdfast.problem import RecourseProblem
+from holdfast.problem.goal import Goal
 from holdfast.result import MethodStatus
 
 BALL = NormBall(1, 0.1)
@@ -37,7 +38,8 @@ def unbounded(problem: RecourseProblem) -> RecourseProblem:
 def run(method: Method, problem: RecourseProblem, cost_weight: float):
     """Run a method on a problem, and judge it against the optimum."""
     model = LinearModel(np.zeros(problem.n_features))
-    task = Task(problem, cost_weight, None, model, None, random_state=0, n_jobs=1)
+    goal = Goal.of(problem.loss, cost_weight=cost_weight)
+    task = Task(problem, goal, model, None, random_state=0, n_jobs=1)
     method.check(task)
     found = method.run(task)
     return judge(solve_problem(problem, cost_weight=cost_weight), found.recourse), found

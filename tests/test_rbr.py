@@ -20,6 +20,7 @@ from holdfast.methods.rbr_likelihoods import Ambiguity, optimistic, pessimistic
 from holdfast.models import LinearModel, as_model
 from holdfast.paper.rbr_as_published import RobustBayesianAsPublished, ShiftedMeans, shifted
 from holdfast.paper.training import train_network
+from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
 from holdfast.result import MethodStatus
 from holdfast.result.surrogate import Surrogate
@@ -36,7 +37,9 @@ def task_of(points, model, training, random_state=0, n_jobs=1):
     """Return the task that the door would hand to the method."""
     d = points.shape[1]
     problem = RecourseProblem.build(points, np.ones(d), 0.0, robust_to=BALL)
-    return Task(problem, 0.1, None, model, training, random_state, n_jobs)
+    return Task(
+        problem, Goal.of(problem.loss, cost_weight=0.1), model, training, random_state, n_jobs
+    )
 
 
 @pytest.fixture(scope="module")

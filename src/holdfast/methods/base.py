@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from holdfast.machinery.numbers import Floats
 from holdfast.methods._kernels import STEP_LIMIT
 from holdfast.models import Model
+from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
 from holdfast.result import MethodStatus
 
@@ -25,19 +26,18 @@ class Task:
     problem : RecourseProblem
         Points, costs, bounds, the ball, and a linear score for each row: the model's own, or
         its surrogate around that row.
-    cost_weight : float or None
-    guarantee : float or None
+    goal : Goal
     model : Model
         The model itself.
     X_train : (m, d) array or None
         The (encoded) points that the model was trained on.
     random_state : int
     n_jobs : int
+        How many threads.
     """
 
     problem: RecourseProblem
-    cost_weight: float | None
-    guarantee: float | None
+    goal: Goal
     model: Model
     X_train: Floats | None
     random_state: int
@@ -90,7 +90,7 @@ class Method:
         if self.exponents is not None and ball.p not in self.exponents:
             allowed = " or ".join(f"{p:g}" for p in self.exponents)
             raise ValueError(f"{self.name} needs p = {allowed}, not {ball.p:g}")
-        if task.guarantee is not None and not self.gives_guarantee:
+        if task.goal.is_guarantee and not self.gives_guarantee:
             raise ValueError(f"{self.name} gives no guarantee; give a cost_weight, or use 'exact'")
         if problem.loss.name not in self.losses:
             raise ValueError(f"{self.name} knows the losses {self.losses}, not {problem.loss.name}")

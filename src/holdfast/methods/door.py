@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast.continuous.solve import judge, solve_problem
+from holdfast.continuous.solve import answer, judge
 from holdfast.machinery.numbers import Floats, check_seed, read_matrix
 from holdfast.machinery.threads import thread_count
 from holdfast.methods.base import Method, Proposal, Task, all_converged
@@ -156,8 +156,8 @@ def find_recourse(
         problem = build(adapted.coef, adapted.intercept)
     else:
         problem = build(0.0, 0.0)
-    task = Task(problem, cost_weight, guarantee, adapted, known, random_state, workers)
-    Goal.of(problem.loss, cost_weight=cost_weight, guarantee=guarantee)
+    goal = Goal.of(problem.loss, cost_weight=cost_weight, guarantee=guarantee)
+    task = Task(problem, goal, adapted, known, random_state, workers)
     chosen.check(task)  # before anything is computed
     adapted.compare_people(X, problem.X, judged)
     if not isinstance(adapted, LinearModel):
@@ -211,9 +211,8 @@ def _run_and_judge(method: Method, task: Task) -> RecourseResult:
     """Run a method on the rows that can be used, timed without compilation, and judge it."""
     if method.compiled:
         method.run(replace(task, problem=task.problem.take(slice(0, 0))))
-    goal = {"cost_weight": task.cost_weight, "guarantee": task.guarantee, "n_jobs": task.n_jobs}
     begin = time.perf_counter()
-    best = solve_problem(task.problem, **goal)  # type: ignore[arg-type]
+    best = answer(task.problem, task.goal, task.n_jobs)
     seconds = time.perf_counter() - begin
     if isinstance(method, Exact):
         n = len(best)

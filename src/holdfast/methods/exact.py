@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.continuous.solve import solve_problem
+from holdfast.continuous.solve import answer
 from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.problem.losses import LOSSES
 
@@ -25,11 +25,6 @@ class Exact(Method):
 
     def run(self, task: Task) -> Proposal:
         """Solve every row."""
-        result = solve_problem(
-            task.problem,
-            cost_weight=task.cost_weight,
-            guarantee=task.guarantee,
-            n_jobs=task.n_jobs,
-        )
+        result = answer(task.problem, task.goal, task.n_jobs)
         n = task.problem.n_rows
         return Proposal(result.recourse_array, all_converged(n), np.zeros(n, dtype=np.int64))

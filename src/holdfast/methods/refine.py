@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.continuous.solve import solve_problem
+from holdfast.continuous.solve import answer
 from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import Floats, check_count, check_positive
 from holdfast.methods.base import Method, Proposal, Task, all_converged
@@ -98,7 +98,7 @@ class Refine(Method):
         from holdfast.models.networks.parameters import Parameters
 
         problem, n = task.problem, task.problem.n_rows
-        start = solve_problem(problem, cost_weight=task.cost_weight, n_jobs=task.n_jobs)
+        start = answer(problem, task.goal, task.n_jobs)
         recourse = np.where(np.isnan(start.recourse_array), problem.X, start.recourse_array)
         status, steps = all_converged(n), np.zeros(n, dtype=np.int64)
         parameters = Parameters(task.model)  # type: ignore[arg-type]
@@ -129,8 +129,7 @@ class _Walk:
         points: Floats,
     ) -> None:
         self.method, self.task, self.parameters, self.problem = method, task, parameters, problem
-        assert task.cost_weight is not None
-        self.weight: float = task.cost_weight
+        self.weight = task.goal.level
         self.points = points
         self.found, self.change = self._search(problem, points)
         self.price = self.found.copy()
@@ -174,7 +173,7 @@ class _Walk:
             upper=frozen(upper),
             robust_to=NormBall(part.robust_to.p, 0.0),
         )
-        best = solve_problem(linear, cost_weight=self.weight, n_jobs=self.task.n_jobs)
+        best = answer(linear, self.task.goal, self.task.n_jobs)
         candidates = np.where(np.isnan(best.recourse_array), x, best.recourse_array)
         return candidates, self._priced(part, candidates, linear.score(candidates))
 

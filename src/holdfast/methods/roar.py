@@ -78,7 +78,7 @@ class Roar(Method):
             task.n_jobs,
             task.problem.rows(),
             task.problem.robust_to.numbers(d),
-            task.cost_weight,
+            task.goal.level,
             self.pace(stop),
             recourse,
             steps,

@@ -62,14 +62,13 @@ class Wachter(Method):
         import torch
 
         problem = task.problem
-        assert task.cost_weight is not None
         score, tensor = _score_of(task.model)
         shape = problem.X.shape
         start, cost, lower, upper = (
             tensor(np.broadcast_to(values, shape).copy())
             for values in (problem.X, problem.feature_costs, problem.lower, problem.upper)
         )
-        cost = task.cost_weight * cost
+        cost = task.goal.level * cost
 
         def price(x: Tensor, rows: Tensor) -> Tensor:
             moved = torch.abs(x - start[rows])

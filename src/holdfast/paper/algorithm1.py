@@ -84,7 +84,7 @@ class Algorithm1(Method):
             task.n_jobs,
             task.problem.rows(),
             (ball.radius, ball.intercept_scale),
-            (loss.code, task.cost_weight),
+            (loss.code, task.goal.level),
             (float(self.step), int(self.max_steps), float(self.tolerance), self.repeats_the_code),
             recourse,
             steps,

@@ -45,7 +45,7 @@ class Algorithm2(Method):
             task.problem.rows(),
             task.problem.robust_to.numbers(d),
             task.problem.loss.code,
-            task.cost_weight,
+            task.goal.level,
             recourse,
             steps,
         )
