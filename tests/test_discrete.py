@@ -24,6 +24,7 @@ from holdfast.discrete import (
     Group,
     check_answer,
     largest_reachable_score,
+    solve,
     solve_discrete,
 )
 from holdfast.problem import RecourseProblem
@@ -190,15 +191,32 @@ def test_identities(p):
 
 
 def test_a_row_does_not_depend_on_its_batch():
-    rng = np.random.default_rng(71)
+    rng, lost = np.random.default_rng(71), 0
     for p in (1.0, 2.0, np.inf):
         problem = random_discrete(rng, n=12, p=p, whole=2, continuous=2, groups=2)
-        for goal in ({"cost_weight": 0.2}, {"guarantee": 0.6}):
+        for goal in ({"cost_weight": 0.2}, {"guarantee": 0.6}, {"guarantee": 0.97}):
             together = solve_discrete(problem, **goal, n_jobs=2)
+            lost += np.sum(together.reachable_radius > 0.0)
             for i in range(12):
                 alone = solve_discrete(take(problem, i), **goal)
-                np.testing.assert_array_equal(alone.recourse[0], together.recourse[i])
-                assert alone.lower_bound[0] == together.lower_bound[i]
+                for name in ("recourse", "lower_bound", "reachable_validity", "reachable_radius"):
+                    one, many = getattr(alone, name)[0], getattr(together, name)[i]
+                    np.testing.assert_array_equal(one, many)
+    assert lost > 3
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+def test_a_search_that_needs_more_room_gets_it(p, monkeypatch):
+    rng = np.random.default_rng([74, int(min(p, 9))])
+    problem = random_discrete(rng, n=20, p=p, whole=4, continuous=1, groups=3, radius=0.3)
+    for goal in ({"cost_weight": 0.05}, {"guarantee": 0.9}):
+        monkeypatch.setattr(solve, "_DEPTH", 256)
+        ours = solve_discrete(problem, **goal)
+        monkeypatch.setattr(solve, "_DEPTH", 1)
+        cramped = solve_discrete(problem, **goal)
+        assert ours.nodes.max() > 3
+        for name in ("recourse", "lower_bound", "nodes", "status", "reachable_radius"):
+            np.testing.assert_array_equal(getattr(cramped, name), getattr(ours, name))
 
 
 def small(points, **changed) -> DiscreteProblem:

@@ -1,4 +1,4 @@
-"""The bound of a search node, against the budgets, the multiplier and the charge behind it."""
+"""A search node: its bound, against what is behind it; and the options that are dropped."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 from discrete_problems import random_discrete
 
+from holdfast import NormBall
+from holdfast.core.kinds import L1, LINF, kind_of
 from holdfast.core.row import FOUND
+from holdfast.discrete import DiscreteProblem, Group
 from holdfast.discrete.buffers import data_of, new_buffers, relaxed_of, state_of
-from holdfast.discrete.domains import open_domains
-from holdfast.discrete.layout import LINF, kind_of, make_layout, shape_of
-from holdfast.discrete.relax import bound_node
+from holdfast.discrete.domains import drop_dominated, open_domains
+from holdfast.discrete.layout import Case, make_layout, shape_of
+from holdfast.discrete.relax import Dual, bound_node
 from holdfast.discrete.rows import open_discrete_row
-from holdfast.discrete.search import Task, prepare, question_of
+from holdfast.discrete.search import question_of
+from holdfast.discrete.visit import prepare
+from holdfast.problem import RecourseProblem
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
 
 
@@ -24,12 +29,24 @@ def bound_by_hand(relaxed, active, dual, changes: int, target: float, base: floa
     for b in range(active.size):
         values = []
         for k in range(table.start[b], table.start[b + 1]):
-            value = table.cost[k] - dual.mu * table.gain[k]
+            value = table.cost[k] - dual.mu * table.score[k]
             value += relaxed.best_gammas[b] * table.size[k]
             charged = limited and active[b] == 0 and table.changed[k] == 1
             values.append(value + (dual.charge if charged else 0.0))
         total += min(values)
     return total - (dual.charge * changes if limited else 0.0)
+
+
+def opened(problem, kind_and_ball, goal):
+    """Load the only row of a problem and open its domains; return what the kernels work on."""
+    kind, ball = kind_and_ball
+    base, layout = problem.problem, make_layout(problem)
+    buffers = new_buffers(layout, base.n_features)
+    assert open_discrete_row(base.rows(), layout, ball, 0, buffers) == FOUND
+    case = Case(base.X[0], base.coef[0], base.intercept[0], ball, goal)
+    asked = question_of(case, kind, 1.0)
+    open_domains(data_of(buffers), layout.option_start, asked, 1e3, state_of(buffers))
+    return shape_of(layout), buffers, asked
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
@@ -40,34 +57,71 @@ def test_budgets_and_charge_belong_to_the_bound(p):
         problem = random_discrete(
             rng, n=1, p=p, whole=3, continuous=2, groups=2, max_changes=int(rng.integers(1, 4))
         )
-        base, layout = problem.problem, make_layout(problem)
+        base = problem.problem
         ball = base.robust_to.numbers(base.n_features)._replace(intercept_scale=0.0)
-        buffers, kind = new_buffers(layout, base.n_features), kind_of(ball)
-        assert open_discrete_row(base.rows(), layout, ball, 0, buffers) == FOUND
         goal = GoalNumbers(GUARANTEE, base.loss.code, float(rng.normal()) + 1.0)
-        task = Task(base.X[0], base.coef[0], base.intercept[0], ball, goal)
-        asked = question_of(goal, kind, task.intercept, ball, 1.0)
+        layout, buffers, asked = opened(problem, (kind_of(ball), ball), goal)
         state, relaxed = state_of(buffers), relaxed_of(buffers)
-        blunt = ball.radius if kind == LINF else 0.0
-        open_domains(
-            data_of(buffers),
-            layout.option_start,
-            1e3,
-            False,
-            blunt,
-            state.lo,
-            state.hi,
-            state.cut_lo,
-            state.cut_hi,
-            state.allowed,
-        )
         state.active[:] = rng.random(state.active.size) < 0.2
-        changes = prepare(shape_of(layout), buffers, task, asked)
+        changes = prepare(layout, buffers, asked)
         if changes < 0:
             continue
-        charge = float(rng.exponential())
-        dual = bound_node(relaxed, asked, 1.0, 1.0, charge, state.active, changes, 1e3)
+        guess = Dual(-math.inf, 1.0, 1.0, float(rng.exponential()), 1.0)
+        dual = bound_node(relaxed, asked, guess, state.active, changes, 1e3)
         limited += changes < state.active.size
         by_hand = bound_by_hand(relaxed, state.active, dual, changes, goal.level, asked.base)
         assert by_hand == pytest.approx(dual.bound, rel=1e-9, abs=1e-9)
     assert limited > 100
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+def test_only_options_that_another_one_beats_are_dropped(p):
+    rng, dropped = np.random.default_rng([193, int(min(p, 9))]), 0
+    for _ in range(200):
+        problem = random_discrete(rng, n=1, p=p, whole=1, groups=3, options=5)
+        base = problem.problem
+        ball = base.robust_to.numbers(base.n_features)
+        layout, buffers, asked = opened(
+            problem, (kind_of(ball), ball), GoalNumbers(GUARANTEE, base.loss.code, 0.5)
+        )
+        data, state = data_of(buffers), state_of(buffers)
+        before = state.allowed.copy()
+        drop_dominated(layout, data, asked, state)
+        for g, first in enumerate(layout.option_start[:-1]):
+            own = np.arange(first, layout.option_start[g + 1])
+            assert state.allowed[first + data.current[g]] == 1
+            for k in own[(before[own] == 1) & (state.allowed[own] == 0)]:
+                left = own[state.allowed[own] == 1]
+                cheaper = data.option_cost[left] <= data.option_cost[k]
+                score = data.score[left] - asked.blunt * data.size[left]
+                better = score > data.score[k] - asked.blunt * data.size[k]
+                smaller = (data.size[left] <= data.size[k]) | (asked.kind == LINF)
+                assert np.any(cheaper & better & smaller)
+                dropped += 1
+    assert dropped > 50
+
+
+@pytest.mark.parametrize(("more", "allowed"), [(1e-16, [1, 1, 1]), (1e-9, [0, 1, 1])])
+def test_options_that_differ_by_rounding_are_kept(more, allowed):
+    coef = [1.0, 0.3, 0.3 + more, 0.0]
+    base = RecourseProblem.build(
+        [[0.0, 0.0, 0.0, 1.0]],
+        coef,
+        -1.0,
+        robust_to=NormBall(1, 0.1),
+        bounds=([-9.0] * 4, [9.0] * 4),
+    )
+    problem = DiscreteProblem(
+        base,
+        np.ones((1, 4)),
+        np.zeros((1, 4)),
+        [Group(np.array([1, 2, 3]), np.eye(3))],
+        np.array([[2]]),
+        [np.array([[1.0, 1.0, 0.0]])],
+    )
+    goal = GoalNumbers(GUARANTEE, base.loss.code, 0.5)
+    layout, buffers, asked = opened(problem, (L1, base.robust_to.numbers(4)), goal)
+    data, state = data_of(buffers), state_of(buffers)
+    assert data.score[1] > data.score[0]
+    drop_dominated(layout, data, asked, state)
+    assert state.allowed.tolist() == allowed

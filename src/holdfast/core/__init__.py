@@ -8,15 +8,14 @@ from numpy.typing import NDArray
 from holdfast.core.batch import (
     Answers,
     best_score,
-    guarantee_rows,
     load_row,
-    price_rows,
     radius_rows,
+    solve_rows,
 )
 from holdfast.core.kinds import new_work
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import over_rows
-from holdfast.problem.goal import GUARANTEE, GoalNumbers
+from holdfast.problem.goal import GoalNumbers
 from holdfast.problem.problem import RecourseProblem
 
 __all__ = ["Answers", "find_answers", "largest_radii", "largest_score", "new_answers"]
@@ -33,9 +32,8 @@ def find_answers(
     """Solve every row of a problem in even costs, for a guarantee or a price with a convex loss."""
     n, d = problem.X.shape
     answers = new_answers(n, d)
-    rows_kernel = guarantee_rows if goal.mode == GUARANTEE else price_rows
     arguments = (problem.rows(), problem.robust_to.numbers(d), goal, levels, answers)
-    over_rows(rows_kernel, n, threads, *arguments, private=lambda: new_work(problem))
+    over_rows(solve_rows, n, threads, *arguments, private=lambda: new_work(problem))
     return answers
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.kinds import make_plan, solve_row
-from holdfast.core.row import EXHAUSTED, FOUND, UNBOUNDED, orient
+from holdfast.core.row import EXHAUSTED, FOUND, UNBOUNDED, copy_into, orient
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.ball import BallNumbers, dual_norm, pick, score_of, worst_score_of
@@ -96,6 +96,15 @@ def turn_back(coef, row, y, point):
 
 
 @kernel
+def solve_rows(work, rows, ball, goal, levels, answers, begin, end):
+    """Solve a range of rows, whatever the goal and p: compiled once for all of them."""
+    if goal.mode == GUARANTEE:
+        guarantee_rows(work, rows, ball, goal, answers, begin, end)
+    else:
+        price_rows(work, rows, ball, goal, levels, answers, begin, end)
+
+
+@kernel
 def price_rows(work, rows, ball, goal, levels, answers, begin, end):
     """Minimise worst-case loss + cost weight * cost, for a convex loss."""
     shared = plan_shared(rows, ball, own_goal(goal, levels, 0), work)
@@ -111,7 +120,7 @@ def price_rows(work, rows, ball, goal, levels, answers, begin, end):
 
 
 @kernel
-def guarantee_rows(work, rows, ball, goal, levels, answers, begin, end):
+def guarantee_rows(work, rows, ball, goal, answers, begin, end):
     """Minimise the cost of reaching the target score."""
     shared = plan_shared(rows, ball, goal, work)
     for i in range(begin, end):
@@ -121,7 +130,7 @@ def guarantee_rows(work, rows, ball, goal, levels, answers, begin, end):
             make_plan(work, ball, goal)
         coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
         if worst_score_of(rows.points[i], coef, intercept, ball) >= goal.level:
-            answers.recourse[i] = rows.points[i]
+            copy_into(answers.recourse[i], rows.points[i])
             answers.multiplier[i] = 0.0
             continue
         outcome, gain = reach_target(
@@ -176,7 +185,7 @@ def cheapest_end(coef, intercept, ball, goal, work, margin, point):
     turn_back(coef, work.row, work.y, point)
     if outcome == FOUND and worst_score_of(point, coef, intercept, ball) >= goal.level:
         return gain
-    point[:] = end
+    copy_into(point, end)
     _, gain = solve_row(work, intercept + 4.0 * margin, ball, goal)
     return gain
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from holdfast.core.batch import turn_back
 from holdfast.core.kinds import make_plan, solve_row
-from holdfast.core.row import EXHAUSTED
+from holdfast.core.row import EXHAUSTED, copy_into
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import pick, worst_score_of
@@ -89,10 +89,10 @@ def insert(lines, count, score, cost, mu, point):
     k = count
     while k > 0 and scores[k - 1] > score:
         scores[k], costs[k], mus[k] = scores[k - 1], costs[k - 1], mus[k - 1]
-        points[k] = points[k - 1]
+        copy_into(points[k], points[k - 1])
         k -= 1
     scores[k], costs[k], mus[k] = score, cost, mu
-    points[k] = point
+    copy_into(points[k], point)
 
 
 @kernel
@@ -102,7 +102,7 @@ def solve_bent_row(rows, i, ball, loss, cost_weight, work, lines, best):
     cost = pick(rows.cost, i)
     start_score = worst_score_of(start, coef, intercept, ball)
     insert(lines, 0, start_score, 0.0, 0.0, start)
-    best[:] = start
+    copy_into(best, start)
     found, best_mu, count, cap = loss_value(loss, start_score), 0.0, 1, math.inf
     point = np.empty(start.size)
     target = max(start_score, 0.0) + 1.0
@@ -120,7 +120,7 @@ def solve_bent_row(rows, i, ball, loss, cost_weight, work, lines, best):
         price = loss_value(loss, target) + cost_weight * spent
         if price < found:
             found, best_mu = price, mu
-            best[:] = point
+            copy_into(best, point)
         bound, target = math.inf, math.nan
         for k in range(count):
             if lines.scores[k] >= cap:

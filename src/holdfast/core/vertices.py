@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.core.batch import load_row
-from holdfast.core.kinds import L1Work, LinfWork, LpWork, new_work
+from holdfast.core.kinds import L1, LP, Work, new_work
 from holdfast.core.l1 import collect_kinks, edge_sums, slope_in_size, smallest_size
 from holdfast.core.linf import plan_linf, segment_end
 from holdfast.core.row import Row
@@ -40,11 +40,11 @@ class Vertices(NamedTuple):
 def frontier_vertices(problem: RecourseProblem) -> Vertices | None:
     """Return the vertices of a problem of one row; None where the frontier is curved."""
     work = new_work(problem)
-    if isinstance(work, LpWork):
+    if work.kind == LP:
         return None
     rows, ball = problem.rows(), problem.robust_to.numbers(problem.n_features)
     load_row(rows, 0, work)
-    steps = _l1_steps(work.row, ball) if isinstance(work, L1Work) else _linf_steps(work, ball)
+    steps = _l1_steps(work.row, ball) if work.kind == L1 else _linf_steps(work, ball)
     sign = np.where(rows.coef[0] >= 0.0, 1.0, -1.0)
     points, multipliers, ray = [problem.X[0]], [], None
     for gain, y, endless in steps:
@@ -69,7 +69,7 @@ def frontier_vertices(problem: RecourseProblem) -> Vertices | None:
 Step = tuple[float, Floats, bool]  # (gain, the vertex that this gain leads to, is it a ray)
 
 
-def _linf_steps(work: LinfWork, ball: BallNumbers) -> list[Step]:
+def _linf_steps(work: Work, ball: BallNumbers) -> list[Step]:
     plan_linf(work.plan, work.row, ball, GoalNumbers(GUARANTEE, 0, math.inf))
     y, steps = work.row.start.copy(), []
     for segment in work.plan.order:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.discrete.layout import option_sizes
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
@@ -22,14 +23,14 @@ def chosen_options(answer: Found | RecourseResult) -> NDArray[np.int64]:
     return answer.options
 
 
-def fees_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Floats:
+def option_costs_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Floats:
     """Return what each group's option costs each row, (n, groups)."""
     n = len(options)
-    fees = np.zeros((n, len(problem.groups)))
+    paid = np.zeros((n, len(problem.groups)))
     for g, costs in enumerate(problem.option_costs):
         taken = np.clip(options[:, g], 0, costs.shape[1] - 1)
-        fees[:, g] = np.broadcast_to(costs, (n, costs.shape[1]))[np.arange(n), taken]
-    return fees
+        paid[:, g] = np.broadcast_to(costs, (n, costs.shape[1]))[np.arange(n), taken]
+    return paid
 
 
 def costs_of(problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64]) -> Floats:
@@ -37,7 +38,8 @@ def costs_of(problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int
     base, numbers = problem.problem, problem.number_columns
     moved = base.feature_costs * np.abs(recourse - base.X)
     moved += np.where(recourse != base.X, problem.fees, 0.0)
-    return np.asarray(moved[:, numbers].sum(axis=1) + fees_of(problem, options).sum(axis=1))
+    paid = option_costs_of(problem, options)
+    return np.asarray(moved[:, numbers].sum(axis=1) + paid.sum(axis=1))
 
 
 def cheapest_units(rows: Rows, numbers: NDArray[np.int64], ball: BallNumbers) -> Floats:
@@ -47,8 +49,8 @@ def cheapest_units(rows: Rows, numbers: NDArray[np.int64], ball: BallNumbers) ->
     )
     reach, least = ball.radius * ball.scale[numbers], np.full(len(start), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
-        for gain, free in ((reach + coef, upper > start), (reach - coef, lower < start)):
-            units = np.where(free & (gain > 0.0), cost / gain, np.inf)
+        for slope, free in ((reach + coef, upper > start), (reach - coef, lower < start)):
+            units = np.where(free & (slope > 0.0), cost / slope, np.inf)
             least = np.minimum(least, units.min(axis=1, initial=np.inf))
     return np.where(np.isfinite(least), least, 0.0)
 
@@ -57,16 +59,16 @@ def cheapest_options(problem: DiscreteProblem, ball: BallNumbers, unit: Floats) 
     """Return the least cost of a unit of score, options counted beside `unit`, that of numbers."""
     least, base = np.where(unit > 0.0, unit, np.inf), problem.problem
     rows = np.arange(base.n_rows)
-    for g, (group, fees) in enumerate(zip(problem.groups, problem.option_costs, strict=True)):
+    for g, (group, costs) in enumerate(zip(problem.groups, problem.option_costs, strict=True)):
         values = np.asarray(group.options, dtype=np.float64)
-        gains = base.coef[:, group.columns] @ values.T
-        gains = np.broadcast_to(gains, (base.n_rows, len(values)))
-        sizes = np.linalg.norm(ball.scale[group.columns] * values, ball.q, axis=1)
+        scores = base.coef[:, group.columns] @ values.T
+        scores = np.broadcast_to(scores, (base.n_rows, len(values)))
+        sizes = option_sizes(group, ball)
         home = np.clip(problem.current[:, g], 0, len(values) - 1)
-        gain = np.abs(gains - gains[rows, home][:, None])
-        gain = gain + ball.radius * (sizes + sizes[home][:, None])
+        most = np.abs(scores - scores[rows, home][:, None])
+        most = most + ball.radius * (sizes + sizes[home][:, None])
         with np.errstate(divide="ignore", invalid="ignore"):
-            units = np.where((fees > 0.0) & (gain > 0.0), fees / gain, np.inf)
+            units = np.where((costs > 0.0) & (most > 0.0), costs / most, np.inf)
         least = np.minimum(least, units.min(axis=1, initial=np.inf))
     return np.where(np.isfinite(least), least, 0.0)
 
@@ -149,14 +151,14 @@ def violations(problem: DiscreteProblem, result: RecourseResult) -> dict[str, ND
         taken |= (x[:, group.columns] != values).any(axis=1)
         changes = changes + (options != problem.current[:, g])
     most = np.inf if problem.max_changes is None else problem.max_changes
-    cost = costs_of(problem, x, taken_options)
+    cost, paid = costs_of(problem, x, taken_options), option_costs_of(problem, taken_options)
     score = base.robust_to.worst_score(x, base.coef, base.intercept)
     target = result.goal.level if result.goal.is_guarantee else -np.inf
     return {
         "a number is out of bounds": (moved & ~inside[:, numbers]).any(axis=1),
         "a number is not on its lattice": (moved & (step > 0.0) & (nearest != value)).any(axis=1),
         "the columns of a group are none of its options": taken,
-        "an option may not be taken": np.isinf(fees_of(problem, taken_options)).any(axis=1),
+        "an option may not be taken": np.isinf(paid).any(axis=1),
         "too many features change": changes > most,
         "the cost is another": ~np.isclose(cost, result.cost, rtol=1e-9, atol=1e-12),
         "the score is below the guarantee": score < target,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 
-from holdfast.machinery.compile import kernel
+from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS
 from holdfast.problem.ball import power
 
@@ -54,34 +54,27 @@ def pull_into_ball(gammas, gamma_0, most, p):
 
 
 @kernel
-def separable_minimum(table, mu, gammas, active, changes, best, saved):
+def separable_minimum(table, mu, gammas, active, changes, saved):
     """Sum min [cost - mu score + gamma size] over features; return it, its rounding, and a level.
 
-    `best` gets the candidate of each feature. At most `changes` features that are not `active`
-    may change: those that save most by it. A charge of `level` for each change has the same effect.
-    `saved` is scratch: what changing saves.
+    At most `changes` features that are not `active` may change: those that save most by it. A
+    charge of `level` for each change has the same effect. `saved` is scratch: what changing saves.
     """
-    start, gain, size, cost, changed = (
-        table.start,
-        table.gain,
-        table.size,
-        table.cost,
-        table.changed,
-    )
+    start, score, size, cost = table.start, table.score, table.size, table.cost
     total, terms, able, level = 0.0, 0.0, 0, 0.0
+    limited = changes < active.size
     for b in range(gammas.size):
-        least, stay, where, home = math.inf, math.inf, start[b], -1
+        gamma, least, stay, where, home = gammas[b], math.inf, math.inf, start[b], -1
         for k in range(start[b], start[b + 1]):
-            value = cost[k] - mu * gain[k] + gammas[b] * size[k]
+            value = cost[k] - mu * score[k] + gamma * size[k]
             if value < least:
                 least, where = value, k
-            if changed[k] == 0:
+            if limited and table.changed[k] == 0:
                 stay, home = value, k
-        best[b] = where
-        terms += abs(cost[where]) + mu * abs(gain[where]) + gammas[b] * size[where]
+        terms += abs(cost[where]) + mu * abs(score[where]) + gamma * size[where]
         if active[b] == 0 and home >= 0 and where != home:
             total += stay
-            terms += mu * abs(gain[home]) + gammas[b] * size[home]
+            terms += mu * abs(score[home]) + gamma * size[home]
             saved[able] = stay - least
             able += 1
         else:
@@ -119,8 +112,15 @@ def kth_largest(values, count, k):
 
 
 @kernel
-def node_bound(table, mu, gammas, gamma_0, radius, p, rho_0, active, changes, best, saved):
-    """Return ``min over the node of cost - mu * (m(x) - b)``, rounded downwards, and the level."""
-    gamma_0 = pull_into_ball(gammas, gamma_0, mu * radius, p)
-    total, rounding, level = separable_minimum(table, mu, gammas, active, changes, best, saved)
-    return total + gamma_0 * rho_0 - rounding - 4.0 * EPS * gamma_0 * rho_0, level
+def node_bound(relaxed, asked, mu, gamma_0, active, changes):
+    """Return ``min over the node of cost - mu * (m(x) - b)``, rounded downwards, and the level.
+
+    The budgets are `relaxed.gammas`, pulled into the ball.
+    """
+    gammas = relaxed.gammas
+    gamma_0 = pull_into_ball(gammas, gamma_0, mu * asked.radius, asked.p)
+    total, rounding, level = separable_minimum(
+        relaxed.table, mu, gammas, active, changes, relaxed.saved
+    )
+    paid = gamma_0 * asked.rho_0
+    return total + paid - rounding - 4.0 * EPS * paid, level

@@ -11,27 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discrete.domains import MOST_CANDIDATES, Table
+from holdfast.discrete.domains import MOST_CANDIDATES, State, Table
 from holdfast.discrete.layout import Ints, Layout, RowData
 from holdfast.discrete.leaf import Leaf
 from holdfast.discrete.relax import Mixture, Relaxed
-from holdfast.machinery.compile import kernel
+from holdfast.machinery.compile import views
 from holdfast.machinery.numbers import Floats
-
-
-class State(NamedTuple):
-    """The node at hand, and the best choices so far."""
-
-    lo: Floats
-    hi: Floats
-    cut_lo: Floats  # where numbers were cut off that could go further; NaN where they were not
-    cut_hi: Floats
-    allowed: NDArray[np.int8]
-    active: NDArray[np.int8]
-    chosen: Floats  # of each feature: its value, or the position of its option
-    free: NDArray[np.int8]
-    best: Floats
-    order: Floats
 
 
 class Buffers(NamedTuple):
@@ -47,6 +32,7 @@ class Buffers(NamedTuple):
     columns: Floats
     flags: NDArray[np.int8]  # allowed, active and free, one after another
     current: Ints
+    tally: Floats  # what a search keeps count of: see `visit`
 
 
 def new_buffers(layout: Layout, d: int) -> Buffers:
@@ -54,27 +40,28 @@ def new_buffers(layout: Layout, d: int) -> Buffers:
     b, k = f + g, MOST_CANDIDATES * f + o
     return Buffers(
         np.zeros((13, f)),
-        np.zeros((4, o)),
+        np.zeros((5, o)),
         np.zeros((9, b)),
         np.zeros((7, b), dtype=np.int64),
         np.zeros((5, k)),
         np.zeros(k, dtype=np.int8),
         np.zeros(b + 1, dtype=np.int64),
-        np.zeros((6, d)),
+        np.zeros((7, d)),
         np.zeros(o + b + f, dtype=np.int8),
         np.zeros(g, dtype=np.int64),
+        np.zeros(8),
     )
 
 
-@kernel
+@views
 def data_of(buffers):
-    n, o = buffers.numbers, buffers.options
+    n, o, current = buffers.numbers, buffers.options, buffers.current
     return RowData(
-        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], o[0], o[1], o[2], buffers.current
+        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], o[0], o[1], o[2], o[3], current
     )
 
 
-@kernel
+@views
 def state_of(buffers):
     n, options, features = buffers.numbers, buffers.options.shape[1], buffers.features.shape[1]
     split = options + features
@@ -88,40 +75,28 @@ def state_of(buffers):
         buffers.features[0],
         buffers.flags[split:],
         buffers.features[1],
-        buffers.options[3],
+        buffers.options[4],
     )
 
 
-@kernel
-def table_of(buffers):
-    c = buffers.candidates
-    return Table(buffers.starts, c[0], c[1], c[2], c[3], buffers.changed)
-
-
-@kernel
+@views
 def relaxed_of(buffers):
-    f, p = buffers.features, buffers.picks
+    f, p, c = buffers.features, buffers.picks, buffers.candidates
     return Relaxed(
-        table_of(buffers),
+        Table(buffers.starts, c[0], c[1], c[2], c[3], buffers.changed),
         f[2],
         f[3],
-        f[8],
-        p[0],
         f[4],
-        buffers.candidates[4],
-        Mixture(p[1], p[2], f[5]),
-        Mixture(p[3], p[4], f[6]),
-        Mixture(p[5], p[6], f[7]),
+        f[5],
+        c[4],
+        p[0],
+        Mixture(p[1], p[2], f[6]),
+        Mixture(p[3], p[4], f[7]),
+        Mixture(p[5], p[6], f[8]),
     )
 
 
-@kernel
+@views
 def leaf_of(buffers):
     c = buffers.columns
-    return Leaf(c[0], c[1], c[2], c[3], c[4])
-
-
-@kernel
-def costs_of(buffers):
-    """Return the costs of all columns; those of groups cost nothing by themselves."""
-    return buffers.columns[5]
+    return Leaf(c[0], c[1], c[2], c[3], c[4], c[5], c[6])

@@ -18,20 +18,37 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discrete.layout import LINF, Ints
-from holdfast.machinery.compile import kernel
+from holdfast.core.kinds import LINF
+from holdfast.discrete.layout import Ints
+from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Floats
+from holdfast.problem.goal import REACH
 
 MOST_CANDIDATES = 5  # of a number
 MOST_STEPS_OUT = 2.0**50
+
+
+class State(NamedTuple):
+    """The node at hand, and the best choices so far."""
+
+    lo: Floats
+    hi: Floats
+    cut_lo: Floats  # where numbers were cut off that could go further; NaN where they were not
+    cut_hi: Floats
+    allowed: NDArray[np.int8]
+    active: NDArray[np.int8]
+    chosen: Floats  # of each feature: its value, or the position of its option
+    free: NDArray[np.int8]
+    best: Floats
+    order: Floats
 
 
 class Table(NamedTuple):
     """The candidates of every feature of a node, flat; feature b has start[b] : start[b + 1]."""
 
     start: Ints
-    gain: Floats
-    size: Floats
+    score: Floats  # their parts of the score, ...
+    size: Floats  # ... and of the dual norm
     cost: Floats
     value: Floats  # of a number its value, of a group the position of the option
     changed: NDArray[np.int8]
@@ -139,16 +156,16 @@ def useful_range(data, f, blunt):
 
 
 @kernel
-def open_domains(data, option_start, cap, anywhere, blunt, lo, hi, cut_lo, cut_hi, allowed):
+def open_domains(data, option_start, asked, cap, state):
     """Write what the whole row allows where no number costs more than `cap`.
 
-    Return the cost within which nothing was cut off: inf where nothing was at all. `cut_lo` and
-    `cut_hi` are the ends where numbers were cut off, NaN where they were not.
+    Return the cost within which nothing was cut off: inf where nothing was at all. `state.cut_lo`
+    and `state.cut_hi` are the ends where numbers were cut off, NaN where they were not.
     """
     searched = math.inf
-    for f in range(lo.size):
-        x0, reach = data.start[f], reach_of(data, f, cap, anywhere)
-        low, high = useful_range(data, f, blunt)
+    for f in range(state.lo.size):
+        x0, reach = data.start[f], reach_of(data, f, cap, asked.mode == REACH)
+        low, high = useful_range(data, f, asked.blunt)
         below, above = x0 - low > reach, high - x0 > reach
         if below:
             low = x0 - reach
@@ -159,47 +176,94 @@ def open_domains(data, option_start, cap, anywhere, blunt, lo, hi, cut_lo, cut_h
         if data.step[f] > 0.0:
             low = min(x0, lattice_ceil(low, data.step[f], data.anchor[f]))
             high = max(x0, lattice_floor(high, data.step[f], data.anchor[f]))
-        lo[f], hi[f] = low, high
-        cut_lo[f], cut_hi[f] = low if below else math.nan, high if above else math.nan
+        state.lo[f], state.hi[f] = low, high
+        state.cut_lo[f] = low if below else math.nan
+        state.cut_hi[f] = high if above else math.nan
     for g in range(option_start.size - 1):
         for k in range(option_start[g], option_start[g + 1]):
             home = k == option_start[g] + data.current[g]
-            allowed[k] = 1 if home or data.fee[k] < math.inf else 0
+            state.allowed[k] = 1 if home or data.option_cost[k] < math.inf else 0
     return searched
 
 
 @kernel
-def is_touched(data, active, lo, hi, f):
+def score_hair(layout, data, asked, state):
+    """Return more than rounding can do to the worst-case score of any point of the domains."""
+    option_start, radius = layout.option_start, asked.radius + asked.blunt  # one of them is 0
+    total = abs(asked.level) + abs(asked.base) + radius * asked.rho_0
+    for f in range(state.lo.size):
+        furthest_out = max(abs(state.lo[f]), abs(state.hi[f]))
+        total += (abs(data.coef[f]) + radius * data.rho[f]) * furthest_out
+    for g in range(option_start.size - 1):
+        most = 0.0
+        for k in range(option_start[g], option_start[g + 1]):
+            most = max(most, data.terms[k] + radius * data.size[k])
+        total += most
+    columns = layout.columns.size + layout.group_columns.size
+    return 16.0 * (columns + 8.0) * EPS * total
+
+
+@kernel
+def drop_dominated(layout, data, asked, state):
+    """Drop options that another one beats: its score is better, its cost and size are no larger.
+
+    The score is better by more than a hair, so that it is with whatever else is chosen, as anybody
+    computes it. For p = inf the size is part of the score. The current option stays: it alone is
+    no change.
+    """
+    hair, with_cost = score_hair(layout, data, asked, state), asked.mode != REACH
+    option_start = layout.option_start
+    for g in range(option_start.size - 1):
+        first, last = option_start[g], option_start[g + 1]
+        for k in range(first, last):
+            if k == first + data.current[g]:
+                continue
+            cost = data.option_cost[k] if with_cost else 0.0
+            for j in range(first, last):
+                better = data.score[j] - data.score[k]
+                is_smaller = data.size[j] <= data.size[k]
+                if asked.kind == LINF:
+                    better, is_smaller = better - asked.blunt * (data.size[j] - data.size[k]), True
+                is_cheaper = (data.option_cost[j] if with_cost else 0.0) <= cost
+                if state.allowed[j] == 1 and is_cheaper and is_smaller and better > hair:
+                    state.allowed[k] = 0
+                    break
+
+
+@kernel
+def is_touched(data, state, f):
     """Whether number f pays for being touched wherever it goes: its choice has been made."""
-    return active[f] == 1 and data.step[f] == 0.0 and lo[f] < hi[f]
+    return state.active[f] == 1 and data.step[f] == 0.0 and state.lo[f] < state.hi[f]
 
 
 @kernel
-def may_be_touched(data, active, lo, hi, f):
+def may_be_touched(data, state, f):
     """Whether it is still open whether a continuous number with a fixed cost is touched."""
-    return data.touch[f] > 0.0 and data.step[f] == 0.0 and active[f] == 0 and lo[f] < hi[f]
+    is_open = state.active[f] == 0 and state.lo[f] < state.hi[f]
+    return is_open and data.touch[f] > 0.0 and data.step[f] == 0.0
 
 
 @kernel
-def put(table, k, gain, size, cost, value, changed):
-    table.gain[k], table.size[k], table.cost[k] = gain, size, cost
+def put(table, k, score, size, cost, value, changed):
+    table.score[k], table.size[k], table.cost[k] = score, size, cost
     table.value[k], table.changed[k] = value, changed
 
 
 @kernel
-def build_table(data, option_start, lo, hi, allowed, active, kind, radius, with_cost, table):
-    """List the candidates. For p = inf the norm is part of the gain, and nothing else is left."""
-    at = 0
-    for f in range(lo.size):
+def build_table(data, option_start, asked, with_cost, state, table):
+    """List the candidates. For p = inf the norm is part of the score, and nothing else is left."""
+    at, numbers = 0, state.lo.size
+    for f in range(numbers):
         table.start[f] = at
+        lo, hi = state.lo[f], state.hi[f]
         x0, w, rho, c = data.start[f], data.coef[f], data.rho[f], data.cost[f]
-        stay = data.touch[f] if is_touched(data, active, lo, hi, f) else 0.0
+        stay = data.touch[f] if is_touched(data, state, f) else 0.0
         below = above = math.nan
-        if lo[f] < 0.0 < hi[f]:
-            below = allowed_below(0.0, data.step[f], data.anchor[f], x0, lo[f])
-            above = allowed_above(0.0, data.step[f], data.anchor[f], x0, hi[f])
-        inside = x0 if lo[f] <= x0 <= hi[f] else math.nan
-        for v in (inside, lo[f], hi[f], below, above):
+        if lo < 0.0 < hi:
+            below = allowed_below(0.0, data.step[f], data.anchor[f], x0, lo)
+            above = allowed_above(0.0, data.step[f], data.anchor[f], x0, hi)
+        inside = x0 if lo <= x0 <= hi else math.nan
+        for v in (inside, lo, hi, below, above):
             if math.isnan(v):
                 continue
             seen = False
@@ -210,19 +274,19 @@ def build_table(data, option_start, lo, hi, allowed, active, kind, radius, with_
                 put(table, at, w * v, rho * abs(v), c * abs(v - x0) + fee, v, 0 if v == x0 else 1)
                 at += 1
     for g in range(option_start.size - 1):
-        table.start[lo.size + g] = at
+        table.start[numbers + g] = at
         for k in range(option_start[g], option_start[g + 1]):
-            if allowed[k] == 1:
+            if state.allowed[k] == 1:
                 j = k - option_start[g]
-                home = j == data.current[g]
-                put(table, at, data.gain[k], data.size[k], data.fee[k], j, 0 if home else 1)
+                changed = 0 if j == data.current[g] else 1
+                put(table, at, data.score[k], data.size[k], data.option_cost[k], j, changed)
                 at += 1
     table.start[table.start.size - 1] = at
     for k in range(at):
         if not with_cost:
             table.cost[k] = 0.0
-        if kind == LINF:
-            table.gain[k] -= radius * table.size[k]
+        if asked.kind == LINF:
+            table.score[k] -= asked.blunt * table.size[k]
             table.size[k] = 0.0
 
 
@@ -254,96 +318,114 @@ def settle_changes(table, max_changes, active):
 
 
 @kernel
-def fix_unchanged(data, option_start, active, lo, hi, allowed):
+def fix_unchanged(data, option_start, state):
     """No more changes are left: what is not active stays as it is."""
-    for f in range(lo.size):
-        if active[f] == 0:
-            lo[f] = hi[f] = data.start[f]
+    numbers = state.lo.size
+    for f in range(numbers):
+        if state.active[f] == 0:
+            state.lo[f] = state.hi[f] = data.start[f]
     for g in range(option_start.size - 1):
-        if active[lo.size + g] == 0:
+        if state.active[numbers + g] == 0:
             for k in range(option_start[g], option_start[g + 1]):
-                allowed[k] = 1 if k == option_start[g] + data.current[g] else 0
+                state.allowed[k] = 1 if k == option_start[g] + data.current[g] else 0
+
+
+class Line(NamedTuple):
+    """The Lagrangian of a number away from its bends: the sum of these slopes' terms."""
+
+    start: float
+    cost: float  # for each unit that it moves
+    worth: float  # mu * coef: for each unit of its value
+    pull: float  # gamma * rho: for each unit of its size
+    penalty: float  # for changing at all
 
 
 @kernel
-def furthest(x0, w, rho, c, mu, gamma, penalty, least, slack, end, other):
-    """Return the value nearest to `end` at which the Lagrangian is within `slack` of its least.
+def lagrangian(line, v):
+    """Return the Lagrangian at v, as for a value other than the start."""
+    moved = line.cost * abs(v - line.start)
+    return moved - line.worth * v + line.pull * abs(v) + line.penalty
 
-    Between `other` and `end` it is convex with bends at x0 and at 0; walk from the end inwards.
+
+@kernel
+def furthest(line, most, end, other):
+    """Return the value nearest to `end` at which the Lagrangian is at most `most`.
+
+    Between `other` and `end` it is convex with bends at the start and at 0; walk from the end
+    inwards.
     """
-    v = end
-    fv = c * abs(v - x0) - mu * w * v + gamma * rho * abs(v) + (penalty if v != x0 else 0.0)
-    if fv - least <= slack:
+    x0, v = line.start, end
+    fv = lagrangian(line, v) - (line.penalty if v == x0 else 0.0)
+    if fv <= most:
         return end
     near, far = (x0, 0.0) if abs(end - x0) < abs(end) else (0.0, x0)
     for bend in (near, far, other):
         if not min(v, other) <= bend <= max(v, other) or bend == v:
             continue
-        # the penalty of changing is a constant away from x0
-        fb = c * abs(bend - x0) - mu * w * bend + gamma * rho * abs(bend) + penalty
-        if bend == x0 and fb - penalty - least <= slack < fb - least:
+        # the penalty of changing is a constant away from the start
+        fb = lagrangian(line, bend)
+        if bend == x0 and fb - line.penalty <= most < fb:
             return x0
-        if fb - least <= slack:
-            return v + (bend - v) * ((fv - least - slack) / (fv - fb))
+        if fb <= most:
+            return v + (bend - v) * ((fv - most) / (fv - fb))
         v, fv = bend, fb
     return v
 
 
 @kernel
-def drop_dear(
-    data, option_start, table, mu, gammas, folded, level, active, slack, with_cost, lo, hi, allowed
-):
+def drop_dear(data, option_start, relaxed, asked, dual, charge, slack, state):
     """Drop values whose Lagrangian exceeds the least by more than slack: none of them is better.
 
-    Return whether anything went. `level` is what the change of a feature that is not active is
-    charged for; `folded` is the budget that is part of the gains already (p = inf).
+    Return whether anything went. `charge` is for the change of a feature that is not active.
     """
-    dropped = False
-    for b in range(gammas.size):
-        gamma, penalty = gammas[b], 0.0 if active[b] == 1 else level
+    table, mu, dropped = relaxed.table, dual.mu, False
+    for b in range(state.active.size):
+        gamma, penalty = relaxed.best_gammas[b], 0.0 if state.active[b] == 1 else charge
         least, size = math.inf, 0.0
         for k in range(table.start[b], table.start[b + 1]):
-            value = table.cost[k] - mu * table.gain[k] + gamma * table.size[k]
+            value = table.cost[k] - mu * table.score[k] + gamma * table.size[k]
             least = min(least, value + (penalty if table.changed[k] == 1 else 0.0))
-            terms = table.cost[k] + mu * abs(table.gain[k]) + gamma * table.size[k]
+            terms = table.cost[k] + mu * abs(table.score[k]) + gamma * table.size[k]
             size = max(size, terms + penalty)
-        room = slack + 16.0 * EPS * size
-        if b >= lo.size:
-            g = b - lo.size
-            for k in range(table.start[b], table.start[b + 1]):
-                value = table.cost[k] - mu * table.gain[k] + gamma * table.size[k]
-                value += penalty if table.changed[k] == 1 else 0.0
-                if value - least > room:
-                    allowed[option_start[g] + int(table.value[k])] = 0
-                    dropped = True
+        most = least + (slack + 16.0 * EPS * size)
+        if b < state.lo.size:
+            if state.lo[b] < state.hi[b]:
+                pull = (gamma + mu * asked.blunt) * data.rho[b]
+                dropped = narrow(data, asked, mu, pull, penalty, most, state, b) or dropped
             continue
-        if lo[b] == hi[b]:
-            continue
-        x0, c = data.start[b], data.cost[b] if with_cost else 0.0
-        fee = data.touch[b] if with_cost else 0.0
-        if is_touched(data, active, lo, hi, b):
-            least -= fee  # paid everywhere: it makes no difference
-        else:
-            penalty += fee
-        low = furthest(
-            x0, data.coef[b], data.rho[b], c, mu, gamma + folded, penalty, least, room, lo[b], hi[b]
-        )
-        high = furthest(
-            x0, data.coef[b], data.rho[b], c, mu, gamma + folded, penalty, least, room, hi[b], lo[b]
-        )
-        step, anchor = data.step[b], data.anchor[b]
-        if lo[b] < low <= hi[b]:
-            low -= 8.0 * EPS * abs(low)
-            low = min(max(low, lo[b]), hi[b])
-            low = allowed_above(low, step, anchor, x0, hi[b])
-        if lo[b] <= high < hi[b]:
-            high += 8.0 * EPS * abs(high)
-            high = min(max(high, lo[b]), hi[b])
-            high = allowed_below(high, step, anchor, x0, lo[b])
-        if step == 0.0:  # a continuous number keeps its start, from which it is solved
-            low, high = min(low, x0), max(high, x0)
-        low, high = max(low, lo[b]), min(high, hi[b])
-        if low <= high and (low > lo[b] or high < hi[b]):
-            lo[b], hi[b] = low, high
-            dropped = True
+        for k in range(table.start[b], table.start[b + 1]):
+            value = table.cost[k] - mu * table.score[k] + gamma * table.size[k]
+            if value + (penalty if table.changed[k] == 1 else 0.0) > most:
+                state.allowed[option_start[b - state.lo.size] + int(table.value[k])] = 0
+                dropped = True
     return dropped
+
+
+@kernel
+def narrow(data, asked, mu, pull, penalty, most, state, f):
+    """Take off the ends of number f where its Lagrangian exceeds `most`; return whether any went.
+
+    `pull` is what a unit of its size costs, `penalty` what a change does, beside its fixed cost.
+    """
+    x0, lo, hi = data.start[f], state.lo[f], state.hi[f]
+    with_cost = asked.mode != REACH
+    fee = data.touch[f] if with_cost else 0.0
+    if is_touched(data, state, f):
+        most -= fee  # paid everywhere: it makes no difference
+    else:
+        penalty += fee
+    line = Line(x0, data.cost[f] if with_cost else 0.0, mu * data.coef[f], pull, penalty)
+    low, high = furthest(line, most, lo, hi), furthest(line, most, hi, lo)
+    if lo < low <= hi:
+        low = min(max(low - 8.0 * EPS * abs(low), lo), hi)
+        low = allowed_above(low, data.step[f], data.anchor[f], x0, hi)
+    if lo <= high < hi:
+        high = min(max(high + 8.0 * EPS * abs(high), lo), hi)
+        high = allowed_below(high, data.step[f], data.anchor[f], x0, lo)
+    if data.step[f] == 0.0:  # a continuous number keeps its start, from which it is solved
+        low, high = min(low, x0), max(high, x0)
+    low, high = max(low, lo), min(high, hi)
+    if low <= high and (low > lo or high < hi):
+        state.lo[f], state.hi[f] = low, high
+        return True
+    return False

@@ -15,27 +15,31 @@ from __future__ import annotations
 
 import math
 
-from holdfast.machinery.compile import kernel
+from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.problem.ball import power
 
 
 @kernel
 def charged(table, k, mu, charge):
     """Return a = cost - mu score of a candidate, with the charge for changing."""
-    value = table.cost[k] - mu * table.gain[k]
+    value = table.cost[k] - mu * table.score[k]
     return value + charge if table.changed[k] == 1 else value
 
 
 @kernel
-def first_vertex(table, b, mu, charge):
-    """Return the candidate of least a; of the smallest size among ties."""
-    best = table.start[b]
-    least = charged(table, best, mu, charge)
-    for k in range(table.start[b] + 1, table.start[b + 1]):
-        value = charged(table, k, mu, charge)
-        if value < least or (value == least and table.size[k] < table.size[best]):
-            least, best = value, k
-    return best
+def place_first(relaxed, mu, charge, active):
+    """Place every feature at its candidate of least a; of the smallest size among ties."""
+    table = relaxed.table
+    for b in range(active.size):
+        extra = 0.0 if active[b] == 1 else charge
+        best = table.start[b]
+        least = charged(table, best, mu, extra)
+        for k in range(table.start[b] + 1, table.start[b + 1]):
+            value = charged(table, k, mu, extra)
+            if value < least or (value == least and table.size[k] < table.size[best]):
+                least, best = value, k
+        relaxed.firsts[b] = best
+        mix(relaxed.now, b, best, best, 1.0)
 
 
 @kernel
@@ -58,33 +62,33 @@ def mix(mixture, b, i, j, share):
 
 
 @kernel
-def settle_lp(table, b, mu, charge, most, r, p, q, mixture):
+def settle_lp(relaxed, asked, b, mu, charge, r):
     """Place feature b at norm r; return (gamma, size, whether it moves with r)."""
-    i = first_vertex(table, b, mu, charge)
+    table, most, i = relaxed.table, mu * asked.radius, relaxed.firsts[b]
     while True:
-        felt = most * power(table.size[i] / r, q - 1.0)
+        felt = most * power(table.size[i] / r, asked.q - 1.0)
         j, slope = next_vertex(table, b, mu, charge, i)
         if felt <= slope:
-            mix(mixture, b, i, i, 1.0)
+            mix(relaxed.now, b, i, i, 1.0)
             return felt, table.size[i], False
-        size = r * power(slope / most, p - 1.0)
+        size = r * power(slope / most, asked.p - 1.0)
         if size >= table.size[j]:
             width = table.size[i] - table.size[j]
-            mix(mixture, b, i, j, min(1.0, (size - table.size[j]) / width))
+            mix(relaxed.now, b, i, j, min(1.0, (size - table.size[j]) / width))
             return slope, size, True
         i = j
 
 
 @kernel
-def budgets_lp(table, mu, charge, active, radius, p, q, rho_0, guess, gammas, mixture):
+def budgets_lp(relaxed, asked, mu, charge, active, guess):
     """Write the budgets for 1 < p < inf; return (gamma_0, norm)."""
-    most = mu * radius
+    gammas, q, rho_0 = relaxed.gammas, asked.q, asked.rho_0
     r, low, high = guess if guess > 0.0 else 1.0, 0.0, math.inf
     for _ in range(60):
         moving, passive = 0.0, power(rho_0 / r, q)
         for b in range(gammas.size):
             extra = 0.0 if active[b] == 1 else charge
-            gammas[b], size, moves = settle_lp(table, b, mu, extra, most, r, p, q, mixture)
+            gammas[b], size, moves = settle_lp(relaxed, asked, b, mu, extra, r)
             part = power(size / r, q)
             if moves:
                 moving += part
@@ -106,18 +110,17 @@ def budgets_lp(table, mu, charge, active, radius, p, q, rho_0, guess, gammas, mi
         if abs(following - r) <= 1e-14 * r:
             break
         r = following
-    return most * power(rho_0 / r, q - 1.0), r
+    return mu * asked.radius * power(rho_0 / r, q - 1.0), r
 
 
 @kernel
-def settle_l1(table, b, mu, charge, size, mixture):
+def settle_l1(relaxed, b, mu, charge, size):
     """Bring feature b to at most `size`; return (budget that this takes, vertex).
 
     The vertex is -1 unless the feature stands exactly at `size`: then it may be pressed further.
     """
-    i = first_vertex(table, b, mu, charge)
-    gamma = 0.0
-    mix(mixture, b, i, i, 1.0)
+    table, i, gamma = relaxed.table, relaxed.firsts[b], 0.0
+    mix(relaxed.now, b, i, i, 1.0)
     while table.size[i] > size:
         j, slope = next_vertex(table, b, mu, charge, i)
         if j < 0:
@@ -126,61 +129,76 @@ def settle_l1(table, b, mu, charge, size, mixture):
         if table.size[j] <= size:
             share = (size - table.size[j]) / (table.size[i] - table.size[j])
             if share > 0.0:
-                mix(mixture, b, i, j, share)
+                mix(relaxed.now, b, i, j, share)
                 return gamma, -1
-        mix(mixture, b, j, j, 1.0)
+        mix(relaxed.now, b, j, j, 1.0)
         i = j
     return gamma, i if table.size[i] == size else -1
 
 
 @kernel
-def budget_needed(table, mu, charge, active, size, gammas, mixture):
-    total = 0.0
+def budget_needed(relaxed, mu, charge, active, size):
+    """Write the budgets that bring every feature to at most `size`; return their sum."""
+    gammas, total = relaxed.gammas, 0.0
     for b in range(gammas.size):
-        extra = 0.0 if active[b] == 1 else charge
-        gammas[b], _ = settle_l1(table, b, mu, extra, size, mixture)
-        total += gammas[b]
+        gammas[b], first = 0.0, relaxed.firsts[b]
+        if relaxed.table.size[first] > size:
+            gammas[b], _ = settle_l1(relaxed, b, mu, 0.0 if active[b] == 1 else charge, size)
+            total += gammas[b]
+        else:
+            mix(relaxed.now, b, first, first, 1.0)
     return total
 
 
 @kernel
-def budgets_l1(table, mu, charge, active, radius, rho_0, kinks, gammas, mixture):
-    """Write the budgets for p = 1; return (gamma_0, size)."""
-    most = mu * radius
+def least_size(table, rho_0):
+    """Return the least size that all features can come down to."""
     least = rho_0
-    for b in range(gammas.size):
+    for b in range(table.start.size - 1):
         smallest = math.inf
         for k in range(table.start[b], table.start[b + 1]):
             smallest = min(smallest, table.size[k])
         least = max(least, smallest)
-    size = least
-    if budget_needed(table, mu, charge, active, least, gammas, mixture) > most:
-        count = 0
+    return least
+
+
+@kernel
+def budgets_l1(relaxed, asked, mu, charge, active):
+    """Write the budgets for p = 1; return (gamma_0, size)."""
+    table, gammas, kinks = relaxed.table, relaxed.gammas, relaxed.kinks
+    most, size = mu * asked.radius, least_size(table, asked.rho_0)
+    needed = budget_needed(relaxed, mu, charge, active, size)
+    if needed > most:
+        low, high, count = size, math.inf, 0
         for k in range(table.start[gammas.size]):
-            if table.size[k] > least:
+            if table.size[k] > low:
                 kinks[count] = table.size[k]
                 count += 1
-        low, high = least, math.inf
         while count > 0:  # the smallest kink that the budget can pay for
             a, b, c = kinks[0], kinks[count // 2], kinks[count - 1]
-            middle = max(min(a, b), min(max(a, b), c))
-            if budget_needed(table, mu, charge, active, middle, gammas, mixture) > most:
-                low = middle
+            size = max(min(a, b), min(max(a, b), c))
+            needed = budget_needed(relaxed, mu, charge, active, size)
+            if needed > most:
+                low = size
             else:
-                high = middle
+                high = size
             kept = 0
             for k in range(count):
                 if low < kinks[k] < high:
                     kinks[kept] = kinks[k]
                     kept += 1
             count = kept
-        size = high
-    left = most - budget_needed(table, mu, charge, active, size, gammas, mixture)
-    if rho_0 == size:
+        if size != high:
+            size = high
+            needed = budget_needed(relaxed, mu, charge, active, size)
+    left = most - needed
+    if asked.rho_0 == size:
         return max(left, 0.0), size
     for b in range(gammas.size):  # who stands at the size may be pressed until it moves on
+        if table.size[relaxed.firsts[b]] < size:
+            continue
         extra = 0.0 if active[b] == 1 else charge
-        _, at = settle_l1(table, b, mu, extra, size, mixture)
+        _, at = settle_l1(relaxed, b, mu, extra, size)
         if at >= 0 and left > 0.0:
             _, slope = next_vertex(table, b, mu, extra, at)
             more = min(left, slope - gammas[b])
@@ -190,19 +208,20 @@ def budgets_l1(table, mu, charge, active, radius, rho_0, kinks, gammas, mixture)
 
 
 @kernel
-def relaxed_point(table, mixture, rho_0, radius, q, features):
+def relaxed_point(table, mixture, asked):
     """Return (cost, score less the intercept) of the mixture: a point of the relaxed node."""
-    cost, gain, largest = 0.0, 0.0, rho_0
+    cost, score, largest, features = 0.0, 0.0, asked.rho_0, mixture.share.size
     for b in range(features):
         i, j, share = mixture.first[b], mixture.second[b], mixture.share[b]
         rest = 1.0 - share
         cost += share * table.cost[i] + rest * table.cost[j]
-        gain += share * table.gain[i] + rest * table.gain[j]
+        score += share * table.score[i] + rest * table.score[j]
         largest = max(largest, share * table.size[i] + rest * table.size[j])
+    radius, q = asked.radius, asked.q
     if radius == 0.0 or q == math.inf or largest == 0.0:
-        return cost, gain - radius * largest
-    total = power(rho_0 / largest, q)
+        return cost, score - radius * largest
+    total = power(asked.rho_0 / largest, q)
     for b in range(features):
         i, j, share = mixture.first[b], mixture.second[b], mixture.share[b]
         total += power((share * table.size[i] + (1.0 - share) * table.size[j]) / largest, q)
-    return cost, gain - radius * largest * power(total, 1.0 / q)
+    return cost, score - radius * largest * power(total, 1.0 / q)

@@ -6,18 +6,18 @@ options of all groups stand one after another in flat arrays.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discrete.problem import DiscreteProblem
-from holdfast.machinery.compile import kernel
+from holdfast.discrete.problem import DiscreteProblem, Group
+from holdfast.machinery.compile import viewing_kernel as kernel
+from holdfast.machinery.compile import views
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import BallNumbers, power
+from holdfast.problem.ball import BallNumbers, pick
+from holdfast.problem.goal import GoalNumbers
 
-LINF, L1, LP = 0, 1, 2  # how the norm is treated: see `duals`
 Ints = NDArray[np.int64]
 
 
@@ -30,6 +30,7 @@ class Layout(NamedTuple):
     group_columns: Ints
     value_start: Ints  # the values of option k begin here
     values: Floats
+    sizes: Floats  # of each option: its part of the dual norm
     step: Floats
     anchor: Floats
     option_costs: Floats
@@ -39,7 +40,7 @@ class Layout(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The part of a `Layout` that does not differ between rows."""
+    """The part of a `Layout` that the search of a row reads."""
 
     columns: Ints
     option_start: Ints
@@ -62,53 +63,71 @@ class RowData(NamedTuple):
     step: Floats
     anchor: Floats
     touch: Floats  # ... and what it costs to move it at all
-    gain: Floats  # of each option: its part of the score, ...
-    size: Floats  # ... of the dual norm, ...
-    fee: Floats  # ... and its cost
+    score: Floats  # of each option: its part of the score, ...
+    terms: Floats  # ... the sum of its parts without their signs, for rounding, ...
+    size: Floats  # ... its part of the dual norm, ...
+    option_cost: Floats
     current: Ints  # of each group: its current option, counted from 0
+
+
+class Case(NamedTuple):
+    """One row: where it starts, its model, and what is asked."""
+
+    point: Floats
+    coef: Floats
+    intercept: float
+    ball: BallNumbers
+    goal: GoalNumbers
 
 
 def make_layout(problem: DiscreteProblem) -> Layout:
     """Flatten; shapes have been checked."""
     d, groups = problem.problem.n_features, problem.groups
-    taken = problem.grouped_columns
     counts = [len(group.options) for group in groups]
     widths = [len(group.columns) for group in groups]
-    per_option = [width for width, m in zip(widths, counts, strict=True) for _ in range(m)]
     n_costs = max([costs.shape[0] for costs in problem.option_costs], default=1)
-    fees = [
+    option_costs = [
         np.broadcast_to(c, (n_costs, m)) for c, m in zip(problem.option_costs, counts, strict=True)
     ]
     values = [np.asarray(group.options, dtype=np.float64).reshape(-1) for group in groups]
-    most = problem.max_changes
+    ball, most = problem.problem.robust_to.numbers(d), problem.max_changes
     return Layout(
         problem.number_columns,
         _starts(counts),
         _starts(widths),
-        taken,
-        _starts(per_option),
-        np.concatenate(values) if values else np.empty(0),
+        problem.grouped_columns,
+        _starts([width for width, m in zip(widths, counts, strict=True) for _ in range(m)]),
+        _joined(values),
+        _joined([option_sizes(group, ball) for group in groups]),
         np.ascontiguousarray(problem.step, dtype=np.float64),
         np.ascontiguousarray(problem.anchor, dtype=np.float64),
-        np.ascontiguousarray(np.concatenate(fees, axis=1)) if fees else np.empty((1, 0)),
+        np.ascontiguousarray(np.concatenate([np.empty((n_costs, 0)), *option_costs], axis=1)),
         np.ascontiguousarray(problem.fees, dtype=np.float64),
         np.ascontiguousarray(problem.current, dtype=np.int64),
         d + 1 if most is None else int(most),
     )
 
 
-def kind_of(ball: BallNumbers) -> int:
-    """Without a ball all p are the same: nothing is left of the norm."""
-    if ball.q == 1.0 or ball.radius == 0.0 or ball.intercept_scale + ball.scale.sum() == 0.0:
-        return LINF
-    return L1 if ball.q == math.inf else LP
+def option_sizes(group: Group, ball: BallNumbers) -> Floats:
+    """Return ``||scale * values||_q`` of each option: its part of the dual norm."""
+    parts = np.abs(ball.scale[group.columns] * np.asarray(group.options, dtype=np.float64))
+    largest = parts.max(axis=1)
+    if ball.q == np.inf:
+        return np.asarray(largest)
+    with np.errstate(invalid="ignore"):
+        norms = largest * ((parts / largest[:, None]) ** ball.q).sum(axis=1) ** (1.0 / ball.q)
+    return np.asarray(np.where((largest > 0.0) & (largest < np.inf), norms, largest))
 
 
 def _starts(counts: list[int]) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-@kernel
+def _joined(parts: list[Floats]) -> Floats:
+    return np.concatenate([np.empty(0), *parts])
+
+
+@views
 def shape_of(layout):
     return Shape(
         layout.columns,
@@ -122,36 +141,25 @@ def shape_of(layout):
 
 
 @kernel
-def option_size(columns, values, scale, q):
-    """||scale * values||_q over the columns of a group: its part of the dual norm."""
-    largest = 0.0
-    for j in range(columns.size):
-        largest = max(largest, scale[columns[j]] * abs(values[j]))
-    if q == math.inf or largest == 0.0:
-        return largest
-    total = 0.0
-    for j in range(columns.size):
-        total += power(scale[columns[j]] * abs(values[j]) / largest, q)
-    return largest * power(total, 1.0 / q)
-
-
-@kernel
-def load_data(
-    layout, point, coef, cost, lower, upper, step, anchor, touch, fees, current, ball, data
-):
-    """Write one row, feature by feature."""
+def load_data(rows, layout, ball, i, data):
+    """Write row i, feature by feature."""
+    coef, cost, touch = pick(rows.coef, i), pick(rows.cost, i), pick(layout.fixed_costs, i)
+    lower, upper = pick(rows.lower, i), pick(rows.upper, i)
+    step, anchor = pick(layout.step, i), pick(layout.anchor, i)
     for f in range(layout.columns.size):
         j = layout.columns[f]
-        data.start[f], data.coef[f], data.rho[f] = point[j], coef[j], ball.scale[j]
+        data.start[f], data.coef[f], data.rho[f] = rows.points[i, j], coef[j], ball.scale[j]
         data.cost[f], data.lower[f], data.upper[f] = cost[j], lower[j], upper[j]
         data.step[f], data.anchor[f], data.touch[f] = step[j], anchor[j], touch[j]
+    option_costs = pick(layout.option_costs, i)
     for g in range(layout.option_start.size - 1):
-        data.current[g] = current[g]
-        columns = layout.group_columns[layout.group_start[g] : layout.group_start[g + 1]]
+        data.current[g] = layout.current[i, g]
+        column = layout.group_start[g]
         for k in range(layout.option_start[g], layout.option_start[g + 1]):
-            values = layout.values[layout.value_start[k] : layout.value_start[k + 1]]
-            data.gain[k] = 0.0
-            for j in range(columns.size):
-                data.gain[k] += coef[columns[j]] * values[j]
-            data.size[k] = option_size(columns, values, ball.scale, ball.q)
-            data.fee[k] = fees[k]
+            first, score, terms = layout.value_start[k], 0.0, 0.0
+            for v in range(layout.value_start[k + 1] - first):
+                part = coef[layout.group_columns[column + v]] * layout.values[first + v]
+                score += part
+                terms += abs(part)
+            data.score[k], data.terms[k] = score, terms
+            data.size[k], data.option_cost[k] = layout.sizes[k], option_costs[k]

@@ -9,12 +9,11 @@ from holdfast.certificate import flat_enough, price_bound, support_line
 from holdfast.core.batch import reach_target, turn_back
 from holdfast.core.kinds import make_plan, solve_row
 from holdfast.core.row import FOUND, UNBOUNDED, orient
-from holdfast.discrete.relax import REACH
-from holdfast.machinery.compile import kernel
+from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import worst_score_of
 from holdfast.problem.costs import cost_of
-from holdfast.problem.goal import GUARANTEE, PRICE, GoalNumbers
+from holdfast.problem.goal import GUARANTEE, PRICE, REACH, GoalNumbers
 from holdfast.problem.losses import loss_value
 
 
@@ -24,20 +23,22 @@ class Leaf(NamedTuple):
     start: Floats
     lower: Floats
     upper: Floats
+    costs: Floats  # columns of groups have none of their own
     point: Floats
     model: Floats
+    best: Floats  # the best point of all leaves so far
 
 
 @kernel
-def fix_columns(layout, data, chosen, free, leaf):
+def fix_columns(layout, data, state, leaf):
     """Write the problem of the free numbers.
 
     Return (cost of the choices, fixed costs of the free numbers, is anything free).
     """
-    fixed, touched, any_free = 0.0, 0.0, False
+    fixed, touched, any_free, chosen = 0.0, 0.0, False, state.chosen
     for f in range(layout.columns.size):
         j = layout.columns[f]
-        if free[f] == 1:
+        if state.free[f] == 1:
             leaf.start[j], any_free = data.start[f], True
             leaf.lower[j], leaf.upper[j] = data.lower[f], data.upper[f]
             touched += data.touch[f]
@@ -47,21 +48,23 @@ def fix_columns(layout, data, chosen, free, leaf):
                 fixed += data.cost[f] * abs(chosen[f] - data.start[f]) + data.touch[f]
     for g in range(layout.option_start.size - 1):
         k = layout.option_start[g] + int(chosen[layout.columns.size + g])
-        fixed += data.fee[k]
+        fixed += data.option_cost[k]
         first = layout.group_start[g]
         for i in range(first, layout.group_start[g + 1]):
             j = layout.group_columns[i]
             value = layout.values[layout.value_start[k] + i - first]
             leaf.start[j] = leaf.lower[j] = leaf.upper[j] = value
+    for j in range(leaf.start.size):
+        leaf.point[j] = leaf.start[j]
     return fixed, touched, any_free
 
 
 @kernel
-def unmoved(layout, data, free, leaf):
+def unmoved(layout, data, state, leaf):
     """Return the fixed costs of free numbers that were not moved after all."""
     total = 0.0
     for f in range(layout.columns.size):
-        if free[f] == 1 and leaf.point[layout.columns[f]] == data.start[f]:
+        if state.free[f] == 1 and leaf.point[layout.columns[f]] == data.start[f]:
             total += data.touch[f]
     return total
 
@@ -77,88 +80,79 @@ def value_of(goal, fixed, cost, score):
 
 
 @kernel
-def solve_leaf(layout, data, coef, intercept, costs, ball, goal, work, chosen, free, leaf):
-    """Solve the continuous rest; the point is left in `leaf.point`.
+def solve_leaf(layout, data, case, work, state, leaf):
+    """Solve the continuous rest of `state.chosen`; the point is left in `leaf.point`.
 
     Return (value, a bound that proves it).
     """
-    fixed, touched, any_free = fix_columns(layout, data, chosen, free, leaf)
-    leaf.point[:] = leaf.start
+    coef, intercept, ball, goal = case.coef, case.intercept, case.ball, case.goal
+    fixed, touched, any_free = fix_columns(layout, data, state, leaf)
     score = worst_score_of(leaf.start, coef, intercept, ball)
     if not any_free or (goal.mode == GUARANTEE and score >= goal.level):  # nobody needs to move
         value = value_of(goal, fixed, 0.0, score)
         return value, value
     if goal.mode == REACH:
-        return reach_leaf(coef, intercept, costs, ball, work, leaf)
-    orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, costs)
+        return reach_leaf(case, work, leaf)
+    orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, leaf.costs)
     make_plan(work, ball, goal)
     if goal.mode == GUARANTEE:
         outcome, gain = reach_target(leaf.start, coef, intercept, ball, goal, work, leaf.point)
         if outcome != FOUND:
-            return math.inf, empty_leaf(fixed + touched, coef, intercept, costs, ball, goal, leaf)
+            return math.inf, empty_leaf(fixed + touched, case, leaf)
     else:
         _, gain = solve_row(work, intercept, ball, goal)
         turn_back(coef, work.row, work.y, leaf.point)
     score = worst_score_of(leaf.point, coef, intercept, ball)
-    paid = fixed + max(touched - unmoved(layout, data, free, leaf), 0.0)
+    paid = fixed + max(touched - unmoved(layout, data, state, leaf), 0.0)
     fixed += touched
-    value = value_of(goal, paid, cost_of(leaf.point, leaf.start, costs), score)
+    value = value_of(goal, paid, cost_of(leaf.point, leaf.start, leaf.costs), score)
     mu = 1.0 / gain
     if goal.mode == PRICE:
         mu = flat_enough(goal.loss, goal.level, mu)
-    mu, offset, _ = support_line(
-        leaf.point,
-        mu,
-        leaf.start,
-        coef,
-        intercept,
-        costs,
-        leaf.lower,
-        leaf.upper,
-        ball,
-        leaf.model,
-    )
+    mu, offset = line_of_leaf(mu, case, leaf)
     if goal.mode == GUARANTEE:
         return value, fixed + max(mu * goal.level - offset, 0.0) if mu < math.inf else fixed
     return value, price_bound(goal.loss, goal.level, mu, offset) + goal.level * fixed
 
 
 @kernel
-def reach_leaf(coef, intercept, costs, ball, work, leaf):
+def line_of_leaf(mu, case, leaf):
+    """Return the multiplier and the offset of the support line at the point of a leaf."""
+    mu, offset, _ = support_line(
+        leaf.point,
+        mu,
+        leaf.start,
+        case.coef,
+        case.intercept,
+        leaf.costs,
+        leaf.lower,
+        leaf.upper,
+        case.ball,
+        leaf.model,
+    )
+    return mu, offset
+
+
+@kernel
+def reach_leaf(case, work, leaf):
     """Return minus the largest worst-case score, -inf where it has no end; and its proof."""
-    orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, costs)
+    coef, intercept, ball = case.coef, case.intercept, case.ball
+    orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, leaf.costs)
     everything = GoalNumbers(GUARANTEE, 0, math.inf)
     make_plan(work, ball, everything)
     outcome, _ = solve_row(work, intercept, ball, everything)
     if outcome == UNBOUNDED:
         return -math.inf, -math.inf
     turn_back(coef, work.row, work.y, leaf.point)
-    mu, offset, _ = end_of_leaf(coef, intercept, costs, ball, leaf)
+    mu, offset = line_of_leaf(math.inf, case, leaf)  # upright, but for rounding
     floor = -offset if mu == math.inf else -math.inf
     return -worst_score_of(leaf.point, coef, intercept, ball), floor
 
 
 @kernel
-def end_of_leaf(coef, intercept, costs, ball, leaf):
-    """Return the support line at the end of what a leaf can reach: upright, but for rounding."""
-    return support_line(
-        leaf.point,
-        math.inf,
-        leaf.start,
-        coef,
-        intercept,
-        costs,
-        leaf.lower,
-        leaf.upper,
-        ball,
-        leaf.model,
-    )
-
-
-@kernel
-def empty_leaf(fixed, coef, intercept, costs, ball, goal, leaf):
+def empty_leaf(fixed, case, leaf):
     """Return what is proven of a leaf where no answer was found: inf, if there is none in it."""
-    mu, offset, _ = end_of_leaf(coef, intercept, costs, ball, leaf)
+    mu, offset = line_of_leaf(math.inf, case, leaf)
     if mu < math.inf:
-        return fixed + max(mu * goal.level - offset, 0.0)
-    return math.inf if goal.level > offset else -math.inf
+        return fixed + max(mu * case.goal.level - offset, 0.0)
+    return math.inf if case.goal.level > offset else -math.inf

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.batch import OUT_OF_BOUNDS
 from holdfast.core.row import EXHAUSTED, FOUND
 from holdfast.discrete.answer import costs_of, make_result
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.program import LINK_TOLERANCE, SCORE_UNIT, Program
-from holdfast.discrete.rows import check_groups, check_numbers
+from holdfast.discrete.rows import check_discrete_row
 from holdfast.discrete.solve import check_problem
 from holdfast.machinery.numbers import Floats, check_kind, check_positive, read_floats
 from holdfast.problem.costs import cheapest_unit, scaled
@@ -341,27 +340,7 @@ class _Master:
 
 def _usable(problem: DiscreteProblem, i: int) -> int:
     """Return FOUND, or what is wrong with row i."""
-    row, layout = problem.problem.row(i), make_layout(problem)
-
-    def own(values: Any) -> Any:
-        return values[i] if values.shape[0] > 1 else values[0]
-
-    outcome = check_numbers(
-        layout,
-        row.X[0],
-        row.coef[0],
-        row.intercept[0],
-        row.feature_costs[0],
-        row.lower[0],
-        row.upper[0],
-        own(layout.step),
-        own(layout.anchor),
-        own(layout.fixed_costs),
-    )
-    if outcome in (FOUND, OUT_OF_BOUNDS):
-        fees = own(layout.option_costs)
-        outcome = max(outcome, check_groups(layout, row.X[0], fees, layout.current[i]))
-    return int(outcome)
+    return int(check_discrete_row(problem.problem.rows(), make_layout(problem), i))
 
 
 def _result(

@@ -11,22 +11,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from holdfast.core.kinds import L1, LP
+from holdfast.core.row import copy_into
 from holdfast.discrete.bound import node_bound
 from holdfast.discrete.domains import Table
-from holdfast.discrete.duals import (
-    budgets_l1,
-    budgets_lp,
-    first_vertex,
-    mix,
-    relaxed_point,
-)
-from holdfast.discrete.layout import L1, LINF, Ints
-from holdfast.machinery.compile import kernel
+from holdfast.discrete.duals import budgets_l1, budgets_lp, place_first, relaxed_point
+from holdfast.discrete.layout import Ints
+from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Floats
-from holdfast.problem.goal import GUARANTEE, PRICE
+from holdfast.problem.goal import GUARANTEE, PRICE, REACH
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
 
-REACH = 2  # a third goal: the largest worst-case score, whatever it costs
 MOST_STEPS = 60
 
 
@@ -45,16 +40,16 @@ class Relaxed(NamedTuple):
     gammas: Floats  # the budgets of the last evaluation, ...
     kept_gammas: Floats  # ... of the best one at its multiplier, ...
     best_gammas: Floats  # ... and of the best of all: with mu and charge they give the bound
-    picks: Ints
     saved: Floats
     kinks: Floats
+    firsts: Ints  # where each feature stands before it is pressed
     now: Mixture
     low: Mixture
     high: Mixture
 
 
 class Question(NamedTuple):
-    """Goal and ball as a node reads them; for p = inf the norm is part of the gains already."""
+    """Goal and ball as a node reads them; for p = inf the norm is part of the scores already."""
 
     mode: int
     loss: int
@@ -62,6 +57,7 @@ class Question(NamedTuple):
     kind: int
     base: float  # the intercept
     radius: float
+    blunt: float  # p = inf: what the adversary takes off every coefficient; 0 otherwise
     p: float
     q: float
     rho_0: float
@@ -91,46 +87,18 @@ def evaluate(relaxed, asked, mu, norm, charge, active, changes):
 
     The line is ``height + slope * mu``; `relaxed.now` is its point.
     """
-    table, gammas, now = relaxed.table, relaxed.gammas, relaxed.now
+    place_first(relaxed, mu, charge, active)
     gamma_0 = 0.0
-    if asked.kind == LINF:
-        for b in range(gammas.size):
-            gammas[b] = 0.0
-            k = first_vertex(table, b, mu, 0.0 if active[b] == 1 else charge)
-            mix(now, b, k, k, 1.0)
-    elif asked.kind == L1:
-        gamma_0, norm = budgets_l1(
-            table, mu, charge, active, asked.radius, asked.rho_0, relaxed.kinks, gammas, now
-        )
+    if asked.kind == L1:
+        gamma_0, norm = budgets_l1(relaxed, asked, mu, charge, active)
+    elif asked.kind == LP:
+        gamma_0, norm = budgets_lp(relaxed, asked, mu, charge, active, norm)
     else:
-        gamma_0, norm = budgets_lp(
-            table,
-            mu,
-            charge,
-            active,
-            asked.radius,
-            asked.p,
-            asked.q,
-            asked.rho_0,
-            norm,
-            gammas,
-            now,
-        )
-    cost, score = relaxed_point(table, now, asked.rho_0, asked.radius, asked.q, gammas.size)
+        for b in range(active.size):
+            relaxed.gammas[b] = 0.0
+    cost, score = relaxed_point(relaxed.table, relaxed.now, asked)
     score += asked.base
-    least, level = node_bound(
-        table,
-        mu,
-        gammas,
-        gamma_0,
-        asked.radius,
-        asked.p,
-        asked.rho_0,
-        active,
-        changes,
-        relaxed.picks,
-        relaxed.saved,
-    )
+    least, level = node_bound(relaxed, asked, mu, gamma_0, active, changes)
     if asked.mode == REACH:
         return least - asked.base - 4.0 * EPS * abs(asked.base), -score, 0.0, norm, level
     if asked.mode == GUARANTEE:
@@ -148,18 +116,19 @@ def evaluate(relaxed, asked, mu, norm, charge, active, changes):
 
 
 @kernel
-def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
-    """Return the `Dual` of the node in `relaxed.table`.
+def bound_node(relaxed, asked, guess, active, changes, cutoff):
+    """Return the `Dual` of the node in `relaxed.table`; begin with the multipliers of a guess.
 
     Stops when the bound reaches the cutoff, when it cannot get better, or when it cannot get there.
     `relaxed.best_gammas` are its budgets, `relaxed.low` and `relaxed.high` the relaxed points at
     the ends of the bracket.
     """
+    norm, charge = guess.norm, guess.charge
     bound, best_mu, best_charge, best_norm = -math.inf, 0.0, 0.0, norm
     most_mu = math.inf
     if asked.mode == PRICE:
         most_mu = steepest(asked.loss) / asked.level
-    mu = min(guess, most_mu)
+    mu = min(guess.mu, most_mu)
     if asked.mode == REACH:
         mu = 1.0
     low, low_height, low_slope = -1.0, 0.0, 0.0
@@ -169,18 +138,18 @@ def bound_node(relaxed, asked, guess, norm, charge, active, changes, cutoff):
         value, height, slope, norm, level = evaluate(
             relaxed, asked, mu, norm, charge, active, changes
         )
-        relaxed.kept_gammas[:] = relaxed.gammas
+        copy_into(relaxed.kept_gammas, relaxed.gammas)
         if limited:  # the charge that suits these budgets; budgets for this charge; and so on
             charge = level
             for _ in range(2):
                 again = evaluate(relaxed, asked, mu, norm, charge, active, changes)
                 if again[0] > value:
                     value, height, slope, norm, level = again
-                    relaxed.kept_gammas[:] = relaxed.gammas
+                    copy_into(relaxed.kept_gammas, relaxed.gammas)
                 charge = again[4]
         if value > bound:
             bound, best_mu, best_charge, best_norm = value, mu, level, norm
-            relaxed.best_gammas[:] = relaxed.kept_gammas
+            copy_into(relaxed.best_gammas, relaxed.kept_gammas)
         if asked.mode == REACH:
             copy_mixture(relaxed.now, relaxed.low)
             copy_mixture(relaxed.now, relaxed.high)

@@ -10,15 +10,30 @@ from numpy.typing import NDArray
 
 from holdfast.core.batch import BAD_BOUNDS, BAD_COST, NOT_FINITE, OUT_OF_BOUNDS, own_goal
 from holdfast.core.row import EXHAUSTED, FOUND
-from holdfast.discrete.buffers import costs_of, data_of, state_of
-from holdfast.discrete.layout import Ints, load_data, shape_of
-from holdfast.discrete.relax import REACH
-from holdfast.discrete.search import Task, search
-from holdfast.machinery.compile import kernel
+from holdfast.discrete.buffers import data_of, leaf_of, state_of
+from holdfast.discrete.layout import Case, Ints, Layout, load_data, shape_of
+from holdfast.discrete.search import search
+from holdfast.discrete.visit import CRAMPED
+from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import pick
+from holdfast.problem.ball import BallNumbers, pick
+from holdfast.problem.goal import REACH, GoalNumbers
+from holdfast.problem.problem import Rows
 
 LIMIT = 7  # the search was stopped: what it has may not be the best
+NO_ROOM = 8  # the search needs a larger stack
+
+
+class Batch(NamedTuple):
+    """What is asked of all rows; the arrays have one row where all rows share it."""
+
+    rows: Rows
+    layout: Layout
+    ball: BallNumbers
+    radii: Floats  # of the rows that are searched
+    goal: GoalNumbers
+    levels: Floats
+    kind: int
 
 
 class Outcomes(NamedTuple):
@@ -44,9 +59,13 @@ def new_outcomes(n: int, d: int, groups: int) -> Outcomes:
 
 
 @kernel
-def check_numbers(layout, point, coef, intercept, cost, lower, upper, step, anchor, touch):
+def check_numbers(rows, layout, i):
     """Say whether the numbers of a row can be used."""
-    outcome = FOUND if math.isfinite(intercept) else NOT_FINITE
+    point, coef, cost = rows.points[i], pick(rows.coef, i), pick(rows.cost, i)
+    lower, upper = pick(rows.lower, i), pick(rows.upper, i)
+    step, anchor = pick(layout.step, i), pick(layout.anchor, i)
+    touch = pick(layout.fixed_costs, i)
+    outcome = FOUND if math.isfinite(pick(rows.intercept, i)) else NOT_FINITE
     for j in range(point.size):
         if not (math.isfinite(point[j]) and math.isfinite(coef[j])):
             return NOT_FINITE
@@ -66,88 +85,90 @@ def check_numbers(layout, point, coef, intercept, cost, lower, upper, step, anch
 
 
 @kernel
-def check_groups(layout, point, fees, current):
+def check_groups(rows, layout, i):
     """Say whether each person has one of the options, for nothing, and others cost no less."""
+    point, current, costs = rows.points[i], layout.current[i], pick(layout.option_costs, i)
     for g in range(layout.option_start.size - 1):
         first, last = layout.option_start[g], layout.option_start[g + 1]
-        if not 0 <= current[g] < last - first or fees[first + current[g]] != 0.0:
+        if not 0 <= current[g] < last - first or costs[first + current[g]] != 0.0:
             return BAD_COST
         for k in range(first, last):
-            if not fees[k] >= 0.0:
+            if not costs[k] >= 0.0:
                 return BAD_COST
-            for i in range(layout.value_start[k], layout.value_start[k + 1]):
-                if not math.isfinite(layout.values[i]):
+            for v in range(layout.value_start[k], layout.value_start[k + 1]):
+                if not math.isfinite(layout.values[v]):
                     return NOT_FINITE
         column = layout.group_start[g]
         home = layout.value_start[first + current[g]]
-        for i in range(layout.group_start[g + 1] - column):
-            if layout.values[home + i] != point[layout.group_columns[column + i]]:
+        for v in range(layout.group_start[g + 1] - column):
+            if layout.values[home + v] != point[layout.group_columns[column + v]]:
                 return NOT_FINITE
     return FOUND
 
 
 @kernel
+def check_discrete_row(rows, layout, i):
+    """Return FOUND, or what is wrong with row i."""
+    outcome = check_numbers(rows, layout, i)
+    if outcome in (FOUND, OUT_OF_BOUNDS):
+        outcome = max(outcome, check_groups(rows, layout, i))
+    return outcome
+
+
+@kernel
 def open_discrete_row(rows, layout, ball, i, buffers):
     """Load row i; return an outcome other than FOUND where it cannot be used."""
-    point, coef, cost = rows.points[i], pick(rows.coef, i), pick(rows.cost, i)
-    lower, upper = pick(rows.lower, i), pick(rows.upper, i)
-    step, anchor = pick(layout.step, i), pick(layout.anchor, i)
-    touch = pick(layout.fixed_costs, i)
-    fees, current = pick(layout.option_costs, i), layout.current[i]
-    outcome = check_numbers(
-        layout, point, coef, pick(rows.intercept, i), cost, lower, upper, step, anchor, touch
-    )
-    if outcome in (FOUND, OUT_OF_BOUNDS):
-        outcome = max(outcome, check_groups(layout, point, fees, current))
+    outcome = check_discrete_row(rows, layout, i)
     if outcome != FOUND:
         return outcome
-    load_data(
-        layout,
-        point,
-        coef,
-        cost,
-        lower,
-        upper,
-        step,
-        anchor,
-        touch,
-        fees,
-        current,
-        ball,
-        data_of(buffers),
-    )
-    costs = costs_of(buffers)
-    for j in range(point.size):
+    load_data(rows, layout, ball, i, data_of(buffers))
+    costs, own = leaf_of(buffers).costs, pick(rows.cost, i)
+    for j in range(costs.size):
         costs[j] = 1.0  # columns of groups have no cost of their own
     for f in range(layout.columns.size):
-        costs[layout.columns[f]] = cost[layout.columns[f]]
+        costs[layout.columns[f]] = own[layout.columns[f]]
     return FOUND
 
 
 @kernel
-def search_rows(private, rows, layout, ball, goal, levels, kind, limits, which, out, begin, end):
+def write_found(layout, buffers, found, out, k):
+    """Write what the search of a row came to into row k."""
+    out.value[k], out.bound[k], out.nodes[k] = found.value, found.bound, found.nodes
+    if buffers.tally[CRAMPED] == 1.0:
+        out.outcome[k] = NO_ROOM
+    elif not found.is_complete:
+        out.outcome[k] = LIMIT
+    elif found.value == math.inf:
+        out.outcome[k] = EXHAUSTED
+    if found.value < math.inf:
+        best, point = state_of(buffers).best, leaf_of(buffers).best
+        for j in range(point.size):
+            out.recourse[k, j] = point[j]
+        for g in range(out.chosen.shape[1]):
+            out.chosen[k, g] = int(best[layout.columns.size + g])
+
+
+@kernel
+def search_rows(private, batch, limits, which, out, begin, end):
     """Search the rows `which`; row k of `out` is row which[k]."""
-    work, buffers = private
+    rows, layout, shared = batch.rows, batch.layout, batch.robust_to
+    work, buffers, stack = private
     for k in range(begin, end):
         if limits[2][0] != 0:
             return
-        i = which[k]
-        own = own_goal(goal, levels, i)
+        i, radius = which[k], pick(batch.radii, k)
+        ball = BallNumbers(shared.p, shared.q, radius, shared.scale, shared.intercept_scale)
+        goal = own_goal(batch.goal, batch.levels, i)
         outcome = open_discrete_row(rows, layout, ball, i, buffers)
-        if outcome == FOUND and math.isnan(own.level):
+        if outcome == FOUND and math.isnan(goal.level):
             outcome = BAD_COST
         out.outcome[k] = outcome
         if outcome != FOUND:
             continue
-        if goal.mode == REACH:
-            data_of(buffers).touch[:] = 0.0  # whatever it costs: there is nothing to decide
-        task = Task(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, own)
-        found = search(shape_of(layout), buffers, task, kind, work, limits, out.recourse[k])
-        out.value[k], out.bound[k], out.nodes[k] = found.value, found.bound, found.nodes
-        if not found.is_complete:
-            out.outcome[k] = LIMIT
-        elif found.value == math.inf:
-            out.outcome[k] = EXHAUSTED
-        if found.value < math.inf:
-            for g in range(out.chosen.shape[1]):
-                out.chosen[k, g] = int(state_of(buffers).best[layout.columns.size + g])
+        if goal.mode == REACH:  # whatever it costs: there is nothing to decide
+            touch = data_of(buffers).touch
+            for f in range(touch.size):
+                touch[f] = 0.0
+        case = Case(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, goal)
+        found = search(shape_of(layout), buffers, stack, case, batch.kind, work, limits)
+        write_found(layout, buffers, found, out, k)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.kinds import new_work
+from holdfast.core.kinds import kind_of, new_work
 from holdfast.core.row import EXHAUSTED, FOUND
 from holdfast.discrete.answer import make_result
 from holdfast.discrete.buffers import new_buffers
-from holdfast.discrete.layout import kind_of, make_layout
+from holdfast.discrete.layout import make_layout
 from holdfast.discrete.problem import DiscreteProblem, Group
-from holdfast.discrete.rows import LIMIT, Outcomes, new_outcomes, search_rows
+from holdfast.discrete.rows import LIMIT, NO_ROOM, Batch, Outcomes, new_outcomes, search_rows
+from holdfast.discrete.stack import new_stack
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import over_rows, thread_count
-from holdfast.problem.ball import NormBall
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
@@ -26,6 +25,7 @@ from holdfast.result.result import RecourseResult
 from holdfast.result.status import GAP_TOLERANCE
 
 _LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
+_DEPTH = 256  # nodes that may wait for their turn; where that is too few, it grows
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
 
 
@@ -94,19 +94,25 @@ def solve_discrete(
             f"loss = {base.loss.name!r} is not convex: with discrete parts it can be had for a "
             "guarantee only; the losses that also take a cost_weight are convex"
         )
-    out = run_search(problem, goal, np.arange(base.n_rows), (float(tolerance), max_nodes), workers)
+    batch, exponent = make_batch(problem, goal)
+    everyone = np.arange(base.n_rows)
+    out = run_search(problem, batch, everyone, (float(tolerance), max_nodes), workers)
+    if goal.is_guarantee:
+        out = out._replace(value=scaled(out.value, exponent), bound=scaled(out.bound, exponent))
     reachable, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
     if lost.size:
-        few = min(max_nodes, _REACH_NODES)
-        reach = run_search(problem, Goal.highest(base.loss), lost, (GAP_TOLERANCE, few), workers)
+        limits = (GAP_TOLERANCE, min(max_nodes, _REACH_NODES))
+        highest = Goal.highest(base.loss)
+        batch = batch._replace(goal=highest.numbers(), levels=highest.levels(exponent))
+        reach = run_search(problem, batch, lost, limits, workers)
         # what is proven, should the search have been stopped: nothing above it can be had
         most = np.minimum(-reach.bound, np.nextafter(goal.level, -np.inf))
         reachable[lost] = base.loss.probability(most)
         # should a point reach what was proven to be out of reach, then nothing is proven
         out.bound[lost[-reach.value >= goal.level]] = 0.0
         if base.robust_to.radius > 0.0:
-            radius[lost] = [reachable_radius(problem, goal.level, int(i), few) for i in lost]
+            radius[lost] = reachable_radii(problem, batch, goal.level, lost, limits, workers)
     missing = (out.outcome == LIMIT) & np.isnan(out.recourse).any(axis=1)
     outcome = np.where(missing, EXHAUSTED, np.where(out.outcome == LIMIT, FOUND, out.outcome))
     found = Found(
@@ -142,75 +148,117 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
     array([-1.])
     """
     check_problem(problem)
-    which, goal = np.arange(problem.problem.n_rows), Goal.highest(problem.problem.loss)
-    out = run_search(problem, goal, which, (GAP_TOLERANCE, 1_000_000), thread_count(n_jobs))
+    which, batch = (
+        np.arange(problem.problem.n_rows),
+        make_batch(problem, Goal.highest(problem.problem.loss))[0],
+    )
+    out = run_search(problem, batch, which, (GAP_TOLERANCE, 1_000_000), thread_count(n_jobs))
     return -out.value
+
+
+def make_batch(problem: DiscreteProblem, goal: Goal) -> tuple[Batch, NDArray[np.int64]]:
+    """Return what the kernels read, in even costs, and the powers of 2 taken out of them."""
+    even, exponent = problem.in_even_costs()
+    base = even.problem
+    ball, levels = base.robust_to.numbers(base.n_features), goal.levels(exponent)
+    radii = np.array([ball.radius])
+    batch = Batch(
+        base.rows(), make_layout(even), ball, radii, goal.numbers(), levels, kind_of(ball)
+    )
+    return batch, exponent
 
 
 def run_search(
     problem: DiscreteProblem,
-    goal: Goal,
+    batch: Batch,
     which: NDArray[np.int64],
     limits: tuple[float, int],
     threads: int,
 ) -> Outcomes:
-    """Search some rows."""
-    even, exponent = problem.in_even_costs()
-    base, layout = even.problem, make_layout(even)
-    out = new_outcomes(which.size, base.n_features, len(problem.groups))
-    ball, levels = base.robust_to.numbers(base.n_features), goal.levels(exponent)
-    stop = np.zeros(1, dtype=np.int8)
-    every = (*limits, stop)
-    tasks = (base.rows(), layout, ball, goal.numbers(), levels, kind_of(ball), every, which, out)
-    over_rows(
-        search_rows,
-        which.size,
-        threads,
-        *tasks,
-        private=lambda: (new_work(base), new_buffers(layout, base.n_features)),
-        least_rows=_LEAST_ROWS,
-        stop=stop,  # a row may take minutes
-    )
-    if not goal.is_guarantee:
+    """Search some rows; values and bounds are in even costs."""
+    d, depth = problem.problem.n_features, _DEPTH
+
+    def search(batch: Batch, which: NDArray[np.int64]) -> Outcomes:
+        out, stop = new_outcomes(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
+        over_rows(
+            search_rows,
+            which.size,
+            threads,
+            *(batch, (*limits, stop), which, out),
+            private=lambda: (
+                new_work(problem.problem),
+                new_buffers(batch.layout, d),
+                new_stack(batch.layout, depth),
+            ),
+            least_rows=_LEAST_ROWS,
+            stop=stop,  # a row may take minutes
+        )
         return out
-    own = exponent[which] if exponent.size > 1 else exponent
-    return out._replace(value=scaled(out.value, own), bound=scaled(out.bound, own))
+
+    out = search(batch, which)
+    while (cramped := np.flatnonzero(out.outcome == NO_ROOM)).size:
+        depth *= 16
+        radii = batch.radii[cramped] if batch.radii.size > 1 else batch.radii
+        again = search(batch._replace(radii=radii), which[cramped])
+        for name in Outcomes._fields:
+            getattr(out, name)[cramped] = getattr(again, name)
+    return out
 
 
-def reachable_radius(problem: DiscreteProblem, target: float, i: int, max_nodes: int) -> float:
-    """Return the largest radius at which the target is within reach of row i; NaN: not even at 0.
+def reachable_radii(
+    problem: DiscreteProblem,
+    batch: Batch,
+    target: float,
+    which: NDArray[np.int64],
+    limits: tuple[float, int],
+    threads: int,
+) -> Floats:
+    """Return the largest radius at which the target is within reach of rows; NaN: not even at 0.
 
     The point that is best at one radius would still reach the target at the radius
     ``(w.x + b - target) / ||(rho x, rho_0)||_q``: from a radius that is small enough, these rise to
     the largest one in a few steps.
     """
-    base, which = problem.problem, np.array([i])
-    coef, intercept = base.row(i).coef, base.row(i).intercept
-    one = NormBall(base.robust_to.p, 1.0, base.robust_to.scale, base.robust_to.intercept)
-    low, high, best = 0.0, base.robust_to.radius, math.nan
+    base, n = problem.problem, which.size
+    low, high, best = np.zeros(n), np.full(n, base.robust_to.radius), np.full(n, np.nan)
     radius = 1e-9 * high  # the kernels for 1 <= p < inf need one
+    left = np.arange(n)
     for _ in range(60):
-        ball = replace(base.robust_to, radius=radius)
-        trial = replace(problem, problem=replace(base, robust_to=ball))
-        out = run_search(trial, Goal.highest(base.loss), which, (GAP_TOLERANCE, max_nodes), 1)
-        if -out.value[0] < target:
-            if low == 0.0:
-                break
-            high = radius
-        else:
-            low = best = radius
-            if math.isfinite(out.value[0]):
-                size = -float(one.worst_score(out.recourse, np.zeros_like(coef), 0.0)[0])
-                score = float(out.recourse[0] @ coef[0] + intercept[0])
-                best = min(max((score - target) / size, low), high) if size > 0.0 else high
-                if best <= low * (1.0 + 1e-12) or best >= high:
-                    break
-                radius = best
-                continue
-        if high - low <= 1e-9 * high:
+        out = run_search(problem, batch._replace(radii=radius[left]), which[left], limits, threads)
+        within = -out.value >= target
+        inside, outside = left[within], left[~within]
+        low[inside] = best[inside] = radius[inside]
+        high[outside] = radius[outside]
+        # where the best point has an end, it says how far to go; elsewhere halve the bracket
+        ended = within & np.isfinite(out.value)
+        told, points = left[ended], out.recourse[ended]
+        further = largest_kept_radius(base, points, which[told], target)
+        best[told] = np.clip(further, low[told], high[told])
+        following = 0.5 * (low + high)
+        following[told] = best[told]
+        done = high - low <= 1e-9 * high
+        done[told] = (best[told] <= low[told] * (1.0 + 1e-12)) | (best[told] >= high[told])
+        done[outside] |= low[outside] == 0.0
+        radius, left = following, left[~done[left]]
+        if left.size == 0:
             break
-        radius = 0.5 * (low + high)
     return best
+
+
+def largest_kept_radius(
+    base: RecourseProblem, points: Floats, which: NDArray[np.int64], target: float
+) -> Floats:
+    """Return the largest radius at which each point reaches the target; inf where there is none."""
+
+    def own(values: Floats) -> Floats:
+        return values[which] if values.shape[0] > 1 else values
+
+    none = replace(base.robust_to, radius=0.0)
+    score = none.worst_score(points, own(base.coef), own(base.intercept))
+    one = replace(base.robust_to, radius=1.0)
+    size = -one.worst_score(points, np.zeros((1, base.n_features)), np.zeros(1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(size > 0.0, (score - target) / size, np.inf)
 
 
 def check_problem(problem: DiscreteProblem) -> None:

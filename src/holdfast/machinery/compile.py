@@ -5,35 +5,57 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
 import numba
 from numba.core import event
+from numba.extending import register_jitable
+
+from holdfast.machinery.whole import Kernel
 
 _PACKAGE = Path(__file__).parents[1]
-# Rooms that hold no kernels and that no kernel looks into: a change there leaves machine code valid
-# (tests/test_house.py holds them to it).
-WITHOUT_KERNELS = {
-    "actions",
-    "radius",
-    "recommend",
-    "datasets",
-    "evaluate",
-    "paper/report",
-    "paper/reproduce",
-    "demo",
-    "cli",
-}
+_SHOW_EVERY, _WORTH_SAYING = 0.5, 2.0  # seconds
+# "from holdfast.a.b import c, d", the names in brackets or not; and "import holdfast.a.b"
+_IMPORT = re.compile(
+    rb"^[ \t]*(?:from[ \t]+holdfast([.\w]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)"
+    rb"|import[ \t]+holdfast([.\w]*))",
+    re.MULTILINE,
+)
+_DECORATED = re.compile(rb"^@\w*kernel$", re.MULTILINE)
 
 
-def rooms_of(path: Path) -> set[str]:
-    """Return the room that a source belongs to, and the room within that room, if any."""
-    place = path.relative_to(_PACKAGE).with_suffix("").parts
-    return {place[0], "/".join(place[:2])}
+def kernel_sources(package: Path) -> dict[Path, bytes]:
+    """Return the sources that machine code depends on, in order.
+
+    Those that hold kernels, and all that these import, directly or not: kernels take functions and
+    constants from there.
+    """
+    texts = {path: path.read_bytes() for path in package.rglob("*.py")}
+    todo = [path for path, text in texts.items() if _DECORATED.search(text)]
+    found: dict[Path, bytes] = {}
+    while todo:
+        path = todo.pop()
+        if path in texts and path not in found:
+            found[path] = texts[path]
+            todo += _imported(package, texts[path])
+    return dict(sorted(found.items()))
+
+
+def _imported(package: Path, text: bytes) -> list[Path]:
+    """List the files that a source may import from the package; not all of them need exist."""
+    files = []
+    for module, names, plain in _IMPORT.findall(text):
+        place = package.joinpath(*(module or plain).decode().split(".")[1:])
+        files += [place.with_suffix(".py"), place / "__init__.py"]
+        for name in re.findall(rb"\w+", names):
+            files += [place / f"{name.decode()}.py", place / name.decode() / "__init__.py"]
+    return files
 
 
 def _state_of_sources() -> str:
@@ -44,9 +66,8 @@ def _state_of_sources() -> str:
     these sources is always right.
     """
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        if not rooms_of(path) & WITHOUT_KERNELS:
-            digest.update(path.read_bytes())
+    for text in kernel_sources(_PACKAGE).values():
+        digest.update(text)
     return f"kernels-{digest.hexdigest()[:16]}"
 
 
@@ -98,6 +119,24 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function, {})
 
 
+def viewing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a `kernel` that makes no arrays: it works on those that it is given, and their views.
+
+    Nobody counts who holds an array, which takes half the time of small kernels, and much of the
+    time to compile them. So it must never return an array to Python, nor to a plain `kernel`.
+    """
+    return _compiled(function, {"_nrt": False})
+
+
+def views(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `viewing_kernel` call a function that returns views of arrays; in Python it stays as is.
+
+    Returned are tuples of views: an array alone may not be returned where nobody counts.
+    """
+    named: Callable[..., Any] = register_jitable(_nrt=False, error_model="numpy")(function)
+    return named
+
+
 def summing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a `kernel` that may form its sums in an order that suits the processor.
 
@@ -108,68 +147,111 @@ def summing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
-    options = {"nogil": True, "error_model": "numpy", **options}
+    config: Any = numba.config
+    if config.DISABLE_JIT:
+        return function
+    # _nrt is said in any case: a function inherits what is not said from whoever calls it first
+    said = {"nopython": True, "nogil": True, "error_model": "numpy", "_nrt": True}
+    options = {"boundscheck": None, **said, **options}
+    compiled = Kernel(function, targetoptions=options)
     if CACHE_DIRECTORY is not None:
-        try:
-            kept = _kept(function, options, CACHE_DIRECTORY)
-        except RuntimeError:  # numba found no place at all
-            kept = None
-        if kept is not None:
-            return kept
-    compiled: Callable[..., Any] = numba.njit(**options)(function)
-    return compiled
+        _keep(compiled, CACHE_DIRECTORY)
+    return cast(Callable[..., Any], compiled)
 
 
-def _kept(
-    function: Callable[..., Any], options: dict[str, Any], directory: str
-) -> Callable[..., Any] | None:
-    """Compile with the machine code kept in `directory`; None if numba would keep it elsewhere.
+def _keep(compiled: Any, directory: str) -> None:
+    """Keep the machine code in `directory`; nowhere, if numba would keep it elsewhere.
 
     Where a directory cannot be written after all, numba turns to others, which do not have the
     state of the sources in their name: stale machine code would run.
     """
     config: Any = numba.config
     before = config.CACHE_DIR, getattr(config, "CACHE_LOCATOR_CLASSES", "")
-    # read once, when the function is decorated
+    # read once, when caching is switched on
     config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = directory, ""
+    nowhere = compiled._cache
     try:
-        compiled: Any = numba.njit(cache=True, **options)(function)
+        compiled.enable_caching()
+    except RuntimeError:  # numba found no place at all
+        return
     finally:
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
-    if config.DISABLE_JIT or Path(directory) in Path(compiled.stats.cache_path).parents:
-        return cast(Callable[..., Any], compiled)
-    return None
+    if Path(directory) not in Path(compiled.stats.cache_path).parents:
+        compiled._cache = nowhere
 
 
-class _Notice(event.Listener):
-    """Says once, when the first kernel is compiled because it is not on disk, why that takes long.
+class Notice(event.Listener):
+    """Says that kernels are compiled, why that takes long, how far it is, and when it is done.
 
-    Without a word the first call looks as if it hung. ``HOLDFAST_QUIET=1`` in the environment
-    keeps it silent.
+    Without a word the first call looks as if it hung. How far it is, is shown on terminals only.
+    ``HOLDFAST_QUIET=1`` in the environment keeps it silent.
     """
 
     def __init__(self) -> None:
-        self.said = bool(os.environ.get("HOLDFAST_QUIET"))
+        self._is_quiet = bool(os.environ.get("HOLDFAST_QUIET"))
+        self._is_first, self._depth, self._count, self._width = True, 0, 0, 0
+        self._began = self._shown = 0.0
 
     def on_start(self, event: Any) -> None:
-        module = str(event.data["dispatcher"].py_func.__module__)
-        if self.said or module.partition(".")[0] != "holdfast":
+        """Count a kernel; the first is an entry point, and those within it are its parts."""
+        if self._is_quiet or not _is_ours(event):
             return
-        self.said = True
-        if sys.stderr is not None:
-            print(_notice(), file=sys.stderr, flush=True)
+        now = time.monotonic()
+        if self._depth == 0:
+            self._count, self._began, self._shown = 0, now, now
+        if self._is_first:
+            self._is_first = False
+            _say(_notice() + "\n")
+        self._depth += 1
+        self._count += 1
+        if now - self._shown >= _SHOW_EVERY and _is_terminal():
+            self._shown = now
+            self._show(f"  {self._count} functions, {now - self._began:.0f} s ...")
 
     def on_end(self, event: Any) -> None:
-        """Nothing to say."""
+        """Close the line where an entry point took long enough to be waited for."""
+        if self._is_quiet or self._depth == 0 or not _is_ours(event):
+            return
+        self._depth -= 1
+        spent = time.monotonic() - self._began
+        if self._depth == 0:
+            self._show("")
+            if spent >= _WORTH_SAYING:
+                _say(f"  ... {self._count} functions compiled in {spent:.0f} s.\n")
+
+    def _show(self, text: str) -> None:
+        """Write over the line that was shown last."""
+        if text or self._width:
+            _say(f"\r{text.ljust(self._width)}" if text else f"\r{' ' * self._width}\r")
+        self._width = len(text)
+
+
+def _is_ours(event: Any) -> bool:
+    module = str(event.data["dispatcher"].py_func.__module__)
+    return module.partition(".")[0] == "holdfast"
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except (OSError, ValueError):  # closed
+        return False
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # nobody listens any more
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
 
 def _notice() -> str:
     if CACHE_DIRECTORY is not None:
-        return "Holdfast is compiling its solvers for this machine, once: up to a minute or two."
+        return "Holdfast is compiling its solvers for this machine, once: up to half a minute."
     return (
-        "Holdfast is compiling its solvers: up to a minute or two, in every process, because no "
+        "Holdfast is compiling its solvers: up to half a minute, in every process, because no "
         "directory to keep them in can be written; set NUMBA_CACHE_DIR to one that can."
     )
 
 
-event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
+event.register("numba:compile", Notice())  # type: ignore[no-untyped-call]

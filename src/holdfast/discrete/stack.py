@@ -1,0 +1,146 @@
+"""Nodes that wait for their turn, and how the node at hand is split into such."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.discrete.branch import (
+    BY_CHANGE,
+    NOWHERE,
+    choose_branch,
+    home_of,
+    mass_of,
+    split_at,
+)
+from holdfast.discrete.buffers import data_of, relaxed_of, state_of
+from holdfast.discrete.layout import Layout
+from holdfast.discrete.relax import Dual
+from holdfast.machinery.compile import viewing_kernel as kernel
+from holdfast.machinery.numbers import Floats
+from holdfast.problem.goal import PRICE
+
+
+class Stack(NamedTuple):
+    """Nodes that wait, one in each row: what it allows, and what is known of it."""
+
+    bound: Floats
+    mu: Floats  # the multipliers of its parent, to begin with
+    norm: Floats
+    charge: Floats
+    lo: Floats
+    hi: Floats
+    allowed: NDArray[np.int8]
+    active: NDArray[np.int8]
+
+
+def new_stack(layout: Layout, depth: int) -> Stack:
+    """Make room for `depth` nodes, and for the children of the last of them."""
+    f, o, g = layout.columns.size, int(layout.option_start[-1]), layout.option_start.size - 1
+    n = depth + 2 + o
+    return Stack(
+        bound=np.empty(n),
+        mu=np.empty(n),
+        norm=np.empty(n),
+        charge=np.empty(n),
+        lo=np.empty((n, f)),
+        hi=np.empty((n, f)),
+        allowed=np.empty((n, o), dtype=np.int8),
+        active=np.empty((n, f + g), dtype=np.int8),
+    )
+
+
+@kernel
+def save(stack, top, state, bound, dual):
+    """Put the node at hand on the stack."""
+    stack.bound[top], stack.mu[top] = bound, dual.mu
+    stack.norm[top], stack.charge[top] = dual.norm, dual.charge
+    for f in range(state.lo.size):
+        stack.lo[top, f], stack.hi[top, f] = state.lo[f], state.hi[f]
+    for k in range(state.allowed.size):
+        stack.allowed[top, k] = state.allowed[k]
+    for b in range(state.active.size):
+        stack.active[top, b] = state.active[b]
+
+
+@kernel
+def load(stack, top, state):
+    """Take a node in hand; return what is known of it."""
+    for f in range(state.lo.size):
+        state.lo[f], state.hi[f] = stack.lo[top, f], stack.hi[top, f]
+    for k in range(state.allowed.size):
+        state.allowed[k] = stack.allowed[top, k]
+    for b in range(state.active.size):
+        state.active[b] = stack.active[top, b]
+    return Dual(stack.bound[top], stack.mu[top], stack.norm[top], stack.charge[top], 1.0)
+
+
+@kernel
+def allow_only(stack, top, option_start, g, option):
+    """Leave one option of group g to a node on the stack."""
+    for k in range(option_start[g], option_start[g + 1]):
+        stack.allowed[top, k] = 1 if k == option_start[g] + option else 0
+
+
+@kernel
+def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
+    """Split the node at hand; return the new top, with the most promising child below it."""
+    data, relaxed, state = data_of(buffers), relaxed_of(buffers), state_of(buffers)
+    starts, numbers, share = layout.option_start, layout.columns.size, dual.share
+    b, how = choose_branch(data, relaxed, dual, changes, state)
+    if how == NOWHERE:
+        return top
+    if how == BY_CHANGE:
+        changing = mass_of(relaxed, share, b, home_of(relaxed.table, b)) < 0.5
+        for turn in range(2):
+            save(stack, top, state, bound, dual)
+            if changing == (turn == 1):  # the promising one last
+                stack.active[top, b] = 1
+            elif b < numbers:
+                stack.lo[top, b] = stack.hi[top, b] = data.start[b]
+            else:
+                allow_only(stack, top, starts, b - numbers, data.current[b - numbers])
+            top += 1
+        return top
+    if b < numbers:
+        below, above, nearer_above = split_at(data, relaxed, share, state, b)
+        for turn in range(2):
+            save(stack, top, state, bound, dual)
+            if nearer_above == (turn == 1):
+                stack.lo[top, b] = above
+            else:
+                stack.hi[top, b] = below
+            top += 1
+        return top
+    unit = asked.level if asked.mode == PRICE else 1.0
+    if changes < state.active.size:  # the charge of changing is not among what options cost
+        unit = 0.0
+    return push_options(layout, buffers, stack, top, dual, bound, unit, b)
+
+
+@kernel
+def push_options(layout, buffers, stack, top, dual, bound, unit, b):
+    """Push a child for each option of a group; its Lagrangian bounds it, in units of the goal."""
+    relaxed, state = relaxed_of(buffers), state_of(buffers)
+    table, order, g = relaxed.table, state.order, b - state.lo.size
+    first, count = table.start[b], table.start[b + 1] - table.start[b]
+    least = math.inf
+    for k in range(count):
+        i = first + k
+        cost = table.cost[i] - dual.mu * table.score[i]
+        order[k] = cost + relaxed.best_gammas[b] * table.size[i]
+        least = min(least, order[k])
+    for _ in range(count):
+        worst = 0
+        for k in range(count):
+            if order[k] > order[worst]:
+                worst = k
+        dearer = unit * (order[worst] - least) * (1.0 - 1e-12)
+        save(stack, top, state, max(bound, dual.bound + dearer), dual)
+        allow_only(stack, top, layout.option_start, g, int(table.value[first + worst]))
+        top += 1
+        order[worst] = -math.inf
+    return top

@@ -1,0 +1,257 @@
+"""One node of the search: bound it, round it, drop what cannot be better; then close or split it.
+
+A node is closed in one of two ways: its bound (`bound.node_bound`) reaches the best value found, or
+its discrete choices are all made and the core kernels finish it. All others are split.
+"""
+
+from __future__ import annotations
+
+import math
+
+from holdfast.core.kinds import LINF
+from holdfast.core.row import copy_into
+from holdfast.discrete.bound import separable_minimum
+from holdfast.discrete.branch import is_open, round_node
+from holdfast.discrete.buffers import data_of, leaf_of, relaxed_of, state_of
+from holdfast.discrete.domains import (
+    build_table,
+    drop_dear,
+    fix_unchanged,
+    may_be_touched,
+    settle_changes,
+)
+from holdfast.discrete.leaf import solve_leaf
+from holdfast.discrete.relax import bound_node
+from holdfast.machinery.compile import viewing_kernel as kernel
+from holdfast.machinery.numbers import EPS
+from holdfast.problem.ball import power
+from holdfast.problem.goal import GUARANTEE, PRICE, REACH
+
+# What a search keeps count of. CUT: numbers were cut off; UNSURE: some part of it is empty only as
+# far as they go; CRAMPED: the stack is too small
+VALUE, DEAREST, PROVED, UNIT, CUT, UNSURE, NODES, CRAMPED = 0, 1, 2, 3, 4, 5, 6, 7
+MOST_ATTEMPTS = 4  # to bound a node, drop what cannot be better, and bound it again
+
+
+@kernel
+def dearest(table, features):
+    """Return a cost that nothing in a node exceeds."""
+    total = 0.0
+    for b in range(features):
+        most = 0.0
+        for k in range(table.start[b], table.start[b + 1]):
+            most = max(most, table.cost[k])
+        total += most
+    return total * (1.0 + 1e-9) + 1e-300
+
+
+@kernel
+def cutoff_of(tally, tolerance):
+    """Return the bound at which a node is closed: nothing in it is better, or feasible at all."""
+    if tally[VALUE] == math.inf:
+        return tally[DEAREST]
+    return tally[VALUE] - 0.5 * tolerance * (tally[UNIT] + abs(tally[VALUE]))
+
+
+@kernel
+def close(tally, bound):
+    """Note the bound of a node that is done with; without an answer yet, it has none in it."""
+    if tally[VALUE] < math.inf:
+        tally[PROVED] = min(tally[PROVED], bound)
+
+
+@kernel
+def has_cut_end(state, f):
+    return state.lo[f] == state.cut_lo[f] or state.hi[f] == state.cut_hi[f]
+
+
+@kernel
+def budgets_for_ever(relaxed, data, ball, mu, state):
+    """Write budgets under which no number of the node gains by going on for ever.
+
+    Return (is there one, the intercept's budget). Numbers that were cut off get what that takes,
+    the others of `best_gammas` what is left.
+    """
+    gammas, most = relaxed.gammas, mu * ball.radius
+    needed, wanted = 0.0, 0.0
+    for b in range(gammas.size):
+        gammas[b] = relaxed.best_gammas[b]
+        if b < state.lo.size and has_cut_end(state, b):
+            gammas[b] = max(gammas[b], mu * abs(data.coef[b]) / data.rho[b] * (1.0 + 8.0 * EPS))
+            needed += power(gammas[b] / most, ball.p)
+        else:
+            wanted += power(gammas[b] / most, ball.p)
+    left = power(1.0 - 4.0 * (gammas.size + 4.0) * EPS, ball.p) - needed
+    if not left >= 0.0:  # 0 / 0 too: nothing is attacked
+        return False, 0.0
+    if wanted <= left:
+        return True, most * power(left - wanted, 1.0 / ball.p)
+    for b in range(gammas.size):
+        if not (b < state.lo.size and has_cut_end(state, b)):
+            gammas[b] *= power(left / wanted, 1.0 / ball.p)
+    return True, 0.0
+
+
+@kernel
+def is_empty(layout, buffers, case, asked, dual, changes):
+    """Prove that the node at hand holds no answer, however far its numbers that were cut off go.
+
+    The bound is that of `bound.node_bound` without costs: if it is above 0 for some multiplier, it
+    exceeds every cost for a larger one.
+    """
+    relaxed, state, data = relaxed_of(buffers), state_of(buffers), data_of(buffers)
+    cut = False
+    for f in range(state.lo.size):
+        cut = cut or has_cut_end(state, f)
+        # cut off before it reached 0: beyond the cut the norm falls, which no budget below bounds
+        if state.lo[f] == state.cut_lo[f] and state.lo[f] > 0.0:
+            return False
+        if state.hi[f] == state.cut_hi[f] and state.hi[f] < 0.0:
+            return False
+    if not cut:
+        return True
+    if asked.kind == LINF:
+        return False
+    mu = dual.mu
+    is_there, gamma_0 = budgets_for_ever(relaxed, data, case.ball, mu, state)
+    if not is_there:
+        return False
+    build_table(data, layout.option_start, asked, False, state, relaxed.table)
+    least, rounding, _ = separable_minimum(
+        relaxed.table, mu, relaxed.gammas, state.active, changes, relaxed.saved
+    )
+    rounding += 4.0 * EPS * (mu * (abs(asked.level) + abs(asked.base)) + gamma_0 * asked.rho_0)
+    return least + mu * (asked.level - asked.base) + gamma_0 * asked.rho_0 > rounding
+
+
+@kernel
+def close_node(layout, buffers, case, asked, dual, bound, changes):
+    """Close the node at hand for its bound; note whether it is empty only as far as it was cut."""
+    tally = buffers.tally
+    close(tally, bound)
+    is_unsure = tally[VALUE] == math.inf and tally[UNSURE] == 0.0
+    if is_unsure and not is_empty(layout, buffers, case, asked, dual, changes):
+        tally[UNSURE] = 1.0
+
+
+@kernel
+def prepare(layout, buffers, asked):
+    """List the candidates of the node at hand; return how many changes are left (-1: too many)."""
+    state, data, table = state_of(buffers), data_of(buffers), relaxed_of(buffers).table
+    changes = 0
+    for _ in range(2):
+        build_table(data, layout.option_start, asked, asked.mode != REACH, state, table)
+        for b in range(state.active.size):
+            if table.start[b] == table.start[b + 1]:
+                return -1
+        changes = settle_changes(table, layout.max_changes, state.active)
+        if changes != 0:
+            break
+        fix_unchanged(data, layout.option_start, state)
+    return changes
+
+
+@kernel
+def is_decided(data, table, state, changes):
+    """Whether all discrete choices are made."""
+    for b in range(state.active.size):
+        if is_open(table, data, state, b):
+            return False
+        if b < state.lo.size and may_be_touched(data, state, b):
+            return False
+    return changes == state.active.size
+
+
+@kernel
+def try_choice(layout, buffers, case, work):
+    """Solve the continuous rest of `state.chosen`, and keep it if it is better; return a bound."""
+    state, leaf, tally = state_of(buffers), leaf_of(buffers), buffers.tally
+    value, floor = solve_leaf(layout, data_of(buffers), case, work, state, leaf)
+    if value < tally[VALUE]:
+        tally[VALUE] = value
+        copy_into(leaf.best, leaf.point)
+        copy_into(state.best, state.chosen)
+    return floor
+
+
+@kernel
+def try_rounding(layout, buffers, case, work, dual, changes):
+    """Round the relaxed point, to what is nearest and towards the better score."""
+    before = buffers.tally[VALUE]
+    for upwards in (False, True):
+        round_node(data_of(buffers), relaxed_of(buffers), dual, upwards, changes, state_of(buffers))
+        try_choice(layout, buffers, case, work)
+        if buffers.tally[VALUE] < before:
+            return
+
+
+@kernel
+def finish(layout, buffers, case, work, bound):
+    """Close a node whose discrete choices are all made."""
+    state, table, tally = state_of(buffers), relaxed_of(buffers).table, buffers.tally
+    for b in range(state.active.size):
+        state.chosen[b] = table.value[table.start[b]]
+        if b < state.lo.size:
+            state.free[b] = 1 if state.lo[b] < state.hi[b] else 0
+    floor = try_choice(layout, buffers, case, work)
+    close(tally, max(floor, bound))
+    if tally[VALUE] == math.inf and floor < math.inf:  # nothing was found, and that is no proof
+        tally[PROVED] = min(tally[PROVED], max(floor, bound))
+    if tally[VALUE] == math.inf:
+        for f in range(state.lo.size):
+            if has_cut_end(state, f):
+                tally[UNSURE] = 1.0
+
+
+@kernel
+def tighten(layout, buffers, asked, dual, changes):
+    """Drop what cannot be in a better answer; return whether anything went."""
+    state = state_of(buffers)
+    unit = asked.level if asked.mode == PRICE else 1.0
+    slack = (cutoff_of(buffers.tally, 0.0) - dual.bound) / unit
+    charge = dual.charge if changes < state.active.size else 0.0
+    return drop_dear(
+        data_of(buffers),
+        layout.option_start,
+        relaxed_of(buffers),
+        asked,
+        dual,
+        charge,
+        slack,
+        state,
+    )
+
+
+@kernel
+def visit(layout, buffers, case, asked, work, node, tolerance):
+    """Bound the node at hand; return (must it be split, its dual, its bound, changes left)."""
+    relaxed, state, tally = relaxed_of(buffers), state_of(buffers), buffers.tally
+    dual, bound, changes, is_root = node, node.bound, 0, node.bound == -math.inf
+    for attempt in range(MOST_ATTEMPTS):
+        changes = prepare(layout, buffers, asked)
+        if changes < 0:
+            return False, dual, bound, changes
+        if is_root and attempt == 0:
+            tally[DEAREST] = dearest(relaxed.table, state.active.size)
+        cutoff = cutoff_of(tally, tolerance)
+        dual = bound_node(relaxed, asked, dual, state.active, changes, cutoff)
+        bound = max(bound, dual.bound)
+        if asked.mode == GUARANTEE:
+            bound = max(bound, 0.0)  # no cost is below 0
+        if bound >= cutoff:
+            close_node(layout, buffers, case, asked, dual, bound, changes)
+            return False, dual, bound, changes
+        if is_decided(data_of(buffers), relaxed.table, state, changes):
+            finish(layout, buffers, case, work, bound)
+            return False, dual, bound, changes
+        if attempt == 0 or is_root:
+            try_rounding(layout, buffers, case, work, dual, changes)
+            if bound >= cutoff_of(tally, tolerance):
+                close(tally, bound)
+                return False, dual, bound, changes
+        if tally[CUT] == 1.0 and tally[VALUE] == math.inf:
+            break  # what is too dear as far as numbers go may not be where they go further
+        last = attempt == MOST_ATTEMPTS - 1
+        if last or not tighten(layout, buffers, asked, dual, changes):
+            break
+    return True, dual, bound, changes

@@ -1,0 +1,187 @@
+"""Kernels that LLVM sees once, as a whole: an entry point with all that it calls.
+
+numba optimises every compiled function by itself, wraps it for Python, and then optimises it once
+more inside of each of its callers. For a solver of some two hundred small kernels that takes more
+than a minute. Here a kernel that other kernels call is only lowered to LLVM's language; a kernel
+that is called from Python is an entry point: it is linked with all that it calls, and optimised
+and turned into machine code once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core import codegen, compiler, dispatcher, registry, types
+
+# what numba is made of: without types, and none of it promised
+_codegen: Any = codegen
+_dispatcher: Any = dispatcher
+_registry: Any = registry
+_types: Any = types
+
+
+class Kernel(_registry.CPUDispatcher):  # type: ignore[misc]
+    """A compiled function; called from Python it is an entry point, and else a part of one.
+
+    A part has no wrapper for Python, and is never kept on disk by itself.
+    """
+
+    def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None):
+        options = {**(targetoptions or {}), "no_cfunc_wrapper": True}
+        super().__init__(py_func, locals or {}, options)
+        self._compiler: Any = _WholeCompiler(
+            py_func, self.targetdescr, options, self.locals, compiler.Compiler
+        )
+
+    @functools.cached_property
+    def part(self) -> Any:
+        """The function as other kernels call it."""
+        options = {**self.targetoptions, "no_cpython_wrapper": True}
+        return _registry.CPUDispatcher(self.py_func, self.locals, options)
+
+    # numba asks these two when a kernel calls this one
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        # one version for all constants: LLVM knows them where it matters
+        plain = {name: _types.unliteral(kind) for name, kind in kws.items()}
+        return self.part.get_call_template([_types.unliteral(kind) for kind in args], plain)
+
+    def get_overload(self, sig: Any) -> Any:
+        return self.part.get_overload(sig)
+
+
+class _WholeCompiler(_dispatcher._FunctionCompiler):  # type: ignore[misc]
+    """Compiles an entry point, and everything that it calls, into `_WholeLibrary`."""
+
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        with _whole_libraries(self.targetdescr.target_context.codegen()), _no_collections():
+            return super()._compile_core(args, return_type)
+
+
+@contextlib.contextmanager
+def _whole_libraries(codegen: Any) -> Iterator[None]:
+    """Let numba make libraries of our kind; its compiler lock is held all the while."""
+    before = codegen._library_class
+    codegen._library_class = _WholeLibrary
+    try:
+        yield
+    finally:
+        codegen._library_class = before
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """Collect no garbage meanwhile: of what a compiler makes little is any, and looking costs."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class _WholeLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
+    """Code that is linked, optimised and made runnable when somebody asks for its address."""
+
+    _is_made = False
+    _shared_module: Any = None
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Leave it to the whole."""
+        ll_module.data_layout = self._codegen._data_layout
+
+    def finalize(self) -> None:
+        """Nothing is added any more; nothing is done yet."""
+        self._raise_if_finalized()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return the address of a function; 0: it is none of this library."""
+        self._ensure_finalized()
+        if not self._is_made:
+            if name not in _defined(self._final_module):
+                return 0
+            self._make()
+        return int(self._codegen._engine.get_function_address(name))
+
+    def _make(self) -> None:
+        own = _defined(self._final_module)
+        _link_callees(self, self._final_module)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name not in own:
+                function.linkage = "internal"
+        passes = self._codegen._module_pass_manager()
+        if isinstance(passes, tuple):
+            passes[0].run(self._final_module, passes[1])
+        else:  # older releases of numba
+            passes.run(self._final_module)
+        self._final_module.verify()
+        self._is_made = True
+        self._finalize_final_module()
+
+    def _get_module_for_linking(self) -> Any:
+        """Return all of the code: libraries of numba's own kind link no callees of callees."""
+        if not self._is_made and self._shared_module is None:
+            module = self._final_module.clone()
+            _link_callees(self, module)
+            for function in module.functions:
+                _share(function)
+            self._shared_module = module
+        return super()._get_module_for_linking()
+
+    @property
+    def codegen(self) -> Any:
+        """The code generator; for code that does not run by itself, one that sets nothing."""
+        return self._codegen if self._is_made else _NothingToSet()
+
+
+class _NothingToSet:
+    """Stands for a code generator where numba sets what only running code has."""
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        pass
+
+
+def _defined(module: Any) -> set[str]:
+    return {function.name for function in module.functions if not function.is_declaration}
+
+
+def _share(function: Any) -> None:
+    """Allow several copies of a function, and drop it where nobody calls it."""
+    if not function.is_declaration and function.linkage == llvm.Linkage.external:
+        function.linkage = "linkonce_odr"
+
+
+def _link_callees(library: Any, module: Any) -> None:
+    """Link everything that a library calls into the module."""
+    for callee in _callees(library):
+        library._reload_init.update(callee._reload_init)
+        if isinstance(callee, _WholeLibrary) and not callee._is_made:
+            for function in callee._final_module.functions:
+                _share(function)
+            module.link_in(callee._final_module, preserve=True)
+        else:
+            module.link_in(callee._get_module_for_linking(), preserve=True)
+
+
+def _callees(library: Any) -> list[Any]:
+    """List all that a library calls, callers first: what nobody called so far is not linked."""
+    order: list[Any] = []
+    seen = {library}
+
+    def visit(caller: Any) -> None:
+        for callee in caller._linking_libraries:
+            if callee not in seen:
+                seen.add(callee)
+                if isinstance(callee, _WholeLibrary) and not callee._is_made:
+                    visit(callee)
+                order.append(callee)
+
+    visit(library)
+    return order[::-1]
