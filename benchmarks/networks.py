@@ -57,7 +57,11 @@ def compare(
     network: Network, fold: Fold, points: np.ndarray, radius: float, weight: float, name: str
 ) -> dict[str, np.ndarray]:
     """Prices of both methods on one fold, by the method's own search and by a stronger one."""
-    settings = {"ball": NormBall(1, radius), "cost_weight": weight, "training": fold.train_points}
+    settings = {
+        "robust_to": NormBall(1, radius),
+        "cost_weight": weight,
+        "X_train": fold.train_points,
+    }
     exact = find_recourse(points, network, "exact", linearise=name, **settings)
     begin = time.perf_counter()
     refined = find_recourse(points, network, "refine", linearise=exact.surrogate, **settings)
@@ -156,7 +160,7 @@ def judges_of(data: str, folds: list[Fold], options: argparse.Namespace) -> Tabl
             ball, ours, torchs, apart = NormBall(p, radius), [], [], []
             for fold, (network, points) in zip(folds, trained, strict=True):
                 weight = CELLS[data][1][1]
-                start = {"ball": NormBall(1, radius), "training": fold.train_points}
+                start = {"robust_to": NormBall(1, radius), "X_train": fold.train_points}
                 x = find_recourse(
                     points, network, "exact", cost_weight=weight, linearise="lime", **start
                 ).recourse_array

@@ -134,7 +134,7 @@ def test_imbalanced_pipelines_keep_their_encoder():
 
 def doors(model, **arguments):
     """Call every door; each must raise."""
-    goal = {"favorable_class": 0, "ball": BALL, "guarantee": 0.6, **arguments}
+    goal = {"favorable_class": 0, "robust_to": BALL, "guarantee": 0.6, **arguments}
     yield lambda: find_recourse(PEOPLE, model, **goal)
     yield lambda: RobustRecourse(model, actions=ACTIONS, **goal).recommend(PEOPLE)
     if not arguments:

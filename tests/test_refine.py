@@ -45,7 +45,7 @@ def tangent(network: Network, points: np.ndarray) -> Surrogate:
 
 def both(network, points, ball, **settings):
     """Return the start and what refining makes of it."""
-    ask = {"ball": ball, "cost_weight": WEIGHT, "linearise": tangent(network, points)}
+    ask = {"robust_to": ball, "cost_weight": WEIGHT, "linearise": tangent(network, points)}
     known = {key: settings.pop(key) for key in ("feature_costs", "bounds") if key in settings}
     start = find_recourse(points, network, "exact", **ask, **known)
     return start, find_recourse(points, network, "refine", **ask, **known, **settings)

@@ -19,7 +19,7 @@ def test_bad_rows_do_not_spoil_their_neighbours(p):
     good = np.array([[0.0, 2.0], [0.5, 1.0]])
     mixed = np.array([[0.0, 2.0], [np.nan, 1.0], [9.0, 0.0], [np.inf, 0.0], [0.5, 1.0], [-7.0, 0]])
     lower, upper = [-5.0, -5.0], [10.0, 10.0]
-    goal = {"ball": NormBall(p, 0.2), "bounds": (lower, upper), "guarantee": 0.5}
+    goal = {"robust_to": NormBall(p, 0.2), "bounds": (lower, upper), "guarantee": 0.5}
     alone, together = solve(good, COEF, -1.0, **goal), solve(mixed, COEF, -1.0, **goal)
     assert list(together.status) == [
         Status.OPTIMAL,
@@ -42,7 +42,7 @@ def test_bad_rows_do_not_spoil_their_neighbours(p):
 def test_infeasible_rows_say_what_could_be_had(p):
     points = np.array([[0.0, 2.0], [0.0, 0.0]])
     bounds = (np.array([-1.0, 1.0]), np.array([1.5, 2.5]))
-    goal = {"ball": NormBall(p, 0.8), "bounds": (bounds[0] - 1, bounds[1]), "guarantee": 0.9}
+    goal = {"robust_to": NormBall(p, 0.8), "bounds": (bounds[0] - 1, bounds[1]), "guarantee": 0.9}
     result = solve(points, COEF, 0.1, **goal)
     assert list(result.status) == [Status.INFEASIBLE, Status.INFEASIBLE]
     assert np.isnan(result.recourse).all()
@@ -56,7 +56,7 @@ def test_infeasible_rows_say_what_could_be_had(p):
         assert near.status[0] is status
     # even today's model cannot give 0.9 here: its best is sigmoid(1.5 - 0 + 0.1)
     assert np.isnan(result.reachable_radius).all()
-    assert "Not even today's model" in result.explain(0)
+    assert "Even today's model alone cannot" in result.explain(0)
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
@@ -97,8 +97,8 @@ def test_price_mode_statuses():
     assert dear.status[0] is Status.STILL_REFUSED
     assert dear.cost[0] == 0.0
     assert dear.explain(0) == (
-        "No change is worth its cost: staying put has the lowest price, proven; today's model "
-        "still refuses."
+        "No change is worth its cost: staying as one is provably has the lowest price; "
+        "today's model still refuses."
     )
 
 
@@ -106,7 +106,7 @@ def test_the_best_trade_off_may_still_be_refused():
     """A proven price says nothing of a yes: a point that today's model refuses says so."""
     ball = NormBall(1, 0.1)
     for loss in ("logistic", "hinge", "squared_error"):
-        more = {"ball": ball, "cost_weight": 0.3, "bounds": ([-9.0, 0.0], [0.5, 9.0])}
+        more = {"robust_to": ball, "cost_weight": 0.3, "bounds": ([-9.0, 0.0], [0.5, 9.0])}
         result = solve([[0.0, 1.0]], [2.0, -0.5], -3.0, loss=loss, **more)
         if loss != "squared_error":
             assert result.cost[0] > 0.0
@@ -173,13 +173,16 @@ def test_summary_counts_rows():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ball": {"p": 0.5}}, "p = 0.5 is not allowed; it must be from 1 to inf"),
-        ({"ball": {"p": "two"}}, "p = 'two' is not allowed"),
-        ({"ball": {"radius": -1}}, "radius = -1 is not allowed; it must be at least 0 and finite"),
-        ({"ball": {"radius": np.inf}}, "radius = inf is not allowed"),
-        ({"ball": {"scale": [1.0, -2.0]}}, "scale"),
-        ({"ball": {"scale": [1.0]}}, "scale has 1 numbers, but there are 2 features"),
-        ({"ball": {"intercept": -1.0}}, "intercept = -1.0 is not allowed"),
+        ({"robust_to": {"p": 0.5}}, "p = 0.5 is not allowed; it must be from 1 to inf"),
+        ({"robust_to": {"p": "two"}}, "p = 'two' is not allowed"),
+        (
+            {"robust_to": {"radius": -1}},
+            "radius = -1 is not allowed; it must be at least 0 and finite",
+        ),
+        ({"robust_to": {"radius": np.inf}}, "radius = inf is not allowed"),
+        ({"robust_to": {"scale": [1.0, -2.0]}}, "scale"),
+        ({"robust_to": {"scale": [1.0]}}, "scale has 1 numbers, but there are 2 features"),
+        ({"robust_to": {"intercept": -1.0}}, "intercept = -1.0 is not allowed"),
         ({"cost_weight": 0.0}, "cost_weight = 0.0 is not allowed; it must be a positive, finite"),
         ({"cost_weight": np.inf}, "cost_weight = inf is not allowed"),
         ({"cost_weight": "much"}, "cost_weight = 'much' is not allowed"),
@@ -188,8 +191,8 @@ def test_summary_counts_rows():
         ({"cost_weight": None}, "give exactly one of them"),
         ({"guarantee": 0.5}, "give exactly one of them"),
         ({"loss": "cubic"}, "loss = 'cubic' is not known; allowed are: hinge, logistic"),
-        ({"points": [1.0, 2.0]}, r"points has shape \(2,\), expected \(n, d\)"),
-        ({"points": [["a", "b"]]}, "points cannot be read as numbers"),
+        ({"X": [1.0, 2.0]}, r"X has shape \(2,\), expected \(n, d\)"),
+        ({"X": [["a", "b"]]}, "X cannot be read as numbers"),
         ({"coef": [1.0, 2.0, 3.0]}, r"coef has shape \(3,\), expected \(2,\) or \(3, 2\)"),
         ({"coef": [1.0, np.nan]}, r"coef\[0, 1\] = nan is not allowed; it must be finite"),
         ({"intercept": [1.0, 2.0]}, r"intercept has shape \(2,\), expected a number or \(3,\)"),
@@ -198,14 +201,14 @@ def test_summary_counts_rows():
         ({"bounds": ([0, 0], [1, -1])}, r"bounds of feature 1 are \[0.0, -1.0\]"),
         ({"bounds": [1.0]}, r"bounds = .* a pair \(lower, upper\)"),
         ({"bounds": (np.zeros(3), np.ones(2))}, r"lower bounds has shape \(3,\)"),
-        ({"threads": 0}, "threads = 0 is not allowed"),
-        ({"ball": {"p": True}}, "p = True is not allowed"),
-        ({"ball": {"scale": pd.Series([1.0, 2.0])}}, "scale goes by position"),
+        ({"n_jobs": 0}, "n_jobs = 0 is not allowed"),
+        ({"robust_to": {"p": True}}, "p = True is not allowed"),
+        ({"robust_to": {"scale": pd.Series([1.0, 2.0])}}, "scale goes by position"),
     ],
 )
 def test_wrong_arguments_are_named(change, message):
-    ball = {"p": 1.0, "radius": 0.1, **change.pop("ball", {})}
-    arguments = {"points": np.zeros((3, 2)), "coef": COEF, "intercept": 0.0, "cost_weight": 0.1}
+    ball = {"p": 1.0, "radius": 0.1, **change.pop("robust_to", {})}
+    arguments = {"X": np.zeros((3, 2)), "coef": COEF, "intercept": 0.0, "cost_weight": 0.1}
     with pytest.raises(ValueError, match=message):
         solve(**{**arguments, **change}, robust_to=NormBall(**ball))
 

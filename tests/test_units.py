@@ -105,7 +105,7 @@ def no_links(d: int) -> Links:
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
 def test_costs_that_are_hardly_numbers(p):
     ball = NormBall(p, 0.2)
-    arguments = {"ball": ball, "bounds": ([0.0, 0.0], [math.inf, 3.0])}
+    arguments = {"robust_to": ball, "bounds": ([0.0, 0.0], [math.inf, 3.0])}
     usual = solve(
         [[0.5, 1.0]], [1.0, 0.5], -4.0, feature_costs=[1.0, 0.7], guarantee=0.6, **arguments
     )
@@ -134,7 +134,7 @@ def test_costs_that_are_hardly_numbers(p):
 
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
 def test_costs_too_far_apart_are_said_to_be(p):
-    arguments = {"ball": NormBall(p, 0.2), "feature_costs": [1e-310, 1.0]}
+    arguments = {"robust_to": NormBall(p, 0.2), "feature_costs": [1e-310, 1.0]}
     for goal in ({"guarantee": 0.6}, {"cost_weight": 0.1}):
         result = solve([[0.5, 1.0]], [1.0, 0.5], -4.0, **arguments, **goal)
         assert result.status[0] is Status.INVALID_INPUT

@@ -94,7 +94,7 @@ def test_it_walks_as_torch_does(points, network):
 
 
 def test_rows_do_not_touch_each_other(points, network):
-    settings = {"ball": NOTHING, "cost_weight": 0.05, "max_steps": 300, "tolerance": 1e-5}
+    settings = {"robust_to": NOTHING, "cost_weight": 0.05, "max_steps": 300, "tolerance": 1e-5}
     surrogate = any_surrogate(points)
     whole = find_recourse(points, network, "wachter", linearise=surrogate, **settings)
     for i in range(len(points)):
