@@ -212,7 +212,7 @@ def frame(columns: list[str]) -> pd.DataFrame:
 def test_columns_go_by_name_whatever_their_order(kind):
     known, other = ["income", "debt", "age"], ["age", "income", "debt"]
     fitted = kind(random_state=0).fit(frame(known), APPROVED)
-    arguments = {"ball": BALL, "cost_weight": 0.1}
+    arguments = {"robust_to": BALL, "cost_weight": 0.1}
     if kind is RandomForestClassifier:
         arguments["linearise"] = "lime"
     a = find_recourse(frame(known)[:5], fitted, X_train=frame(known), **arguments)

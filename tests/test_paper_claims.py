@@ -60,7 +60,7 @@ def test_for_p_above_one_single_coefficients_are_not_enough():
 
 def test_a_recourse_made_against_single_coefficients_breaks_within_the_l2_ball():
     """The consequence: what is safe against the candidates is not safe against the ball."""
-    arguments = {"points": [[0.0, 0.0]], "coef": [1.0, 1.0], "intercept": -1.0, "guarantee": 0.5}
+    arguments = {"X": [[0.0, 0.0]], "coef": [1.0, 1.0], "intercept": -1.0, "guarantee": 0.5}
     candidates = solve(**arguments, robust_to=NormBall(1, 0.3))  # p = 1: exactly those candidates
     recourse = np.asarray(candidates.recourse)
     assert candidates.worst_case_validity[0] >= 0.5
@@ -73,7 +73,7 @@ def test_a_recourse_made_against_single_coefficients_breaks_within_the_l2_ball()
 def test_the_theorem_does_not_hold_for_p_two():
     """The best of the candidates, the optimum for p = 1, is not the optimum for p = 2."""
     coef, intercept, weight = np.array([2.0, 1.9]), -1.0, 0.1
-    arguments = {"points": [[0.0, 0.0]], "coef": coef, "intercept": intercept}
+    arguments = {"X": [[0.0, 0.0]], "coef": coef, "intercept": intercept}
     candidates = solve(**arguments, robust_to=NormBall(1, 0.5), cost_weight=weight)
     problem = RecourseProblem.build(**arguments, robust_to=NormBall(2, 0.5))
     of_candidates = price_of(problem, 0, np.asarray(candidates.recourse), weight)[0]
