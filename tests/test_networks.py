@@ -146,7 +146,7 @@ def test_tiny_balls_agree_with_the_first_order(p, points):
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
 def test_not_worse_than_brute_force(p):
     """Thousands of random changes, the best ones improved by scipy, find nothing lower."""
-    network, radius = layered(2, 3, 1, random_state=3), 0.3
+    network, radius = layered(2, 3, 1, seed=3), 0.3
     parameters = Parameters(network)
     rng = np.random.default_rng(0)
     for x in rng.normal(size=(3, 2)):

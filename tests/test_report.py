@@ -160,8 +160,8 @@ def test_figures_of_the_tables_agree_with_the_rows(everything):
     one = next(f for f in found if f.line.method == "roar" and f.line.variant == PUBLISHED)
     radius, cost_weight = one.place[3:]
     rows = table[(table["experiment"] == "table1") & (table["dataset"] == "german")
-                 & (table["method"] == "roar_as_published") & (table["p"] == one.line.p)
-                 & (table["radius"] == radius)
+                 & (table["method"] == "roar") & (table["p"] == one.line.p)
+                 & (table["variant"] == PUBLISHED) & (table["radius"] == radius)
                  & (table["cost_weight"] == cost_weight)]  # fmt: skip
     by_fold = [group["price"].mean() for _, group in rows.groupby("fold")]
     assert one.ours.mean == pytest.approx(np.mean(by_fold))

@@ -126,13 +126,12 @@ def _methods(options: argparse.Namespace) -> int:
     from holdfast.paper.catalogue import PAPER_METHODS
 
     console = Console(highlight=False)
-    own = [describe(kind) for kind in PAPER_METHODS.values()]
-    for heading, methods in (
-        ("find_recourse(X, model, NAME, ...)", list_methods()),
-        ("Of the paper alone: from holdfast.paper import ..., and hand in an instance", own),
-    ):
-        console.print(f"{heading}\n", style="dim")
-        _list(console, methods)
+    console.print("holdfast.find_recourse(X, model, NAME, ...)\n", style="dim")
+    _list(console, list_methods())
+    classes = ", ".join(kind.__name__ for kind in PAPER_METHODS.values())
+    console.print("Of the paper alone, handed in as instances:", style="dim")
+    console.print(f"from holdfast.paper import {classes}\n", style="dim")
+    _list(console, [describe(kind) for kind in PAPER_METHODS.values()])
     return 0
 
 

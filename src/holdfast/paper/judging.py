@@ -29,7 +29,8 @@ def worst_case(model: Model, recourse: Floats, robust_to: NormBall, judging: str
     if judging == AS_PUBLISHED:
         return _worst_as_published(model, recourse, robust_to)
     score = worst_case_score(model, recourse, robust_to, n_jobs=1)
-    return Worst(np.logaddexp(0.0, -score), special.expit(score))
+    with np.errstate(invalid="ignore"):  # NaN: there is no recourse
+        return Worst(np.logaddexp(0.0, -score), special.expit(score))
 
 
 def _worst_as_published(model: Model, recourse: Floats, robust_to: NormBall) -> Worst:

@@ -13,7 +13,7 @@ import pandas as pd
 from holdfast.paper.piece import Piece
 from holdfast.paper.tidy import read_table, write_table
 
-# Rooms that no figure of the table depends on
+# What takes part in the numbers
 _PARTS = (
     "holdfast",
     "numpy",
