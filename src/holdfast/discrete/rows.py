@@ -151,7 +151,7 @@ def write_found(layout, buffers, found, out, k):
 @kernel
 def search_rows(private, batch, limits, which, out, begin, end):
     """Search the rows `which`; row k of `out` is row which[k]."""
-    rows, layout, shared = batch.rows, batch.layout, batch.robust_to
+    rows, layout, shared = batch.rows, batch.layout, batch.ball
     work, buffers, stack = private
     for k in range(begin, end):
         if limits[2][0] != 0:
