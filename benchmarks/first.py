@@ -63,7 +63,7 @@ def find() -> None:
     model = LogisticRegression().fit(points, points.sum(axis=1) > 0.0)
     denied = points[model.predict(points) == 0][:10]
     ball = holdfast.NormBall(p=2, radius=0.1)
-    holdfast.find_recourse(model, denied, robust_to=ball, guarantee=0.5)
+    holdfast.find_recourse(denied, model, robust_to=ball, guarantee=0.5)
 
 
 def calls() -> dict[str, list[str]]:

@@ -1,17 +1,23 @@
-"""Where machine code is kept: under the state of all sources, wherever that is; and the notice."""
+"""How kernels are compiled, where machine code is kept, and what is said about it meanwhile."""
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numba
+import numpy as np
 import pytest
 
 import holdfast
-from holdfast.machinery.compile import first_writable
+from holdfast import _compile
+from holdfast.machinery.compile import Notice, first_writable
+from holdfast.machinery.whole import Kernel
 
 PACKAGE = Path(holdfast.__file__).parent
 NOTICE = "Holdfast is compiling its solvers"
@@ -104,3 +110,100 @@ def test_the_first_place_that_can_be_written(tmp_path):
     assert found == str(tmp_path / "a" / "b" / "kernels-1")
     assert not (tmp_path / "c").exists()
     assert list((tmp_path / "a" / "b" / "kernels-1").iterdir()) == []
+
+
+def as_kernel(function):
+    """A kernel that is kept nowhere: it is compiled here and now."""
+    return Kernel(function, targetoptions={"nopython": True, "nogil": True})
+
+
+def test_a_kernel_is_the_same_from_python_and_from_other_kernels():
+    @as_kernel
+    def part(values, k):
+        if k > values.size:
+            raise ValueError("too many")
+        return values[:k].sum(), np.zeros(k)
+
+    @as_kernel
+    def entry(values, k):
+        total, zeros = part(values, k)
+        again, _ = part(values, 1)  # a constant: no version of its own
+        return total + again + zeros.size
+
+    values = np.array([1.0, 2.0, 4.0])
+    assert entry(values, 2) == 3.0 + 1.0 + 2
+    assert part(values, 2)[0] == 3.0
+    assert len(part.part.overloads) == 1
+    with pytest.raises(ValueError, match="too many"):
+        entry(values, 4)
+    with pytest.raises(ValueError, match="too many"):
+        part(values, 4)
+
+
+def test_other_code_of_numba_shares_what_was_compiled_for_kernels():
+    """Numba's own functions are compiled once for a process, whoever needs them first."""
+
+    @as_kernel
+    def ours(n):
+        return np.full((n, 2), 3).max() + np.arange(n).mean()
+
+    assert ours(3) == 4.0
+
+    @numba.njit
+    def theirs(n):
+        return np.full((n, 2), 3).max() + np.arange(n).mean() + ours(n)
+
+    assert theirs(3) == 8.0
+
+
+def test_a_kernel_that_cannot_be_compiled_leaves_numba_as_it_was():
+    codegen = numba.core.registry.cpu_target.target_context.codegen()
+    before = codegen._library_class
+
+    @as_kernel
+    def wrong(x):
+        return x.no_such_thing
+
+    with pytest.raises(numba.TypingError):
+        wrong(1.0)
+    assert codegen._library_class is before
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def compiling(*modules: str) -> list[SimpleNamespace]:
+    """What numba says when it compiles a function of each of these modules."""
+    functions = [SimpleNamespace(py_func=SimpleNamespace(__module__=name)) for name in modules]
+    return [SimpleNamespace(data={"dispatcher": function}) for function in functions]
+
+
+@pytest.mark.parametrize(("stream", "is_shown"), [(Terminal, True), (io.StringIO, False)])
+def test_how_far_it_is_is_shown_on_terminals_only(monkeypatch, stream, is_shown):
+    monkeypatch.delenv("HOLDFAST_QUIET", raising=False)
+    monkeypatch.setattr(sys, "stderr", stream())
+    seconds = iter([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    monkeypatch.setattr(_compile, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    notice, events = Notice(), compiling("holdfast.a", "numba.b", "holdfast.c")
+    for event in events:
+        notice.on_start(event)
+    for event in events[::-1]:
+        notice.on_end(event)
+    said = sys.stderr.getvalue()
+    assert said.startswith(NOTICE)
+    assert ("2 functions, 1 s ..." in said) == is_shown
+    assert said.endswith("2 functions compiled in 3 s.\n")
+    assert said.count("\n") == 2
+
+
+def test_nobody_needs_to_listen(monkeypatch):
+    monkeypatch.delenv("HOLDFAST_QUIET", raising=False)
+    closed = Terminal()
+    closed.close()
+    for stream in (None, closed):
+        monkeypatch.setattr(sys, "stderr", stream)
+        notice, (event,) = Notice(), compiling("holdfast.a")
+        notice.on_start(event)
+        notice.on_end(event)

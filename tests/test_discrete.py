@@ -202,19 +202,21 @@ def test_a_row_does_not_depend_on_its_batch():
                 for name in ("recourse", "lower_bound", "reachable_validity", "reachable_radius"):
                     one, many = getattr(alone, name)[0], getattr(together, name)[i]
                     np.testing.assert_array_equal(one, many)
-    assert lost > 3
+    assert lost > 0
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
 def test_a_search_that_needs_more_room_gets_it(p, monkeypatch):
     rng = np.random.default_rng([74, int(min(p, 9))])
-    problem = random_discrete(rng, n=20, p=p, whole=4, continuous=1, groups=3, radius=0.3)
+    problem = random_discrete(
+        rng, n=20, p=p, whole=6, continuous=1, groups=4, reach=9, radius=0.3, max_changes=3
+    )
     for goal in ({"cost_weight": 0.05}, {"guarantee": 0.9}):
         monkeypatch.setattr(solve, "_DEPTH", 256)
         ours = solve_discrete(problem, **goal)
         monkeypatch.setattr(solve, "_DEPTH", 1)
         cramped = solve_discrete(problem, **goal)
-        assert ours.nodes.max() > 3
+        assert ours.nodes.max() > 2  # it has been split
         for name in ("recourse", "lower_bound", "nodes", "status", "reachable_radius"):
             np.testing.assert_array_equal(getattr(cramped, name), getattr(ours, name))
 

@@ -111,8 +111,9 @@ CACHE_DIRECTORY = first_writable(_homes(), _state_of_sources())
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function`, keep the machine code on disk, and release the GIL while it runs.
+    """Compile `function`, and release the GIL while it runs.
 
+    Where it is called from Python, its machine code is kept on disk, with all that it calls.
     Division follows IEEE rules (1/0 is inf), and no re-ordering of sums is allowed, so that a row
     gives the same bits in any batch and on any number of threads.
     """
@@ -122,8 +123,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def viewing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a `kernel` that makes no arrays: it works on those that it is given, and their views.
 
-    Nobody counts who holds an array, which takes half the time of small kernels, and much of the
-    time to compile them. So it must never return an array to Python, nor to a plain `kernel`.
+    Nobody counts who holds an array: that took half of the time of the discrete search, whose
+    kernels are small. So it must never return an array to Python, nor to a plain `kernel`.
     """
     return _compiled(function, {"_nrt": False})
 

@@ -161,7 +161,8 @@ def _share(function: Any) -> None:
 def _link_callees(library: Any, module: Any) -> None:
     """Link everything that a library calls into the module."""
     for callee in _callees(library):
-        library._reload_init.update(callee._reload_init)
+        if hasattr(library, "_reload_init"):  # not in all releases of numba
+            library._reload_init.update(callee._reload_init)
         if isinstance(callee, _WholeLibrary) and not callee._is_made:
             for function in callee._final_module.functions:
                 _share(function)
