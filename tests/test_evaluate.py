@@ -227,6 +227,23 @@ def test_fractions_of_a_category_have_no_future():
     assert judged["current_validity"].notna().all()
 
 
+def test_advice_is_judged_as_it_says_of_itself():
+    today, later = german_pipeline(slice(0, 500)), german_pipeline(slice(400, 1000))
+    table, ball = load_german().features[COLUMNS], NormBall(1, 0.1)
+    denied = table[~today.predict(table)][:6]
+    actions = holdfast.ActionSet.from_data(table)
+    estimator = holdfast.RobustRecourse(today, actions=actions, robust_to=ball, guarantee=0.6)
+    advice = estimator.recommend(denied)
+    after, said = advice.after(), advice.to_frame()
+    judged = evaluate_recourse(
+        after, today, advice.people.loc[after.index], robust_to=ball, later_models=later
+    )
+    assert judged["person"].tolist() == after.index.tolist()
+    for name in ("current_validity", "worst_case_validity"):
+        np.testing.assert_allclose(judged[name], said.loc[after.index, name], rtol=1e-9)
+    np.testing.assert_allclose(judged["future_validity"], later.predict_proba(after)[:, 1])
+
+
 def test_classes_are_said_once_for_all_classifiers():
     x = people(60)
     bad = (x[:, 0] < -1.0).astype(int)
