@@ -68,22 +68,22 @@ def solve_row(work: Any, intercept: float, ball: Any, goal: Any) -> tuple[int, f
 @overload(make_plan)
 def _make_plan(work, ball, goal):
     if work.instance_class is L1Work:
-        return lambda work, robust_to, goal: plan_l1(work.plan, work.row, goal)
+        return lambda work, ball, goal: plan_l1(work.plan, work.row, goal)
     if work.instance_class is LinfWork:
-        return lambda work, robust_to, goal: plan_linf(work.plan, work.row, ball, goal)
-    return lambda work, robust_to, goal: None
+        return lambda work, ball, goal: plan_linf(work.plan, work.row, ball, goal)
+    return lambda work, ball, goal: None
 
 
 @overload(solve_row)
 def _solve_row(work, intercept, ball, goal):
     if work.instance_class is L1Work:
-        return lambda work, intercept, robust_to, goal: solve_l1(
+        return lambda work, intercept, ball, goal: solve_l1(
             work.row, intercept, ball, goal, work.plan, work.y, work.kinks
         )
     if work.instance_class is LinfWork:
-        return lambda work, intercept, robust_to, goal: solve_linf(
+        return lambda work, intercept, ball, goal: solve_linf(
             work.row, intercept, ball, goal, work.plan, work.y
         )
-    return lambda work, intercept, robust_to, goal: solve_lp(
+    return lambda work, intercept, ball, goal: solve_lp(
         work.row, intercept, ball, goal, work.scratch, work.y
     )
