@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -295,8 +296,12 @@ def _differs(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.bool_]:
     """Say where two columns differ; a missing value is like another missing one."""
     if old.dtype.kind != "O" and new.dtype.kind != "O":
         return np.asarray((old != new) & ~(_missing(old) & _missing(new)))
-    pairs = zip(old.tolist(), new.tolist(), strict=True)
-    return np.array([a is not b and not _is_same(a, b) for a, b in pairs], dtype=bool)
+    before, after = old.tolist(), new.tolist()
+    differs = np.zeros(len(before), dtype=bool)
+    for k, equal in enumerate(map(operator.eq, before, after)):
+        if equal is not True:  # a missing value is not even equal to itself
+            differs[k] = not _is_same(before[k], after[k])
+    return differs
 
 
 def _is_same(old: Any, new: Any) -> bool:

@@ -22,6 +22,7 @@ from holdfast.actions.decode import decode_people, multiples
 from holdfast.discrete.answer import costs_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding import Number
+from holdfast.models.encoding.unwrap import AGREEMENT
 from holdfast.recommend.features import changed_features, take_people
 from holdfast.recommend.ways import Ways, join_ways
 from holdfast.result.result import GAP_TOLERANCE, Status
@@ -167,11 +168,19 @@ class _Judge:
             clearly = worst - room >= self.aim.target
         return _Verdict(recourse, cost, price, worst, score, holds, clearly)
 
-    def pipeline_agrees(self, after: pd.DataFrame, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Ask the pipeline itself about rows as they are typed, in the table's own precision."""
+    def pipeline_agrees(
+        self, after: pd.DataFrame, verdict: _Verdict, which: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Ask the pipeline itself about rows as they are typed, in the table's own precision.
+
+        Only where a hair could decide: all that is printed is compared with the model later on.
+        """
         model = self.compiled.encoding.model
         agrees = np.ones(len(after), dtype=bool)
-        if self.aim.target is None or model.origin is None or not which.any():
+        if self.aim.target is None or model.origin is None:
+            return agrees
+        which = which & ~self._is_clear(after, verdict)
+        if not which.any():
             return agrees
         loss, names = self.compiled.problem.problem.loss, self.compiled.encoding.names
         rows = after.loc[which, names]
@@ -184,6 +193,24 @@ class _Judge:
         if said.accepted is not None and self.aim.target >= self.aim.cutoff:
             agrees[which] &= said.accepted
         return agrees
+
+    def _is_clear(self, after: pd.DataFrame, verdict: _Verdict) -> NDArray[np.bool_]:
+        """Say where a model that agrees with what was read out of it must also say yes."""
+        aim, loss = self.aim, self.compiled.problem.problem.loss
+        assert aim.target is not None
+        if not all(_is_exact(after[name].dtype) for name in self.compiled.ranges):
+            return np.zeros(len(after), dtype=bool)  # the model computes with other numbers
+        near = AGREEMENT * (1.0 + self.compiled.encoding.model.size(verdict.recourse))
+        clear = verdict.score - max(aim.target, aim.cutoff) > near
+        if loss.link is not None:
+            above = loss.probability(verdict.score) - loss.probability(aim.target)
+            clear &= np.asarray(above > near)
+        return np.asarray(clear)
+
+
+def _is_exact(dtype: Any) -> bool:
+    """Whether a column is read in double precision, as it stands."""
+    return isinstance(dtype, np.dtype) and (dtype.kind in "biu" or dtype == np.float64)
 
 
 def _print(judge: _Judge, ways: Ways) -> list[Printed]:
@@ -224,7 +251,7 @@ def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -
     gap = verdict.price - bound
     room = _room(ways, verdict, aim)
     good = verdict.holds_clearly & (gap <= room) if rounded else verdict.holds
-    good = good & judge.pipeline_agrees(after, good)
+    good = good & judge.pipeline_agrees(after, verdict, good)
     if compiled.actions.links:
         wrong = check_changes(compiled.actions, compiled.people.iloc[ways.who], after)
         good[list(wrong)] = False
