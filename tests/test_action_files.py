@@ -65,7 +65,7 @@ def test_german_credit_is_readable_in_a_file(tmp_path):
     actions.max_changes = 2
     actions.save(tmp_path / "german.yaml")
     text = (tmp_path / "german.yaml").read_text()
-    assert text.startswith("holdfast_actions: 1\nmost_changes: 2\nfeatures:\n")
+    assert text.startswith("holdfast_actions: 1\nmax_changes: 2\nfeatures:\n")
     assert "  age:\n    type: number\n    unit: years\n    immutable: true\n" in text
     assert ActionSet.load(tmp_path / "german.yaml") == actions
 
@@ -100,7 +100,10 @@ def change(**changes):
         ({"features__age__cost": 0}, r"features\.age\.cost: 0 is less than or equal to"),
         ({"features__age__cost": "much"}, r"features\.age\.cost: 'much' is not of type 'number'"),
         ({"features__age__type": "text"}, r"features\.age\.type: 'text' is not one of"),
-        ({"features__age__whole": "yes"}, r"features\.age\.whole: 'yes' is not of type 'boolean'"),
+        (
+            {"features__age__integer": "yes"},
+            r"features\.age\.integer: 'yes' is not of type 'boolean'",
+        ),
         ({"features__age": {}}, r"features\.age: 'type' is a required property"),
         ({"features__home": {"type": "category"}}, r"features\.home: 'levels' is a required"),
         ({"features__home__levels": [["x"]]}, r"features\.home\.levels\[0\]: \['x'\] is not of"),

@@ -112,8 +112,8 @@ def test_unknown_names_are_errors():
         actions["agee"]
     with pytest.raises(ValueError, match="'saving' is not known; did you mean 'savings'"):
         actions.set("saving", immutable=True)
-    with pytest.raises(ValueError, match="no setting 'most_change'; did you mean 'max_changes'"):
-        actions.most_change = 3
+    with pytest.raises(ValueError, match="no setting 'max_change'; did you mean 'max_changes'"):
+        actions.max_change = 3
     for wrong in (0, 1.5, True, "2"):
         with pytest.raises(ValueError, match=r"max_changes = .* is not allowed"):
             actions.max_changes = wrong
@@ -269,10 +269,10 @@ def test_tables_that_give_no_draft(table, options, message):
         ([0.1 + 0.2, 0.7], 0.1, False),
     ],
 )
-def test_the_draft_proposes_steps_that_people_can_type(values, step, whole):
+def test_the_draft_proposes_steps_that_people_can_type(values, step, integer):
     feature = ActionSet.from_data(pd.DataFrame({"x": values}))["x"]
-    assert (feature.step, feature.whole) == (step, whole)
-    if whole:
+    assert (feature.step, feature.integer) == (step, integer)
+    if integer:
         assert isinstance(feature.lower, int)
 
 
@@ -286,6 +286,13 @@ def test_the_draft_knows_what_cannot_be_and_who_is_protected():
     assert actions["debt"].fixed_cost == 0.3
     with pytest.raises(ValueError, match="protected: column 'agee' is not known; did you mean"):
         ActionSet.from_data(table, protected=["agee"])
+    fixed = ActionSet.from_data(table, immutable=["age"], protected=["sex"])
+    assert [name for name in fixed if fixed[name].immutable] == ["age"]
+    assert [name for name in fixed if fixed[name].stays] == ["age", "sex"]
+    with pytest.raises(ValueError, match="immutable: column 'agee' is not known; did you mean 'a"):
+        ActionSet.from_data(table, immutable=["agee"])
+    with pytest.raises(ValueError, match="immutable = 'age' is not allowed; it must be a list"):
+        ActionSet.from_data(table, immutable="age")
     with pytest.raises(ValueError, match="possible_lower = 0 is above lower = -3"):
         actions.set("age", lower=-3)
     for wrong in ("direction", ["dirction"], 3):
@@ -556,7 +563,7 @@ def test_what_is_decoded_is_what_was_encoded(actions, encoding, data):
     assert after["d"].dtype == before["d"].dtype
     for name in ("a", "b"):
         feature = actions[name]
-        if feature.whole or feature.step is not None:
+        if feature.integer or feature.step is not None:
             assert after[name].iloc[0] == target[name]  # to the last bit
 
 

@@ -107,7 +107,7 @@ def test_nothing_allowed_is_cheaper(bank, p):
 def test_other_ways_differ_and_come_in_order(bank):
     _, model, actions = bank
     people = denied(bank, 15)
-    arguments = {"ball": NormBall(1, 0.05), "actions": actions, "guarantee": 0.5}
+    arguments = {"robust_to": NormBall(1, 0.05), "actions": actions, "guarantee": 0.5}
     result = RobustRecourse(model, n_options=4, **arguments).recommend(people)
     first = RobustRecourse(model, **arguments).recommend(people)
     several = 0
@@ -283,7 +283,7 @@ def test_the_frontier_rises(bank, tmp_path):
 def test_wrong_arguments_are_explained(bank, arguments, error, said):
     _, model, actions = bank
     recourse = RobustRecourse(
-        model, **{"ball": NormBall(1, 0.1), "actions": actions, "guarantee": 0.5, **arguments}
+        model, **{"robust_to": NormBall(1, 0.1), "actions": actions, "guarantee": 0.5, **arguments}
     )
     with pytest.raises(error, match=said):
         recourse.recommend(denied(bank, 1))

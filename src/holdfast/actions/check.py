@@ -136,8 +136,9 @@ def _check(actions: ActionSet, old: _Columns, new: _Columns, n: int) -> dict[int
             _check_category(actions[name], rows, old[name], values, report)
     if actions.max_changes is not None:
         _check_count(actions.max_changes, changed, n, report)
-    for link in actions.links:
-        _check_link(link, old, new, n, report)
+    with np.errstate(invalid="ignore"):  # infinite ones have been reported
+        for link in actions.links:
+            _check_link(link, old, new, n, report)
     return wrong
 
 
@@ -237,13 +238,13 @@ def _check_link(link: Link, old: _Columns, new: _Columns, n: int, report: _Repor
     a, b = link.names
     none = np.full(n, None, dtype=object)
     read = [_floats(table.get(name, none)) for table in (old, new) for name in (a, b)]
-    fine = np.logical_and.reduce([ok for _, ok in read])
+    fine = np.logical_and.reduce([ok & ~np.isnan(values) for values, ok in read])
     report(np.flatnonzero(~fine), f"{a} and {b} are linked, but one of them is not a number")
     old_a, old_b, new_a, new_b = (np.where(fine, values, 0.0) for values, _ in read)
     room = ROUNDING * np.abs([old_a, old_b, new_a, new_b]).max(axis=0)
     if isinstance(link, AtMost):
         report(
-            np.flatnonzero(new_a - new_b > np.maximum(0.0, old_a - old_b) + room),
+            np.flatnonzero(new_a - new_b > np.fmax(0.0, old_a - old_b) + room),
             lambda row: f"{a} = {_show(new_a[row])} is above {b} = {_show(new_b[row])}",
         )
         return
@@ -278,11 +279,8 @@ def _object(value: Any) -> NDArray[np.object_]:
 def _values(column: pd.Series[Any]) -> NDArray[Any]:
     """Return a column as an array: of numbers where it holds nothing else."""
     dtype: Any = column.dtype
-    kind = getattr(dtype, "kind", "O")
-    if isinstance(dtype, np.dtype) and kind in "biuf":
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return np.asarray(column.to_numpy())
-    if kind in "iuf":  # a type of pandas that may miss some
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(column.to_numpy(dtype=object))
 
 

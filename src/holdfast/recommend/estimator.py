@@ -55,8 +55,7 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     >>> from sklearn.preprocessing import StandardScaler
     >>> table = pd.DataFrame({"months": [12, 48, 24, 60, 6, 36], "age": [50, 22, 41, 25, 63, 30]})
     >>> model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, [0, 1, 0, 1, 0, 1])
-    >>> actions = holdfast.ActionSet.from_data(table)
-    >>> actions["age"].immutable = True
+    >>> actions = holdfast.ActionSet.from_data(table, immutable=["age"])
     >>> recourse = holdfast.RobustRecourse(
     ...     model,
     ...     favorable_class=0,  # 1 means default

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _DIGITS = 18
 # How much more than the guarantee is asked for where rounding takes away what was solved for.
 _MARGINS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-5)
-_EXACT = 2.0**53  # from here on there are no fractions to round
+_MANY = 2.0**50  # of so many units there is nothing to round
 
 # Finds ways anew, with a margin of score to spare; who has none is left out.
 Resolve = Callable[[Ways, float], Ways]
@@ -313,7 +313,7 @@ def round_to(values: Floats, exponent: int, direction: Any = 0.0) -> Floats:
     unit = float(f"1e{exponent}")
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         steps = np.round(values / unit)
-    fits = np.isfinite(steps) & (np.abs(steps) < _EXACT)
+    fits = np.isfinite(steps) & (np.abs(steps) < _MANY)
     steps = np.where(fits, steps, 0.0)
     nearest = multiples(steps, unit)
     steps += (np.asarray(direction) > 0.0) & (nearest < values)
