@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # People at a time: what is needed to solve them takes more memory than what is told them.
-BATCH = 4096
+BATCH = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,21 +173,22 @@ def _moved(part: Outcome, applicants: int, people: int) -> Outcome:
 
 
 def _joined(parts: list[Outcome]) -> Outcome:
-    """Put batches together."""
-    options = []
-    for option in range(max(len(part.options) for part in parts)):
-        some = [part.options[option] for part in parts if len(part.options) > option]
-        ways, after = zip(*some, strict=True)
-        options.append(Printed(join_ways(list(ways)), stack(list(after))))
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name, value in vars(parts[0]).items()
-        if isinstance(value, np.ndarray)
+    """Put batches together. The list is emptied, so that nothing is held twice for long."""
+    held: dict[str, list[Any]] = {
+        field.name: [getattr(part, field.name) for part in parts] for field in fields(Outcome)
     }
+    parts.clear()
+    options = []
+    while any(held["options"]):
+        some = [option.pop(0) for option in held["options"] if option]
+        ways, after = [printed.ways for printed in some], [printed.after for printed in some]
+        some.clear()
+        options.append(Printed(join_ways(ways), stack(after)))
+    arrays = [name for name, values in held.items() if isinstance(values[0], np.ndarray)]
     return Outcome(
-        people=stack([part.people for part in parts]),
-        refused=[one for part in parts for one in part.refused],
-        names=parts[0].names,
+        people=stack(held.pop("people")),
+        refused=[one for refused in held.pop("refused") for one in refused],
+        names=held.pop("names")[0],
         options=options,
-        **arrays,
+        **{name: np.concatenate(held.pop(name)) for name in arrays},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats, check_count
@@ -92,7 +93,7 @@ class Recommendations:
                     "row": outcome.rows[ways.who],
                     "option": np.full(len(ways), option),
                     "status": ways.status,
-                    "changes": [", ".join(words) for words in self._words(option)],
+                    "changes": _objects([", ".join(words) for words in self._words(option)]),
                     "cost": ways.cost,
                     "price": ways.price,
                     "lower_bound": ways.lower_bound,
@@ -104,20 +105,19 @@ class Recommendations:
             )
         parts.append(self._without_option())
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        joined["status"] = np.array([str(each) for each in joined["status"]], dtype=object)
+        joined["status"] = _objects([str(each) for each in joined["status"]])
         row = joined.pop("row")
         order = np.lexsort((joined["option"], row))
         index = self.labels.take(row[order])
         if index.nlevels == 1:
             index = index.rename("person")
         columns: dict[str, Any] = {name: values[order] for name, values in joined.items()}
-        tables = [after for _, after in outcome.options]
-        features = pd.concat(tables, ignore_index=True).reindex(order)
-        for name in features.columns:
-            values = features[name]
-            plain = values.isna().any()
-            columns[f"recourse.{name}"] = values.to_numpy() if plain else values.set_axis(index)
-        return pd.DataFrame(columns, index=index)
+        for name in outcome.people.columns:
+            after = pd.concat([table[name] for _, table in outcome.options], ignore_index=True)
+            values = after.reindex(order)
+            missing = bool(values.isna().any())
+            columns[f"recourse.{name}"] = values.to_numpy() if missing else values.set_axis(index)
+        return pd.DataFrame(columns, index=index, copy=False)
 
     def _without_option(self) -> dict[str, Any]:
         """Return what `to_frame` says of those who have no option."""
@@ -251,3 +251,10 @@ class Recommendations:
         """State the problem of one person again; it is not kept for everybody."""
         k = self._usable(label)
         return self._question.compile(self._outcome.people.iloc[k : k + 1])
+
+
+def _objects(texts: list[str]) -> NDArray[np.object_]:
+    """Return texts as they are: an array of texts would give all the width of the longest."""
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array

@@ -106,10 +106,12 @@ class Ways:
 
 
 def join_ways(parts: list[Ways]) -> Ways:
-    """Put ways one after another."""
+    """Put ways one after another. The list is emptied, so that nothing is held twice for long."""
     if len(parts) == 1:
-        return parts[0]
-    return Ways(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Ways)))
+        return parts.pop()
+    arrays = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Ways)}
+    parts.clear()
+    return Ways(**{name: np.concatenate(arrays.pop(name)) for name in list(arrays)})
 
 
 def _named(names: list[str], mask: NDArray[np.bool_]) -> frozenset[str]:
