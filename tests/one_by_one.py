@@ -30,7 +30,7 @@ def check_person(actions, before, after):
     changed = [name for name in new if not _same(old.get(name), new[name])]
     for name in changed:
         if name not in old or name not in actions:
-            wrong.append(f"{name} changes, but is no feature of the action set")
+            wrong.append(f"{name} changes, but is not a feature of the action set")
         elif isinstance(actions[name], NumberFeature):
             wrong += _check_number(actions[name], old[name], new[name])
         else:
@@ -86,7 +86,7 @@ def _check_number(feature, old, new):
     if feature.step is not None:
         nearest = round(new / feature.step) * feature.step
         if abs(new - nearest) > ROUNDING * feature.step + 4.0 * EPS * abs(new):
-            wrong.append(f"{here} is no multiple of {_show(feature.step)}")
+            wrong.append(f"{here} is not a multiple of {_show(feature.step)}")
     return wrong
 
 

@@ -248,12 +248,12 @@ max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_
 
     def _check_link(self, link: Any) -> None:
         if not isinstance(link, (AtMost, Follows)):
-            raise TypeError(f"links: {link!r} is no link; there are AtMost and Follows")
+            raise TypeError(f"links: {link!r} is not a link; there are AtMost and Follows")
         for name in link.names:
             if not isinstance(self[name], NumberFeature):
-                raise ValueError(f"{link}: {name!r} is no number, and cannot be linked")
+                raise ValueError(f"{link}: {name!r} is not a number, so it cannot be linked")
         if isinstance(link, Follows) and self[link.feature].stays:
-            raise ValueError(f"{link}: {link.feature!r} may not change, and cannot follow")
+            raise ValueError(f"{link}: {link.feature!r} may not change, so it cannot follow")
 
     def _check_setting(self, name: str, settings: dict[str, Any]) -> None:
         stays = settings["immutable"] or settings["protected"]

@@ -129,7 +129,7 @@ def _check(actions: ActionSet, old: _Columns, new: _Columns, n: int) -> dict[int
         if not rows.size:
             continue
         if name not in old or name not in actions:
-            report(rows, f"{name} changes, but is no feature of the action set")
+            report(rows, f"{name} changes, but is not a feature of the action set")
         elif isinstance(actions[name], NumberFeature):
             _check_number(actions[name], rows, old[name], values, report)
         else:
@@ -203,7 +203,7 @@ def _check_number(
     if feature.step is not None:
         step, nearest = feature.step, np.round(new / feature.step) * feature.step
         off = np.abs(new - nearest) > ROUNDING * step + 4.0 * EPS * np.abs(new)
-        report(rows[off], say(is_now, f" is no multiple of {_show(step)}"))
+        report(rows[off], say(is_now, f" is not a multiple of {_show(step)}"))
 
 
 def _check_category(
@@ -266,7 +266,9 @@ def _single(values: Any) -> _Columns:
             raise ValueError(f"check reads one person at a time, but the table has {len(values)}")
         return {name: _object(values[name].iloc[0]) for name in values.columns}
     if not isinstance(values, Mapping) and not hasattr(values, "items"):
-        raise TypeError(f"{type(values).__name__} is no row: give a Series, a dict or a data frame")
+        raise TypeError(
+            f"{type(values).__name__} is not a row: give a Series, a dict or a data frame"
+        )
     return {name: _object(value) for name, value in values.items()}
 
 

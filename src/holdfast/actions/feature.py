@@ -33,7 +33,7 @@ class Feature:
     def __post_init__(self) -> None:
         """Check the settings given at the start."""
         if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"the name {self.name!r} of a feature is no text")
+            raise ValueError(f"the name {self.name!r} of a feature is not a text")
         self._store(self._clean(self.settings()))
         object.__setattr__(self, "_ready", True)
 

@@ -254,9 +254,9 @@ def _settings(feature: NumberFeature | CategoryFeature) -> Iterator[tuple[str, s
         yield "direction", f"{name} may only go {feature.direction}"
     if isinstance(feature, CategoryFeature):
         if feature.moves is not None:
-            yield "moves", f"{name} may only move as listed"
+            yield "moves", f"{name} may only change as listed"
         if feature.allowed is not None:
-            yield "allowed", f"{name} may only become one of some levels"
+            yield "allowed", f"{name} may only become one of the levels allowed"
         return
     unit = f" {feature.unit}" if feature.unit else ""
     for setting, words in _NUMBER_WORDS.items():

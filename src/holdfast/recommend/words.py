@@ -58,9 +58,10 @@ def explanation(result: Recommendations, label: Any) -> str:
     if status is Status.INFEASIBLE:
         return f"{today} {_hopeless(result, label)}".strip()
     if status is Status.NOT_FOUND:
-        return f"{today} A way was found, but no row of the table that can be typed has it.".strip()
+        said = "There is a way, but no numbers that can be typed into the table achieve it."
+        return f"{today} {said}".strip()
     if not ways and status is Status.GAP_OPEN:
-        return f"{today} No way was found, but it is not proven that there is none.".strip()
+        return f"{today} No way was found, but it could not be proven that there is none.".strip()
     if not ways:
         return f"{today} {status.sentence}".strip()
     parts = [today] if today else []
