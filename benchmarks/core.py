@@ -78,7 +78,9 @@ def speed_table(n: int, threads: int, oracle_rows: int) -> Table:
         points, coef, intercept = data(n, d)
         ball = NormBall(p, 0.3)
 
-        def solve(rows: int, points=points, coef=coef, intercept=intercept, ball=ball, goal=goal):
+        def solve(
+            rows: int, points=points, coef=coef, intercept=intercept, ball=ball, goal=goal
+        ):
             return holdfast.solve(
                 points[:rows], coef, intercept, robust_to=ball, n_jobs=threads, **GOALS[goal]
             )
