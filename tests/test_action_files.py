@@ -65,7 +65,7 @@ def test_german_credit_is_readable_in_a_file(tmp_path):
     actions.max_changes = 2
     actions.save(tmp_path / "german.yaml")
     text = (tmp_path / "german.yaml").read_text()
-    assert text.startswith("holdfast_actions: 1\nmost_changes: 2\nfeatures:\n")
+    assert text.startswith("holdfast_actions: 1\nmax_changes: 2\nfeatures:\n")
     assert "  age:\n    type: number\n    unit: years\n    immutable: true\n" in text
     assert ActionSet.load(tmp_path / "german.yaml") == actions
 
@@ -100,7 +100,10 @@ def change(**changes):
         ({"features__age__cost": 0}, r"features\.age\.cost: 0 is less than or equal to"),
         ({"features__age__cost": "much"}, r"features\.age\.cost: 'much' is not of type 'number'"),
         ({"features__age__type": "text"}, r"features\.age\.type: 'text' is not one of"),
-        ({"features__age__whole": "yes"}, r"features\.age\.whole: 'yes' is not of type 'boolean'"),
+        (
+            {"features__age__integer": "yes"},
+            r"features\.age\.integer: 'yes' is not of type 'boolean'",
+        ),
         ({"features__age": {}}, r"features\.age: 'type' is a required property"),
         ({"features__home": {"type": "category"}}, r"features\.home: 'levels' is a required"),
         ({"features__home__levels": [["x"]]}, r"features\.home\.levels\[0\]: \['x'\] is not of"),
@@ -137,17 +140,17 @@ def test_what_is_wrong_in_a_file_has_its_place(tmp_path, suffix, changes, messag
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", "{", "is no JSON: Expecting"),
+        ("a.json", "{", "is not valid JSON: Expecting"),
         ("a.json", '{"features": {"a": 1, "a": 2}}', "'a' is there twice"),
         ("a.json", "[]", "no action set, but a list; it must hold names"),
-        ("a.yaml", "a: [", "is no YAML that is understood"),
+        ("a.yaml", "a: [", "is not YAML that can be read"),
         ("a.yaml", "features:\n  a: 1\n  a: 2\n", "'a' is there twice"),
         ("a.yaml", "x: &x [*x]", r"line 1: the alias \*x is not allowed; write out"),
         ("a.yaml", "", "no action set, but nothing"),
         ("a.yaml", "just a text", "no action set, but a str"),
         ("a.yaml", "? [a, b]\n: 1", "found unhashable key"),
         ("a.yaml", "? {a: b}\n: 1", "found unhashable key"),
-        ("a.yaml", "1: 2", "the name 1 is no text"),
+        ("a.yaml", "1: 2", "the name 1 is not a text"),
         ("a.yaml", "a: " + "[" * 40 + "]" * 40, "nested more than 16 levels deep"),
         ("a.yaml", "[" * 100_000, "nested more than 16 levels deep"),
         ("a.yaml", "".join(" " * k + "a:\n" for k in range(500)), "nested more than 16"),
@@ -158,8 +161,8 @@ def test_what_is_wrong_in_a_file_has_its_place(tmp_path, suffix, changes, messag
         ("a.json", '{"a": ' + "1" * 5000 + "}", "integer string conversion"),
         ("a.yaml", "a: " + "x" * 1_000_000, "larger than 1,000,000 bytes"),
         ("a.json", '"' + "x" * 1_000_000 + '"', "larger than 1,000,000 bytes"),
-        ("a.yaml", b"a: \xff\xfe", "is no text in UTF-8: see byte 3"),
-        ("a.yaml", "features: {1: {type: number}}", "the name 1 is no text; put it into quotes"),
+        ("a.yaml", b"a: \xff\xfe", "is not a text in UTF-8: see byte 3"),
+        ("a.yaml", "features: {1: {type: number}}", "the name 1 is not a text; put it into quotes"),
         ("a.yaml", "!!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("a.yaml", "holdfast_actions: 1\nfeatures: {a: {type: number, lower: .inf}}", "a: lower"),
         ("a.txt", "", r"does not end in one of \.yaml, \.yml, \.json"),
@@ -185,7 +188,7 @@ def test_a_few_lines_cannot_stand_for_billions(tmp_path):
 
 def test_what_cannot_be_read_is_named(tmp_path):
     (tmp_path / "folder.yaml").mkdir()
-    with pytest.raises(ValueError, match=r"folder\.yaml is no file"):
+    with pytest.raises(ValueError, match=r"folder\.yaml is not a file"):
         ActionSet.load(tmp_path / "folder.yaml")
     with pytest.raises(FileNotFoundError, match=r"none\.json cannot be read: No such file"):
         ActionSet.load(tmp_path / "none.json")

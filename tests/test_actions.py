@@ -112,8 +112,8 @@ def test_unknown_names_are_errors():
         actions["agee"]
     with pytest.raises(ValueError, match="'saving' is not known; did you mean 'savings'"):
         actions.set("saving", immutable=True)
-    with pytest.raises(ValueError, match="no setting 'most_change'; did you mean 'max_changes'"):
-        actions.most_change = 3
+    with pytest.raises(ValueError, match="no setting 'max_change'; did you mean 'max_changes'"):
+        actions.max_change = 3
     for wrong in (0, 1.5, True, "2"):
         with pytest.raises(ValueError, match=r"max_changes = .* is not allowed"):
             actions.max_changes = wrong
@@ -121,7 +121,7 @@ def test_unknown_names_are_errors():
         ActionSet([NumberFeature("a"), NumberFeature("a")])
     with pytest.raises(TypeError, match="neither a NumberFeature nor"):
         ActionSet(["a"])
-    with pytest.raises(ValueError, match="is no text"):
+    with pytest.raises(ValueError, match="is not a text"):
         NumberFeature("")
 
 
@@ -140,8 +140,8 @@ def test_links_are_checked_when_they_come_in():
     actions.links = [Follows("age", of="months", by=1 / 12)]
     for wrong, message in [
         (AtMost("agee", "age"), "did you mean 'age'"),
-        (AtMost("age", "savings"), "'savings' is no number"),
-        ("age <= months", "is no link"),
+        (AtMost("age", "savings"), "'savings' is not a number"),
+        ("age <= months", "is not a link"),
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
             actions.links.append(wrong)
@@ -154,7 +154,7 @@ def test_links_are_checked_when_they_come_in():
         actions["age"].protected = True
     del actions.links[0]
     actions["age"].immutable = True
-    with pytest.raises(ValueError, match="'age' may not change, and cannot follow"):
+    with pytest.raises(ValueError, match="'age' may not change, so it cannot follow"):
         actions.links.append(Follows("age", of="months"))
     with pytest.raises(ValueError, match="links it with itself"):
         AtMost("a", "a")
@@ -269,10 +269,10 @@ def test_tables_that_give_no_draft(table, options, message):
         ([0.1 + 0.2, 0.7], 0.1, False),
     ],
 )
-def test_the_draft_proposes_steps_that_people_can_type(values, step, whole):
+def test_the_draft_proposes_steps_that_people_can_type(values, step, integer):
     feature = ActionSet.from_data(pd.DataFrame({"x": values}))["x"]
-    assert (feature.step, feature.whole) == (step, whole)
-    if whole:
+    assert (feature.step, feature.integer) == (step, integer)
+    if integer:
         assert isinstance(feature.lower, int)
 
 
@@ -286,6 +286,13 @@ def test_the_draft_knows_what_cannot_be_and_who_is_protected():
     assert actions["debt"].fixed_cost == 0.3
     with pytest.raises(ValueError, match="protected: column 'agee' is not known; did you mean"):
         ActionSet.from_data(table, protected=["agee"])
+    fixed = ActionSet.from_data(table, immutable=["age"], protected=["sex"])
+    assert [name for name in fixed if fixed[name].immutable] == ["age"]
+    assert [name for name in fixed if fixed[name].stays] == ["age", "sex"]
+    with pytest.raises(ValueError, match="immutable: column 'agee' is not known; did you mean 'a"):
+        ActionSet.from_data(table, immutable=["agee"])
+    with pytest.raises(ValueError, match="immutable = 'age' is not allowed; it must be a list"):
+        ActionSet.from_data(table, immutable="age")
     with pytest.raises(ValueError, match="possible_lower = 0 is above lower = -3"):
         actions.set("age", lower=-3)
     for wrong in ("direction", ["dirction"], 3):
@@ -313,10 +320,10 @@ def test_the_draft_knows_what_cannot_be_and_who_is_protected():
         ({"integer": True}, 30.5, 31.5, "age = 31.5 years is not a whole number"),
         ({"integer": True}, 30.5, 31, None),
         ({"integer": True}, 30.5, 30.5, None),
-        ({"step": 12}, 7, 19, "age = 19 years is no multiple of 12"),  # from 0, not from 7
+        ({"step": 12}, 7, 19, "age = 19 years is not a multiple of 12"),  # from 0, not from 7
         ({"step": 12}, 7, 24, None),
         ({"step": 12}, 7, 7, None),
-        ({"step": 0.01}, 1e6, 1e6 + 0.005, "age = 1000000.005 years is no multiple of 0.01"),
+        ({"step": 0.01}, 1e6, 1e6 + 0.005, "age = 1000000.005 years is not a multiple of 0.01"),
         ({"step": 0.01}, 1e6, 1e6 + 0.01, None),
         ({"step": 0.1}, 0.1, 0.7, None),
         ({"protected": True}, 30, 33, "age rises by 3 years, but may not change"),
@@ -346,8 +353,8 @@ def test_the_checker_on_categories_links_and_whole_sets():
         return check(actions, person, {**person, **changes})
 
     assert say(savings="high", age=31) == []
-    assert say(id=8) == ["id changes, but is no feature of the action set"]
-    assert say(extra=1) == ["extra changes, but is no feature of the action set"]
+    assert say(id=8) == ["id changes, but is not a feature of the action set"]
+    assert say(extra=1) == ["extra changes, but is not a feature of the action set"]
     assert check(actions, person, person.drop("age")) == ["age is missing from what is advised"]
     actions.set("savings", order=LEVELS[:3], direction="up")
     assert say(savings="high") == []
@@ -370,7 +377,7 @@ def test_the_checker_on_categories_links_and_whole_sets():
     ]
     with pytest.raises(ValueError, match="one person at a time"):
         check(actions, pd.DataFrame({"age": [1, 2]}), person)
-    with pytest.raises(TypeError, match="int is no row"):
+    with pytest.raises(TypeError, match="int is not a row"):
         check(actions, 3, person)
 
 
@@ -556,7 +563,7 @@ def test_what_is_decoded_is_what_was_encoded(actions, encoding, data):
     assert after["d"].dtype == before["d"].dtype
     for name in ("a", "b"):
         feature = actions[name]
-        if feature.whole or feature.step is not None:
+        if feature.integer or feature.step is not None:
             assert after[name].iloc[0] == target[name]  # to the last bit
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,8 @@ from holdfast.actions import check, raw_cost
 from holdfast.datasets import load_german
 from holdfast.models.encoding import Encoding
 from holdfast.recommend.numerals import shown
+from holdfast.recommend.outcome import _solve_held
 from holdfast.recommend.printed import Aim, settle
-from holdfast.recommend.ways import way_of
 from holdfast.recommend.words import _proof
 
 SCALERS = {"standard": StandardScaler(), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
@@ -171,27 +172,33 @@ def test_advice_that_hits_the_boundary_exactly_stays():
 def test_a_way_that_misses_as_it_is_printed_is_found_anew(advised):
     """As if rounding in the pipeline had taken the guarantee away."""
     recourse, people, _ = advised
-    frozen = recourse._frozen()
-    compiled, answer = frozen._solve(people, frozen.actions, Encoding.of(frozen.model))
+    question = recourse._question(Encoding.of(recourse.model))
+    compiled = question.compile(people)
+    answer = question.solve(compiled.problem, compiled.links)
+    nothing = np.zeros((len(people), len(compiled.names)), dtype=bool)
+    found, _ = question.read(answer, compiled, np.arange(len(people)), nothing)
     target = np.log(0.6 / 0.4)
-    missing = {i: way_of(answer, i, compiled, i) for i in range(len(people))}
-    start = compiled.problem.problem.X
-    for i, way in missing.items():  # back to where they came from: refused
-        missing[i] = way._replace(recourse=start[i], options=compiled.problem.current[i])
+    # back to where they came from: refused
+    start, current = compiled.problem.problem.X, compiled.problem.current
+    missing = replace(found, recourse=start, levels=current)
     aim, asked = Aim(target, None, 0.0), []
 
-    def resolve(i, held, margin):
-        asked.append((i, margin))
-        return frozen._resolve(compiled, i, held, margin)
+    def resolve(ways, margin):
+        asked.append((ways.who.tolist(), margin))
+        return _solve_held(question, compiled, ways.who, ways.held, margin)[0]
 
     settled, after = settle(compiled, missing, aim, resolve)
-    assert asked == [(i, 1e-12) for i in range(len(people))]
-    assert list(settled) == list(range(len(people)))
+    assert asked == [(list(range(len(people))), 1e-12)]
+    assert settled.who.tolist() == list(range(len(people)))
     assert list(after.index) == list(people.index)
-    assert all(settled[i].worst_case_score >= target for i in settled)
-    assert all(settled[i].cost == pytest.approx(answer.cost[i], rel=1e-9) for i in settled)
-    hopeless, none = settle(compiled, missing, aim, lambda *_: None)
-    assert hopeless == {}
+    assert (settled.worst_case_score >= target).all()
+    np.testing.assert_allclose(settled.cost, answer.cost, rtol=1e-9)
+    some = np.arange(len(people)) % 2 == 0  # the others are not found again
+    half, rows = settle(compiled, missing, aim, lambda ways, _: found.take(some))
+    assert half.who.tolist() == [0, 2, 4, 6]
+    assert list(rows.index) == list(people.index[some])
+    hopeless, none = settle(compiled, missing, aim, lambda ways, _: found.take(~some & some))
+    assert len(hopeless) == 0
     assert list(none.columns) == list(people.columns)
     assert len(none) == 0
 

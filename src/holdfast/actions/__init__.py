@@ -4,7 +4,7 @@ from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.check import check, raw_cost
 from holdfast.actions.compile import to_problem
-from holdfast.actions.compiled import Compiled, LinkRows
+from holdfast.actions.compiled import Compiled
 from holdfast.actions.decode import decode
 from holdfast.actions.links import AtMost, Follows
 from holdfast.actions.number import NumberFeature
@@ -15,7 +15,6 @@ __all__ = [
     "CategoryFeature",
     "Compiled",
     "Follows",
-    "LinkRows",
     "NumberFeature",
     "check",
     "decode",

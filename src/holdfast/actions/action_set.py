@@ -36,8 +36,7 @@ class ActionSet:
     --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": [30, 40, 65], "home": ["own", "rent", "own"]})
-    >>> actions = ActionSet.from_data(table)
-    >>> actions["age"].immutable = True
+    >>> actions = ActionSet.from_data(table, immutable=["age"])
     >>> actions.set("home", moves={"rent": ["own"]}, cost=3.0)
     >>> actions.max_changes = 1
     >>> actions["agee"]
@@ -78,6 +77,7 @@ class ActionSet:
         costs: str = "std",
         switch_cost: float = 1.0,
         fixed_cost: float = 0.1,
+        immutable: Iterable[str] = (),
         protected: Iterable[str] = (),
         categories: Iterable[str] = (),
         units: dict[str, str] | None = None,
@@ -86,11 +86,11 @@ class ActionSet:
         """Draft an action set from a table of people, such as the training data.
 
         It is a draft: everything may change, within the range and the levels seen in the table,
-        in steps that people can type. That nobody gets younger is for you to say, and who or what
-        is `protected`: no name of a column tells. Columns of numbers without fractions are whole
-        numbers, and one without a negative number never gets negative (`possible_lower`); texts
-        and pandas categories are categories, and an ordered one keeps its order. Missing values
-        are passed over.
+        in steps that people can type. That nobody gets younger is for you to say, and what is
+        `immutable` or `protected`: no name of a column tells. Columns of numbers without
+        fractions are whole numbers, and one without a negative number never gets negative
+        (`possible_lower`); texts and pandas categories are categories, and an ordered one keeps
+        its order. Missing values are passed over.
 
         The `step` of other numbers is the resolution of the table: 0.01 where all values have two
         decimals. Where they have so many that it would be less than a hundred-thousandth of the
@@ -113,6 +113,8 @@ class ActionSet:
             Cost of changing a number at all, so that advice does not consist of trifles. 0.1 is
             as much as moving it by a tenth of a standard deviation, under "std". Changing a
             category has its switch cost.
+        immutable : iterable of str
+            Columns that may not change; should that be in the way, explanations say so.
         protected : iterable of str
             Columns that may not change, and that explanations never name as being in the way.
         categories : iterable of str
@@ -126,13 +128,13 @@ class ActionSet:
         --------
         >>> from holdfast.datasets import load_german
         >>> german = load_german()
-        >>> actions = ActionSet.from_data(german.features, units=german.units)
+        >>> actions = ActionSet.from_data(german.features, immutable=["age"], units=german.units)
         >>> actions["age"]
-        NumberFeature(name='age', unit='years', immutable=False, protected=False, \
+        NumberFeature(name='age', unit='years', immutable=True, protected=False, \
 direction='any', lower=19, upper=75, possible_lower=0, possible_upper=None, max_increase=None, \
 max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_cost=0.1)
         """
-        from holdfast.actions.draft import Fees, draft
+        from holdfast.actions.draft import Fees, Kinds, draft
 
         listed = iterate("categories", categories)
         if not all(isinstance(name, str) for name in listed):
@@ -143,8 +145,8 @@ max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_
                 refuse("encoding", encoding, "an Encoding, or None")
             named |= {name for name, part in encoding.features.items() if hasattr(part, "levels")}
         fees = Fees(costs, switch_cost, fixed_cost)
-        kept = set(iterate("protected", protected))
-        return cls(draft(table, fees, named, kept, {} if units is None else units))
+        stays, kept = set(iterate("immutable", immutable)), set(iterate("protected", protected))
+        return cls(draft(table, fees, Kinds(named, stays, kept), {} if units is None else units))
 
     @classmethod
     def load(cls, path: str | Path) -> ActionSet:
@@ -246,12 +248,12 @@ max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_
 
     def _check_link(self, link: Any) -> None:
         if not isinstance(link, (AtMost, Follows)):
-            raise TypeError(f"links: {link!r} is no link; there are AtMost and Follows")
+            raise TypeError(f"links: {link!r} is not a link; there are AtMost and Follows")
         for name in link.names:
             if not isinstance(self[name], NumberFeature):
-                raise ValueError(f"{link}: {name!r} is no number, and cannot be linked")
+                raise ValueError(f"{link}: {name!r} is not a number, so it cannot be linked")
         if isinstance(link, Follows) and self[link.feature].stays:
-            raise ValueError(f"{link}: {link.feature!r} may not change, and cannot follow")
+            raise ValueError(f"{link}: {link.feature!r} may not change, so it cannot follow")
 
     def _check_setting(self, name: str, settings: dict[str, Any]) -> None:
         stays = settings["immutable"] or settings["protected"]

@@ -129,9 +129,7 @@ class CategoryFeature(Feature):
         if settings["moves"] is not None:
             settings["moves"] = self._clean_moves(settings["moves"], levels)
         settings["cost"] = self._clean_cost(settings["cost"], levels)
-        if settings["fixed_cost"] is None:
-            self._refuse("fixed_cost", None, "positive or 0")
-        self._number(settings, "fixed_cost", "positive or 0", 0.0)
+        self._number(settings, "fixed_cost", "a positive number or 0", least=0.0)
         self._facts(settings, PHYSICAL)
         if settings["order"] is None:
             for key, free in (("direction", "any"), ("cost_by", "switch")):

@@ -1,22 +1,36 @@
-"""An independent check of advice, in raw units: every rule of the action set, in words."""
+"""An independent check of advice, in raw units: every rule of the action set, in words.
+
+It reads the action set and two tables, and knows nothing of encodings, problems and solvers. Whole
+columns are compared; only what is wrong is looked at person by person.
+"""
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
-from typing import Any
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
+from holdfast.actions.category import CategoryFeature
 from holdfast.actions.links import AtMost, Link
 from holdfast.actions.number import NumberFeature
-from holdfast.machinery.numbers import EPS
+from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding.reading import is_missing, plain, shorten
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Room for rounding in bounds, steps and links, relative to the numbers compared.
 ROUNDING = 1e-9
+
+_Columns = dict[Any, NDArray[Any]]
+_Say = Callable[[int], str]  # a sentence about a row
+_Report = Callable[[Iterable[Any], str | _Say], None]
 
 
 def check(actions: ActionSet, before: Any, after: Any) -> list[str]:
@@ -38,33 +52,37 @@ def check(actions: ActionSet, before: Any, after: Any) -> list[str]:
     ['age rises by 3 years; at most 2 are allowed']
     """
     actions.validate()
-    return check_change(actions, before, after)
+    return _check(actions, _single(before), _single(after), 1).get(0, [])
 
 
-def check_change(actions: ActionSet, before: Any, after: Any) -> list[str]:
-    """Return what `check` does, of an action set that has been validated."""
-    old, new = _row(before), _row(after)
-    wrong: list[str] = []
-    for name in (name for name in old if name not in new):
-        wrong.append(f"{name} is missing from what is advised")
-    changed = [name for name in new if not _same(old.get(name), new[name])]
-    for name in changed:
-        if name not in old or name not in actions:
-            wrong.append(f"{name} changes, but is no feature of the action set")
-        elif isinstance(actions[name], NumberFeature):
-            wrong += _check_number(actions[name], old[name], new[name])
-        else:
-            reason = actions[name].refusal(old[name], new[name])
-            if reason is not None:
-                wrong.append(f"{name} changes from {old[name]!r} to {new[name]!r}, but {reason}")
-    if actions.max_changes is not None and len(changed) > actions.max_changes:
-        wrong.append(
-            f"{len(changed)} features change ({shorten(changed)}); "
-            f"at most {actions.max_changes} may"
-        )
-    for link in actions.links:
-        wrong += _check_link(link, old, new)
-    return wrong
+def check_changes(
+    actions: ActionSet, before: pd.DataFrame, after: pd.DataFrame
+) -> dict[int, list[str]]:
+    """Say what is wrong with the changes of many people, of an action set that has been validated.
+
+    Parameters
+    ----------
+    actions : ActionSet
+    before, after : DataFrames
+        The people now, and as advised: the same number of rows, in the same order.
+
+    Returns
+    -------
+    dict
+        What `check` says, for the position of each person of whom it says anything.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from holdfast.actions import ActionSet, NumberFeature
+    >>> actions = ActionSet([NumberFeature("age", direction="up")])
+    >>> check_changes(actions, pd.DataFrame({"age": [30, 40]}), pd.DataFrame({"age": [31, 39]}))
+    {1: ['age falls by 1, but may only rise']}
+    """
+    if len(before) != len(after):
+        raise ValueError(f"{len(before)} people before, but {len(after)} after")
+    columns = [{name: _values(table[name]) for name in table.columns} for table in (before, after)]
+    return _check(actions, columns[0], columns[1], len(before))
 
 
 def raw_cost(actions: ActionSet, before: Any, after: Any) -> float:
@@ -76,90 +94,229 @@ def raw_cost(actions: ActionSet, before: Any, after: Any) -> float:
     >>> raw_cost(ActionSet([NumberFeature("age", cost=0.5)]), {"age": 30}, {"age": 33})
     1.5
     """
-    old, new = _row(before), _row(after)
+    old, new = _single(before), _single(after)
     total = 0.0
     for name in actions:
-        if name not in new or _same(old.get(name), new[name]):
+        if name not in new or (name in old and not _differs(old[name], new[name])[0]):
             continue
         feature = actions[name]
         if isinstance(feature, NumberFeature):
-            total += feature.cost * abs(float(new[name]) - float(old[name])) + feature.fixed_cost
+            change = abs(float(new[name][0]) - float(old[name][0]))
+            total += feature.cost * change + feature.fixed_cost
         else:
-            total += feature.switch_cost(old[name], new[name])
+            total += feature.switch_cost(old[name][0], new[name][0])
     return total
 
 
-def _row(values: Any) -> dict[Any, Any]:
+def _check(actions: ActionSet, old: _Columns, new: _Columns, n: int) -> dict[int, list[str]]:
+    wrong: dict[int, list[str]] = {}
+
+    def report(rows: Iterable[Any], said: str | _Say) -> None:
+        for row in map(int, rows):
+            text = said if isinstance(said, str) else said(row)
+            wrong.setdefault(row, []).append(text)
+
+    everybody = range(n)
+    for name in (name for name in old if name not in new):
+        report(everybody, f"{name} is missing from what is advised")
+    changed: dict[Any, NDArray[np.bool_]] = {}
+    for name, values in new.items():
+        if name in old:
+            changed[name] = _differs(old[name], values)
+        else:
+            changed[name] = ~_missing(values)
+        rows = np.flatnonzero(changed[name])
+        if not rows.size:
+            continue
+        if name not in old or name not in actions:
+            report(rows, f"{name} changes, but is not a feature of the action set")
+        elif isinstance(actions[name], NumberFeature):
+            _check_number(actions[name], rows, old[name], values, report)
+        else:
+            _check_category(actions[name], rows, old[name], values, report)
+    if actions.max_changes is not None:
+        _check_count(actions.max_changes, changed, n, report)
+    with np.errstate(invalid="ignore"):  # infinite ones have been reported
+        for link in actions.links:
+            _check_link(link, old, new, n, report)
+    return wrong
+
+
+def _check_number(
+    feature: NumberFeature,
+    rows: NDArray[np.int64],
+    before: NDArray[Any],
+    after: NDArray[Any],
+    report: _Report,
+) -> None:
+    """Check the rows that change a number."""
+    (old, old_fine), (new, new_fine) = _floats(before[rows]), _floats(after[rows])
+    old_fine, new_fine = old_fine & np.isfinite(old), new_fine & np.isfinite(new)
+    place = {int(row): k for k, row in enumerate(rows)}
+    name, unit = feature.name, f" {feature.unit}" if feature.unit else ""
+
+    def say_odd(row: int) -> str:
+        value = (after if old_fine[place[row]] else before)[row]
+        return f"{name} = {plain(value)!r} is not a finite number"
+
+    def moves(row: int) -> str:
+        by = change[place[row]]
+        return f"{name} {'rises' if by > 0 else 'falls'} by {_show(abs(by))}{unit}"
+
+    def is_now(row: int) -> str:
+        return f"{name} = {_show(new[place[row]])}{unit}"
+
+    def say(first: _Say, rest: str) -> _Say:
+        return lambda row: first(row) + rest
+
+    fine = old_fine & new_fine
+    report(rows[~fine], say_odd)
+    old, new = np.where(fine, old, 0.0), np.where(fine, new, 0.0)
+    change = new - old
+    if feature.stays:
+        report(rows[fine], say(moves, ", but may not change"))
+        return
+    room = np.zeros(len(rows))
+    if not feature.integer:
+        room = ROUNDING * np.maximum(np.abs(old), np.abs(new))
+    if feature.direction == "up":
+        report(rows[change < -room], say(moves, ", but may only rise"))
+    if feature.direction == "down":
+        report(rows[change > room], say(moves, ", but may only fall"))
+    for limit, by in ((feature.max_increase, change), (feature.max_decrease, -change)):
+        if limit is not None:
+            far = fine & (by > limit + room)
+            report(rows[far], say(moves, f"; at most {_show(limit)} are allowed"))
+    # whoever is outside the bounds already may stay there
+    for end, what, sign in (
+        (feature.upper, "its upper end", 1.0),
+        (feature.lower, "its lower end", -1.0),
+        (feature.possible_upper, "the most that is possible", 1.0),
+        (feature.possible_lower, "the least that is possible", -1.0),
+    ):
+        if end is not None:
+            beyond = fine & (sign * new > np.maximum(sign * end, sign * old) + room)
+            side = "above" if sign > 0 else "below"
+            report(rows[beyond], say(is_now, f" is {side} {_show(end)}, {what}"))
+    if feature.integer:
+        report(rows[new != np.floor(new)], say(is_now, " is not a whole number"))
+    if feature.step is not None:
+        step, nearest = feature.step, np.round(new / feature.step) * feature.step
+        off = np.abs(new - nearest) > ROUNDING * step + 4.0 * EPS * np.abs(new)
+        report(rows[off], say(is_now, f" is not a multiple of {_show(step)}"))
+
+
+def _check_category(
+    feature: CategoryFeature,
+    rows: NDArray[np.int64],
+    before: NDArray[Any],
+    after: NDArray[Any],
+    report: _Report,
+) -> None:
+    """Check the rows that change a category."""
+    for row in rows.tolist():
+        old, new = plain(before[row]), plain(after[row])
+        reason = feature.refusal(old, new)
+        if reason is not None:
+            said = f"{feature.name} changes from {old!r} to {new!r}, but {reason}"
+            report([row], said)
+
+
+def _check_count(most: int, changed: dict[Any, NDArray[np.bool_]], n: int, report: _Report) -> None:
+    count = np.zeros(n, dtype=np.int64)
+    for moved in changed.values():
+        count += moved
+
+    def say(row: int) -> str:
+        names = [name for name, moved in changed.items() if moved[row]]
+        return f"{len(names)} features change ({shorten(names)}); at most {most} may"
+
+    report(np.flatnonzero(count > most), say)
+
+
+def _check_link(link: Link, old: _Columns, new: _Columns, n: int, report: _Report) -> None:
+    a, b = link.names
+    none = np.full(n, None, dtype=object)
+    read = [_floats(table.get(name, none)) for table in (old, new) for name in (a, b)]
+    fine = np.logical_and.reduce([ok & ~np.isnan(values) for values, ok in read])
+    report(np.flatnonzero(~fine), f"{a} and {b} are linked, but one of them is not a number")
+    old_a, old_b, new_a, new_b = (np.where(fine, values, 0.0) for values, _ in read)
+    room = ROUNDING * np.abs([old_a, old_b, new_a, new_b]).max(axis=0)
+    if isinstance(link, AtMost):
+        report(
+            np.flatnonzero(new_a - new_b > np.fmax(0.0, old_a - old_b) + room),
+            lambda row: f"{a} = {_show(new_a[row])} is above {b} = {_show(new_b[row])}",
+        )
+        return
+    moved_a, moved_b = new_a - old_a, new_b - old_b
+    wanted = link.by * moved_b
+
+    def say(row: int) -> str:
+        changes = f"{a} changes by {_show(moved_a[row])}, but follows {b}"
+        which = f"which changes by {_show(moved_b[row])}: not by {_show(wanted[row])}"
+        return f"{changes}, {which}"
+
+    report(np.flatnonzero(np.abs(moved_a - wanted) > room * max(1.0, abs(link.by))), say)
+
+
+def _single(values: Any) -> _Columns:
+    """Return the columns of a table that has one person."""
     if hasattr(values, "iloc") and hasattr(values, "columns"):
         if len(values) != 1:
             raise ValueError(f"check reads one person at a time, but the table has {len(values)}")
-        return {name: plain(values[name].iloc[0]) for name in values.columns}
+        return {name: _object(values[name].iloc[0]) for name in values.columns}
     if not isinstance(values, Mapping) and not hasattr(values, "items"):
-        raise TypeError(f"{type(values).__name__} is no row: give a Series, a dict or a data frame")
-    return {name: plain(value) for name, value in values.items()}
+        raise TypeError(
+            f"{type(values).__name__} is not a row: give a Series, a dict or a data frame"
+        )
+    return {name: _object(value) for name, value in values.items()}
 
 
-def _same(old: Any, new: Any) -> bool:
+def _object(value: Any) -> NDArray[np.object_]:
+    single = np.empty(1, dtype=object)
+    single[0] = plain(value)
+    return single
+
+
+def _values(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return a column as an array: of numbers where it holds nothing else."""
+    dtype: Any = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        return np.asarray(column.to_numpy())
+    return np.asarray(column.to_numpy(dtype=object))
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind == "O":
+        return np.array([is_missing(value) for value in values], dtype=bool)
+    return np.asarray(values != values)
+
+
+def _differs(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.bool_]:
+    """Say where two columns differ; a missing value is like another missing one."""
+    if old.dtype.kind != "O" and new.dtype.kind != "O":
+        return np.asarray((old != new) & ~(_missing(old) & _missing(new)))
+    before, after = old.tolist(), new.tolist()
+    differs = np.zeros(len(before), dtype=bool)
+    for k, equal in enumerate(map(operator.eq, before, after)):
+        if equal is not True:  # a missing value is not even equal to itself
+            differs[k] = not _is_same(before[k], after[k])
+    return differs
+
+
+def _is_same(old: Any, new: Any) -> bool:
     if is_missing(old) or is_missing(new):
         return is_missing(old) and is_missing(new)
     return bool(old == new)
 
 
-def _check_number(feature: NumberFeature, old: Any, new: Any) -> list[str]:
-    name, unit = feature.name, f" {feature.unit}" if feature.unit else ""
-    for value in (old, new):
-        if not isinstance(value, (numbers.Real, np.bool_)) or not math.isfinite(value):
-            return [f"{name} = {value!r} is not a finite number"]
-    change = new - old
-    room = 0.0 if feature.integer else ROUNDING * max(abs(old), abs(new))
-    what = f"{name} {'rises' if change > 0 else 'falls'} by {_show(abs(change))}{unit}"
-    wrong = []
-    if feature.stays:
-        return [f"{what}, but may not change"]
-    if feature.direction == "up" and change < -room:
-        wrong.append(f"{what}, but may only rise")
-    if feature.direction == "down" and change > room:
-        wrong.append(f"{what}, but may only fall")
-    if feature.max_increase is not None and change > feature.max_increase + room:
-        wrong.append(f"{what}; at most {_show(feature.max_increase)} are allowed")
-    if feature.max_decrease is not None and -change > feature.max_decrease + room:
-        wrong.append(f"{what}; at most {_show(feature.max_decrease)} are allowed")
-    # whoever is outside the bounds already may stay there
-    if feature.upper is not None and new > max(feature.upper, old) + room:
-        wrong.append(f"{name} = {_show(new)}{unit} is above {_show(feature.upper)}, its upper end")
-    if feature.lower is not None and new < min(feature.lower, old) - room:
-        wrong.append(f"{name} = {_show(new)}{unit} is below {_show(feature.lower)}, its lower end")
-    if feature.possible_upper is not None and new > max(feature.possible_upper, old) + room:
-        most = _show(feature.possible_upper)
-        wrong.append(f"{name} = {_show(new)}{unit} is above {most}, the most that is possible")
-    if feature.possible_lower is not None and new < min(feature.possible_lower, old) - room:
-        least = _show(feature.possible_lower)
-        wrong.append(f"{name} = {_show(new)}{unit} is below {least}, the least that is possible")
-    if feature.integer and new != math.floor(new):
-        wrong.append(f"{name} = {_show(new)}{unit} is not a whole number")
-    if feature.step is not None:
-        nearest = round(new / feature.step) * feature.step
-        if abs(new - nearest) > ROUNDING * feature.step + 4.0 * EPS * abs(new):
-            wrong.append(f"{name} = {_show(new)}{unit} is no multiple of {_show(feature.step)}")
-    return wrong
-
-
-def _check_link(link: Link, old: dict[Any, Any], new: dict[Any, Any]) -> list[str]:
-    a, b = link.names
-    values = [row.get(name) for row in (old, new) for name in (a, b)]
-    if any(not isinstance(value, (numbers.Real, np.bool_)) for value in values):
-        return [f"{a} and {b} are linked, but one of them is not a number"]
-    old_a, old_b, new_a, new_b = (float(value) for value in values)  # type: ignore[arg-type]
-    room = ROUNDING * max(abs(old_a), abs(old_b), abs(new_a), abs(new_b))
-    if isinstance(link, AtMost):
-        if new_a - new_b > max(0.0, old_a - old_b) + room:
-            return [f"{a} = {_show(new_a)} is above {b} = {_show(new_b)}"]
-        return []
-    wanted = link.by * (new_b - old_b)
-    if abs(new_a - old_a - wanted) > room * max(1.0, abs(link.by)):
-        changes = f"{a} changes by {_show(new_a - old_a)}, but follows {b}"
-        return [f"{changes}, which changes by {_show(new_b - old_b)}: not by {_show(wanted)}"]
-    return []
+def _floats(values: NDArray[Any]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return a column as floats, and which of its values are numbers at all."""
+    if values.dtype.kind != "O":
+        return values.astype(np.float64), np.ones(len(values), dtype=bool)
+    fine = np.array([isinstance(v, (numbers.Real, np.bool_)) for v in values], dtype=bool)
+    floats = [float(v) if ok else math.nan for v, ok in zip(values, fine, strict=True)]
+    return np.array(floats, dtype=np.float64), fine
 
 
 def _show(value: float) -> str:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast.actions.action_set import ActionSet
+from holdfast.actions.arrays import Arrays, encode_links, labelled_points
 from holdfast.actions.compiled import Compiled
 from holdfast.actions.fit import check_fit, read_action_levels
-from holdfast.actions.table import Table, labelled_points, link_rows
 from holdfast.discrete import DiscreteProblem
+from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import Reading, as_table
 from holdfast.problem.ball import NormBall
 from holdfast.problem.losses import Loss
 from holdfast.problem.problem import RecourseProblem
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def to_problem(
@@ -67,40 +71,62 @@ def to_problem(
     actions.validate()
     check_fit(encoding, actions)
     frame = as_table(X)
+    scores = _scores(encoding, coef, intercept)
+    return compile_people(frame, encoding, actions, robust_to, loss, scores)
+
+
+def compile_people(
+    frame: pd.DataFrame,
+    encoding: Encoding,
+    actions: ActionSet,
+    robust_to: NormBall,
+    loss: str | Loss | None,
+    scores: tuple[Floats, Floats],
+) -> Compiled:
+    """Return what `to_problem` does, of an action set that has been found to fit the pipeline."""
     reading = encoding.read(frame)
     read_action_levels(reading, frame, encoding, actions)
     refused = reading.problems()
     rows = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
     people = frame.iloc[rows]
-    table = Table(encoding, actions, _take(reading, rows))
-    table.points = encoding.encode_reading(people[encoding.names], table.reading)
-    table.fill()
-    scores, intercepts = _scores(encoding, coef, intercept, rows, len(frame))
+    arrays = Arrays(encoding, actions, _take(reading, rows))
+    arrays.points = encoding.encode_reading(people[encoding.names], arrays.reading)
+    arrays.fill()
+    coef, intercept = _own(scores, rows, len(frame))
     problem = RecourseProblem.build(
-        labelled_points(table, people),
-        scores,
-        intercepts,
+        labelled_points(arrays, people),
+        coef,
+        intercept,
         robust_to=robust_to,
-        feature_costs=table.costs,
-        bounds=(table.lower, table.upper),
+        feature_costs=arrays.costs,
+        bounds=(arrays.lower, arrays.upper),
         loss=encoding.model.loss if loss is None else loss,
     )
     discrete = DiscreteProblem(
         problem=problem,
-        step=table.step,
-        anchor=table.anchor,
-        groups=table.groups,
-        current=np.stack(table.current, axis=1) if table.current else table.no_groups(),
-        option_costs=table.option_costs,
+        step=arrays.step,
+        anchor=arrays.anchor,
+        groups=arrays.groups,
+        current=arrays.all_current(),
+        option_costs=arrays.level_costs,
         max_changes=actions.max_changes,
-        fixed_costs=table.fixed_costs if table.fixed_costs.any() else None,
+        fixed_costs=arrays.fixed_costs if arrays.fixed_costs.any() else None,
     )
     fixed = {name: why for name, why in encoding.unused.items() if name in actions}
     unseen = "the pipeline was not fitted on it"
     fixed |= {name: unseen for name in actions if name not in encoding.names}
-    links = link_rows(table)
+    links = encode_links(arrays)
     return Compiled(
-        discrete, links, people, rows, refused, fixed, table.levels, table.ranges, encoding, actions
+        discrete,
+        links,
+        people,
+        rows,
+        refused,
+        fixed,
+        arrays.levels,
+        arrays.ranges,
+        encoding,
+        actions,
     )
 
 
@@ -112,18 +138,29 @@ def _take(reading: Reading, rows: NDArray[np.int64]) -> Reading:
 
 
 def _scores(
-    encoding: Encoding, coef: ArrayLike | None, intercept: ArrayLike, rows: Any, n: int
-) -> tuple[Any, Any]:
-    if coef is None:
-        if encoding.model.kind != "linear":
-            raise ValueError(
-                f"the classifier is a {encoding.model.kind}, not linear; give coef and intercept "
-                "of a linear score around each applicant"
-            )
-        return encoding.model.coef, encoding.model.intercept  # type: ignore[attr-defined]
-    scores, intercepts = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
-    per_row = scores.ndim == 2 and len(scores) == n
+    encoding: Encoding, coef: ArrayLike | None, intercept: ArrayLike
+) -> tuple[Floats, Floats]:
+    """Return the linear scores to be used, the classifier's own unless others are given."""
+    if coef is not None:
+        return np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+    return own_scores(encoding)
+
+
+def own_scores(encoding: Encoding) -> tuple[Floats, Floats]:
+    """Return coefficients and intercept of a linear classifier."""
+    if encoding.model.kind != "linear":
+        raise ValueError(
+            f"the classifier is a {encoding.model.kind}, not linear; give coef and intercept "
+            "of a linear score around each applicant"
+        )
+    return encoding.model.coef, encoding.model.intercept  # type: ignore[attr-defined]
+
+
+def _own(scores: tuple[Floats, Floats], rows: NDArray[np.int64], n: int) -> tuple[Floats, Floats]:
+    """Return the scores of those who can be used, where each of n people has one of their own."""
+    coef, intercept = scores
+    per_row = np.ndim(coef) == 2 and len(coef) == n
     return (
-        scores[rows] if per_row else scores,
-        intercepts[rows] if intercepts.shape == (n,) else intercepts,
+        coef[rows] if per_row else coef,
+        intercept[rows] if np.shape(intercept) == (n,) else intercept,
     )

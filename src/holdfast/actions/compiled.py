@@ -10,28 +10,11 @@ from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.ranges import Range
-from holdfast.discrete import DiscreteProblem
-from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding import Encoding
+from holdfast.discrete import DiscreteProblem, Links
+from holdfast.models.encoding import Encoding, Number
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True, eq=False)
-class LinkRows:
-    """Links in encoded columns: ``lower[i] <= matrix @ x <= upper[i]`` for person i.
-
-    Attributes
-    ----------
-    matrix : (r, d) array
-    lower, upper : (n, r) arrays
-        Each person's own point satisfies them, up to rounding; equal where one follows another.
-    """
-
-    matrix: Floats
-    lower: Floats
-    upper: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +25,8 @@ class Compiled:
     ----------
     problem : DiscreteProblem
         In encoded columns, for the people who can be used.
-    links : LinkRows
+    links : Links
+        Links in encoded columns; each person's own point satisfies them, up to rounding.
     people : DataFrame
         These people, in raw units, with all their columns.
     rows : (n,) array of int
@@ -53,14 +37,13 @@ class Compiled:
         Features of the action set that stay whatever it says, because the pipeline does not use
         them, and why.
     levels : dict
-        For each group of the problem, in its order: the name of the feature and the levels of
-        its options.
+        For each group of the problem, in its order: the name of the feature and its levels.
     ranges : dict
         For each number that is no group: where it may go in raw units.
     """
 
     problem: DiscreteProblem
-    links: LinkRows
+    links: Links
     people: pd.DataFrame
     rows: NDArray[np.int64]
     refused: list[tuple[int, str]]
@@ -69,3 +52,14 @@ class Compiled:
     ranges: dict[str, Range]
     encoding: Encoding
     actions: ActionSet
+
+    @property
+    def names(self) -> list[str]:
+        """The features that may change: numbers, then categories."""
+        return [*self.ranges, *self.levels]
+
+    @property
+    def number_columns(self) -> NDArray[np.int64]:
+        """The encoded column of each number."""
+        numbers = [self.encoding[name] for name in self.ranges]
+        return np.array([n.column for n in numbers if isinstance(n, Number)], dtype=np.int64)

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 # An encoded value within this of the person's own is the person's own.
 UNCHANGED = 1e-12
 _MANY_STEPS = 2.0**40
+_EXACT = 2.0**53  # whole numbers below it are exact, as are powers of ten up to this one
+_POWERS = 22
 
 
 def decode(
-    compiled: Compiled, recourse: ArrayLike, options: ArrayLike, rows: ArrayLike | None = None
+    compiled: Compiled, recourse: ArrayLike, levels: ArrayLike, rows: ArrayLike | None = None
 ) -> pd.DataFrame:
     """Return what people become, in raw units and with all their columns.
 
@@ -35,8 +37,8 @@ def decode(
     compiled : Compiled
     recourse : (n, d) array
         Encoded points, one for each person of ``compiled.people``.
-    options : (n, g) array of int
-        The option that each person takes in each group of the problem.
+    levels : (n, g) array of int
+        The position of the level that each person takes in each group of the problem.
     rows : array, optional
         Positions or a mask of the people to decode: those who have a recourse. All by default.
 
@@ -57,30 +59,38 @@ def decode(
     2   9  2.5
     """
     n, g = compiled.problem.current.shape
-    points, chosen = np.asarray(recourse, dtype=np.float64), np.asarray(options, dtype=np.int64)
+    points, chosen = np.asarray(recourse, dtype=np.float64), np.asarray(levels, dtype=np.int64)
     start = compiled.problem.problem.X
     if points.shape != start.shape or chosen.shape != (n, g):
         raise ValueError(
-            f"recourse has shape {points.shape} and options {chosen.shape}; expected "
+            f"recourse has shape {points.shape} and levels {chosen.shape}; expected "
             f"{start.shape} and {(n, g)}"
         )
     which = np.arange(n) if rows is None else np.arange(n)[np.asarray(rows)]
     hopeless = which[~np.isfinite(points[which]).all(axis=1)]
     if hopeless.size:
         raise ValueError(f"person {hopeless[0]} has no recourse; decode those rows that have one")
-    result = compiled.people.iloc[which].copy()
+    return decode_people(compiled, which, points[which], chosen[which])
+
+
+def decode_people(
+    compiled: Compiled, who: NDArray[np.int64], points: Floats, levels: NDArray[np.int64]
+) -> pd.DataFrame:
+    """Decode points of some people, by position: a row for each of them."""
+    start, current = compiled.problem.problem.X, compiled.problem.current
+    result = compiled.people.iloc[who].copy()
     for name, raw in compiled.ranges.items():
         number = compiled.encoding[name]
         assert isinstance(number, Number)
-        old, new = start[which, number.column], points[which, number.column]
+        old, new = start[who, number.column], points[:, number.column]
         moved = np.flatnonzero(np.abs(new - old) > UNCHANGED * (1.0 + np.abs(old)))
         if moved.size:
-            values = _raw_values(raw, number, which[moved], old[moved], new[moved])
+            values = _raw_values(raw, number, who[moved], old[moved], new[moved])
             result[name] = _replaced(result[name], moved, values)
-    for k, (name, levels) in enumerate(compiled.levels.items()):
-        moved = np.flatnonzero(chosen[which, k] != compiled.problem.current[which, k])
+    for k, (name, known) in enumerate(compiled.levels.items()):
+        moved = np.flatnonzero(levels[:, k] != current[who, k])
         if moved.size:
-            taken = [levels[option] for option in chosen[which[moved], k]]
+            taken = [known[level] for level in levels[moved, k].tolist()]
             result[name] = _relabelled(result[name], moved, taken)
     return result
 
@@ -97,11 +107,25 @@ def _raw_values(
     # far from 0 an encoded value no longer tells neighbours apart
     inside = np.clip(counts, np.ceil(here.lower / raw.step), np.floor(here.upper / raw.step))
     counts = np.where(np.abs(counts) > _MANY_STEPS, inside, counts)
-    if raw.step == np.floor(raw.step):
-        return np.asarray(counts * raw.step)
-    # in decimal numbers, so that three steps of 0.1 are 0.3
-    step = Decimal(repr(raw.step))
-    return np.array([float(int(k) * step) for k in counts])
+    return multiples(counts, raw.step)
+
+
+def multiples(counts: Floats, step: float) -> Floats:
+    """Return whole multiples of a step in decimal numbers: three steps of 0.1 are 0.3.
+
+    Examples
+    --------
+    >>> multiples(np.array([3.0, 7.0]), 0.1), 3 * 0.1
+    (array([0.3, 0.7]), 0.30000000000000004)
+    """
+    if step == np.floor(step):
+        return np.asarray(counts * step)
+    exact = Decimal(repr(step))
+    digits = -int(exact.as_tuple().exponent)
+    steps = counts * float(exact.scaleb(digits))
+    if digits <= _POWERS and (np.abs(steps) < _EXACT).all():
+        return np.asarray(steps / 10.0**digits)  # of exact numbers: the nearest there is
+    return np.array([float(int(k) * exact) for k in counts.tolist()])
 
 
 def _replaced(column: pd.Series[Any], moved: NDArray[np.int64], values: Floats) -> pd.Series[Any]:

@@ -30,8 +30,16 @@ class Fees(NamedTuple):
     fixed_cost: float
 
 
+class Kinds(NamedTuple):
+    """Names of columns that are special; see `ActionSet.from_data`."""
+
+    categories: set[str]
+    immutable: set[str]
+    protected: set[str]
+
+
 def draft(
-    table: Any, fees: Fees, categories: set[str], protected: set[str], units: dict[str, str]
+    table: Any, fees: Fees, kinds: Kinds, units: dict[str, str]
 ) -> list[NumberFeature | CategoryFeature]:
     """Propose a feature for each column; see `ActionSet.from_data`."""
     if not isinstance(fees.costs, str) or fees.costs not in COSTS:
@@ -40,8 +48,7 @@ def draft(
     check_kind("units", units, dict, "write units={'age': 'years'}")
     frame = as_table(table)
     names = [str(name) for name in frame.columns]
-    named = (("categories", categories), ("protected", protected), ("units", units))
-    for what, given in named:
+    for what, given in {**kinds._asdict(), "units": units}.items():
         for name in given:
             if name not in names:
                 raise ValueError(f"{what}: column {name!r} is not known; {suggest(name, names)}")
@@ -52,11 +59,11 @@ def draft(
         seen = frame[name].dropna().infer_objects()
         if seen.empty:
             raise ValueError(f"column {name!r} has no value at all; leave it out")
-        if name in categories or not _is_number(name, seen):
+        if name in kinds.categories or not _is_number(name, seen):
             result.append(_category(name, seen, fees))
         else:
             result.append(_number(name, seen, fees, units.get(name, "")))
-        result[-1].protected = name in protected
+        result[-1].set(immutable=name in kinds.immutable, protected=name in kinds.protected)
     return result
 
 

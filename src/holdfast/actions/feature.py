@@ -33,7 +33,7 @@ class Feature:
     def __post_init__(self) -> None:
         """Check the settings given at the start."""
         if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"the name {self.name!r} of a feature is no text")
+            raise ValueError(f"the name {self.name!r} of a feature is not a text")
         self._store(self._clean(self.settings()))
         object.__setattr__(self, "_ready", True)
 
@@ -101,14 +101,22 @@ class Feature:
                 self._refuse("physical", name, f"one of {', '.join(choices)}")
         settings["physical"] = tuple(dict.fromkeys(given))
 
-    def _number(self, settings: dict[str, Any], key: str, allowed: str, least: float) -> None:
-        """Check a setting that may be None; `least` itself is allowed where `allowed` says so."""
+    def _number(
+        self,
+        settings: dict[str, Any],
+        key: str,
+        allowed: str,
+        *,
+        least: float = -math.inf,
+        above: float = -math.inf,
+        optional: bool = False,
+    ) -> None:
+        """Check a setting: finite, from `least` on, above `above`; where optional, or None."""
         value = settings[key]
-        if value is None:
+        if value is None and optional:
             return
         number = to_number(value)
-        enough = number >= least if "or 0" in allowed else number > least
-        if not (math.isfinite(number) and enough):
+        if not (math.isfinite(number) and number >= least and number > above):
             self._refuse(key, value, allowed)
         settings[key] = plain_number(value)
 

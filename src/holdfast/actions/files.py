@@ -78,7 +78,7 @@ def _suffix(path: Path) -> str:
 def _read(path: Path) -> str:
     """Return the text of a file that is none too large."""
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is no file")
+        raise ValueError(f"{path} is not a file")
     try:
         with open(path, "rb") as file:
             raw = file.read(MOST_BYTES + 1)
@@ -89,7 +89,7 @@ def _read(path: Path) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no text in UTF-8: see byte {error.start}") from None
+        raise ValueError(f"{path} is not a text in UTF-8: see byte {error.start}") from None
 
 
 def _parse_json(text: str) -> Any:
@@ -104,7 +104,7 @@ def _parse_json(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
-        raise ValueError(f"this is no JSON: {error}") from None
+        raise ValueError(f"this is not valid JSON: {error}") from None
 
 
 # Texts, so that no bracket inside one counts, and brackets; one that never ends goes on to the end.
@@ -119,7 +119,7 @@ def _parse_yaml(text: str) -> Any:
         _refuse_repeated_keys(yaml.compose(text, Loader=yaml.SafeLoader))
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ValueError(f"this is no YAML that is understood: {error}") from None
+        raise ValueError(f"this is not YAML that can be read: {error}") from None
 
 
 def _refuse_aliases(text: str) -> None:
@@ -178,11 +178,11 @@ def _check_schema(content: Any) -> None:
         raise ValueError(f"no action set, but {kind}; it must hold names with their values")
     for key in content:
         if not isinstance(key, str):
-            raise ValueError(f"the name {key!r} is no text")
+            raise ValueError(f"the name {key!r} is not a text")
     features = content.get("features")
     for key in features if isinstance(features, dict) else ():
         if not isinstance(key, str):
-            raise ValueError(f"features: the name {key!r} is no text; put it into quotes")
+            raise ValueError(f"features: the name {key!r} is not a text; put it into quotes")
     text = resources.files("holdfast.actions").joinpath("schema.json").read_text("utf-8")
     validator = jsonschema.Draft202012Validator(json.loads(text))
     errors = sorted(validator.iter_errors(content), key=lambda error: list(map(str, error.path)))

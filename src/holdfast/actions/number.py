@@ -97,14 +97,14 @@ max_decrease, physical, step, integer, cost, fixed_cost
             self._flag(settings, key)
         self._choice(settings, "direction", DIRECTIONS)
         for key in ("lower", "upper", "possible_lower", "possible_upper"):
-            self._number(settings, key, "a finite number, or None for no bound", -math.inf)
+            self._number(settings, key, "a finite number, or None for no bound", optional=True)
         for key in ("max_increase", "max_decrease"):
-            self._number(settings, key, "a positive number or 0, or None for no limit", 0.0)
-        self._number(settings, "step", "a positive number, or None for any change", 0.0)
-        for key, allowed in (("cost", "a positive number"), ("fixed_cost", "positive or 0")):
-            if settings[key] is None:
-                self._refuse(key, None, allowed)
-            self._number(settings, key, allowed, 0.0)
+            allowed = "a positive number or 0, or None for no limit"
+            self._number(settings, key, allowed, least=0.0, optional=True)
+        allowed = "a positive number, or None for any change"
+        self._number(settings, "step", allowed, above=0.0, optional=True)
+        self._number(settings, "cost", "a positive number", above=0.0)
+        self._number(settings, "fixed_cost", "a positive number or 0", least=0.0)
         self._facts(settings, PHYSICAL)
         self._agree(settings)
         return settings
@@ -120,7 +120,7 @@ max_decrease, physical, step, integer, cost, fixed_cost
         if not settings["integer"]:
             return
         if step is not None and step != int(step):
-            self._refuse("step", step, "a whole number, because whole = True")
+            self._refuse("step", step, "a whole number, because integer = True")
         if None not in (lower, upper) and math.ceil(lower) > math.floor(upper):
             raise ValueError(
                 f"{self.name}: there is no whole number between lower = {lower} and upper = {upper}"

@@ -1,75 +1,68 @@
-"""Features of a discrete problem by name: which changed, and how to hold some of them still."""
+"""Features of a discrete problem: which change, and how to hold some of them still."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from holdfast.actions import Compiled, LinkRows
-from holdfast.discrete import DiscreteProblem
+from holdfast.actions import Compiled
+from holdfast.discrete import DiscreteProblem, Links
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding.features import Number
+from holdfast.problem.problem import frozen
 
 
-def take_row(problem: DiscreteProblem, i: int) -> DiscreteProblem:
-    """Return the problem of one row alone."""
+def take_people(problem: DiscreteProblem, who: NDArray[np.int64]) -> DiscreteProblem:
+    """Return the problem of some people, by position; the same one may come several times."""
+    n = problem.problem.n_rows
+    if n > 1 and np.array_equal(who, np.arange(n)):
+        return problem
 
     def pick(values: Floats) -> Floats:
-        return values[i : i + 1] if len(values) > 1 else values
+        return values[who] if len(values) > 1 else values
 
     return replace(
         problem,
-        problem=problem.problem.row(i),
+        problem=problem.problem.take(who),
         step=pick(problem.step),
         anchor=pick(problem.anchor),
-        current=problem.current[i : i + 1],
+        current=problem.current[who],
         option_costs=[pick(costs) for costs in problem.option_costs],
         fixed_costs=None if problem.fixed_costs is None else pick(problem.fixed_costs),
     )
 
 
-def row_links(links: LinkRows, i: int) -> LinkRows:
-    """Return the links of one person."""
-    return LinkRows(links.matrix, links.lower[i : i + 1], links.upper[i : i + 1])
+def take_links(links: Links, who: NDArray[np.int64]) -> Links:
+    """Return the links of some people."""
+    return Links(links.matrix, links.lower[who], links.upper[who])
 
 
-def number_columns(compiled: Compiled) -> dict[str, int]:
-    """Return the encoded column of every number that may change."""
-    columns = {}
-    for name in compiled.ranges:
-        number = compiled.encoding[name]
-        assert isinstance(number, Number)
-        columns[name] = number.column
-    return columns
-
-
-def changed(compiled: Compiled, i: int, recourse: Floats, options: Floats) -> frozenset[str]:
-    """Name the features that a recourse of person i changes."""
-    start = compiled.problem.problem.X[i]
-    moved = {name for name, j in number_columns(compiled).items() if recourse[j] != start[j]}
-    current = compiled.problem.current[i]
-    switched = {name for k, name in enumerate(compiled.levels) if options[k] != current[k]}
-    return frozenset(moved | switched)
+def changed_features(
+    compiled: Compiled, who: NDArray[np.int64], recourse: Floats, levels: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Say which of ``compiled.names`` a recourse of some people changes, (people, features)."""
+    columns, start = compiled.number_columns, compiled.problem.problem.X
+    moved = recourse[:, columns] != start[np.ix_(who, columns)]
+    switched = levels != compiled.problem.current[who]
+    return np.concatenate([moved, switched], axis=1)
 
 
 def hold_still(
-    problem: DiscreteProblem, compiled: Compiled, names: Iterable[str]
+    problem: DiscreteProblem, compiled: Compiled, held: NDArray[np.bool_]
 ) -> DiscreteProblem:
-    """Return a one-row problem in which some features stay as they are."""
-    held = set(names)
-    base = problem.problem
-    lower, upper = base.lower.copy(), base.upper.copy()
-    for name, j in number_columns(compiled).items():
-        if name in held:
-            lower[:, j] = upper[:, j] = base.X[0, j]
-    costs = []
-    for k, (name, old) in enumerate(zip(compiled.levels, problem.option_costs, strict=True)):
-        new = old.copy()
-        if name in held:
-            new[:] = np.inf
-            new[0, problem.current[0, k]] = 0.0
-        costs.append(new)
-    lower.flags.writeable = upper.flags.writeable = False
-    return replace(problem, problem=replace(base, lower=lower, upper=upper), option_costs=costs)
+    """Return the problem of some people in which some features stay as they are.
+
+    `held` has a row for each person of `problem`, and a column for each of ``compiled.names``.
+    """
+    base, columns = problem.problem, compiled.number_columns
+    stay = np.zeros(base.X.shape, dtype=bool)
+    stay[:, columns] = held[:, : len(columns)]
+    lower, upper = np.where(stay, base.X, base.lower), np.where(stay, base.X, base.upper)
+    level_costs = []
+    for g, costs in enumerate(problem.option_costs):
+        stays = held[:, len(columns) + g]
+        others = np.arange(costs.shape[1]) != problem.current[:, g, None]
+        level_costs.append(np.where(stays[:, None] & others, np.inf, costs))
+    bounded = replace(base, lower=frozen(lower), upper=frozen(upper))
+    return replace(problem, problem=bounded, option_costs=level_costs)

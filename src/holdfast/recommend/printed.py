@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import Compiled, NumberFeature, check, decode
+from holdfast.actions import Compiled, NumberFeature
+from holdfast.actions.check import check_changes
+from holdfast.actions.decode import decode_people, multiples
 from holdfast.discrete.answer import costs_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding import Number
-from holdfast.recommend.features import changed
-from holdfast.recommend.ways import Way
+from holdfast.models.encoding.unwrap import AGREEMENT
+from holdfast.recommend.features import changed_features, take_people
+from holdfast.recommend.ways import Ways, join_ways
 from holdfast.result.status import GAP_TOLERANCE, Status
 
 if TYPE_CHECKING:
@@ -31,9 +34,10 @@ if TYPE_CHECKING:
 _DIGITS = 18
 # How much more than the guarantee is asked for where rounding takes away what was solved for.
 _MARGINS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-5)
-_EXACT = Context(prec=800)  # more than any float has
+_MANY = 2.0**50  # of so many units there is nothing to round
 
-Resolve = Callable[[int, frozenset[str], float], "Way | None"]
+# Finds ways anew, with a margin of score to spare; who has none is left out.
+Resolve = Callable[[Ways, float], Ways]
 
 
 class Aim(NamedTuple):
@@ -44,69 +48,87 @@ class Aim(NamedTuple):
     cutoff: float  # from which score on today's model accepts
 
 
+class Printed(NamedTuple):
+    """Ways as they are printed, and the row of the table that each of them becomes."""
+
+    ways: Ways
+    after: pd.DataFrame
+
+
 class _Verdict(NamedTuple):
     recourse: Floats
     cost: Floats
     price: Floats
+    worst_score: Floats
     score: Floats
-    today: Floats
     holds: NDArray[np.bool_]
     holds_clearly: NDArray[np.bool_]  # in whatever order a model forms its sums
 
 
-def settle(
-    compiled: Compiled, ways: dict[int, Way], aim: Aim, resolve: Resolve
-) -> tuple[dict[int, Way], pd.DataFrame]:
+def settle(compiled: Compiled, ways: Ways, aim: Aim, resolve: Resolve) -> Printed:
     """Return the ways of some people as they are printed, and the rows of the table they become.
 
     Parameters
     ----------
     compiled : Compiled
-    ways : dict
-        The way of each person, by position among ``compiled.people``.
+    ways : Ways
     aim : Aim
     resolve : function
-        Finds the way of a person anew, with some features held still and a margin of score.
+        Finds ways anew, with the same features held still and a margin of score.
 
     Returns
     -------
-    ways : dict
-        Without people whose guarantee no printed row can give, should there be any.
-    after : DataFrame
-        The rows of the people in `ways`, in the order of their positions.
+    Printed
+        By rising position, without people whose guarantee no printed row can give, should there
+        be any.
     """
     judge = _Judge(compiled, aim)
-    done = _Rounding(judge, ways).best()
-    for i in [i for i in ways if i not in done.ways]:
-        for margin in _MARGINS:
-            again = resolve(i, ways[i].held, margin)
-            if again is None:
-                break
-            # what was proven before still is: nothing is cheaper than its bound
-            done.take(_Rounding(judge, {i: again._replace(lower_bound=ways[i].lower_bound)}).best())
-            if i in done.ways:
-                break
-    return done.ways, done.table(compiled)
+    done = _print(judge, ways)
+    left = _without(ways, done)
+    for margin in _MARGINS:
+        if not len(left):
+            break
+        again = resolve(left, margin)
+        # what was proven before still is: nothing is cheaper than its bound
+        known = dict(zip(left.who.tolist(), left.lower_bound.tolist(), strict=True))
+        bound = np.array([known[i] for i in again.who.tolist()], dtype=np.float64)
+        more = _print(judge, replace(again, lower_bound=bound))
+        done += more
+        left = _without(left.take(np.isin(left.who, again.who)), more)
+    return _joined(compiled, done)
 
 
-class _Done(NamedTuple):
-    """The ways that are settled, and their rows of the table, in batches."""
+def _without(ways: Ways, done: list[Printed]) -> Ways:
+    """Return the ways of those who have none that is done."""
+    those = [printed.ways.who for printed in done]
+    return ways.take(~np.isin(ways.who, np.concatenate(those))) if those else ways
 
-    ways: dict[int, Way]
-    batches: list[pd.DataFrame]  # with positions for labels
 
-    def take(self, more: _Done) -> None:
-        self.ways.update(more.ways)
-        self.batches.extend(more.batches)
+def _joined(compiled: Compiled, parts: list[Printed]) -> Printed:
+    """Put what was printed in batches together, by rising position."""
+    ways = join_ways([part.ways for part in parts])
+    after = stack([part.after for part in parts])
+    if len(parts) > 1:
+        order = np.argsort(ways.who, kind="stable")
+        ways, after = ways.take(order), after.iloc[order]
+    return Printed(ways, after)
 
-    def table(self, compiled: Compiled) -> pd.DataFrame:
-        import pandas as pd
 
-        if not self.batches:
-            return compiled.people.iloc[:0].copy()
-        table = pd.concat(self.batches).sort_index()
-        table.index = compiled.people.index[table.index]
-        return table
+def stack(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """Put tables of the same columns one below another; a category knows the levels of all."""
+    import pandas as pd
+
+    if len(tables) == 1:
+        return tables[0]
+    tables = [table for table in tables if len(table)] or tables[:1]
+    for name in tables[0].columns:
+        if not isinstance(tables[0][name].dtype, pd.CategoricalDtype):
+            continue
+        levels = list(dict.fromkeys(k for table in tables for k in table[name].cat.categories))
+        tables = [
+            table.assign(**{name: table[name].cat.set_categories(levels)}) for table in tables
+        ]
+    return pd.concat(tables)
 
 
 class _Judge:
@@ -115,48 +137,50 @@ class _Judge:
     def __init__(self, compiled: Compiled, aim: Aim) -> None:
         self.compiled, self.aim = compiled, aim
 
-    def __call__(self, rows: NDArray[np.int64], after: pd.DataFrame, options: Any) -> _Verdict:
-        """Judge one row of the table for each of some people; `options` are those of all."""
-        problem = self.compiled.problem
+    def __call__(
+        self, who: NDArray[np.int64], after: pd.DataFrame, levels: NDArray[np.int64]
+    ) -> _Verdict:
+        """Judge a row of the table for each of some people."""
+        problem = take_people(self.compiled.problem, who)
         base = problem.problem
         encoded = self.compiled.encoding.encode(after)
         recourse = base.X.copy()
-        for name in self.compiled.ranges:
+        for name, raw in self.compiled.ranges.items():
             number = self.compiled.encoding[name]
             assert isinstance(number, Number)
-            moved = _floats(after[name]) != self.compiled.ranges[name].value[rows]
-            recourse[rows[moved], number.column] = encoded[moved, number.column]
+            moved = _floats(after[name]) != raw.value[who]
+            recourse[moved, number.column] = encoded[moved, number.column]
         for g, group in enumerate(problem.groups):
-            recourse[np.ix_(rows, group.columns)] = group.options[options[rows, g]]
-        cost = costs_of(problem, recourse, options)
-        score = base.robust_to.worst_score(recourse, base.coef, base.intercept)
-        today = base.score(recourse)
+            recourse[:, group.columns] = group.options[levels[:, g]]
+        cost = costs_of(problem, recourse, levels)
+        worst = base.robust_to.worst_score(recourse, base.coef, base.intercept)
+        score = base.score(recourse)
         price = cost
         holds = clearly = np.ones(len(cost), dtype=bool)
         if self.aim.weight is not None:
-            price = base.loss.value(score) + self.aim.weight * cost
+            price = base.loss.value(worst) + self.aim.weight * cost
         if self.aim.target is not None:
             sizes = np.abs(recourse * base.coef).sum(axis=1) + np.abs(base.intercept)
-            sizes = sizes + np.abs(today - score) + abs(self.aim.target)
+            sizes = sizes + np.abs(score - worst) + abs(self.aim.target)
             room = 4.0 * EPS * (recourse.shape[1] + 4) * sizes
             own = self.compiled.encoding.model.score(recourse)  # a second opinion
-            holds = (score >= self.aim.target) & (own >= self.aim.target)
-            clearly = score - room >= self.aim.target
-        return _Verdict(
-            recourse[rows],
-            cost[rows],
-            price[rows],
-            score[rows],
-            today[rows],
-            holds[rows],
-            clearly[rows],
-        )
+            holds = (worst >= self.aim.target) & (own >= self.aim.target)
+            clearly = worst - room >= self.aim.target
+        return _Verdict(recourse, cost, price, worst, score, holds, clearly)
 
-    def pipeline_agrees(self, after: pd.DataFrame, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Ask the pipeline itself about rows as they are typed, in the table's own precision."""
+    def pipeline_agrees(
+        self, after: pd.DataFrame, verdict: _Verdict, which: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Ask the pipeline itself about rows as they are typed, in the table's own precision.
+
+        Only where a hair could decide: all that is printed is compared with the model later on.
+        """
         model = self.compiled.encoding.model
         agrees = np.ones(len(after), dtype=bool)
-        if self.aim.target is None or model.origin is None or not which.any():
+        if self.aim.target is None or model.origin is None:
+            return agrees
+        which = which & ~self._is_clear(after, verdict)
+        if not which.any():
             return agrees
         loss, names = self.compiled.problem.problem.loss, self.compiled.encoding.names
         rows = after.loc[which, names]
@@ -170,91 +194,99 @@ class _Judge:
             agrees[which] &= said.accepted
         return agrees
 
+    def _is_clear(self, after: pd.DataFrame, verdict: _Verdict) -> NDArray[np.bool_]:
+        """Say where a model that agrees with what was read out of it must also say yes."""
+        aim, loss = self.aim, self.compiled.problem.problem.loss
+        assert aim.target is not None
+        if not all(_is_exact(after[name].dtype) for name in self.compiled.ranges):
+            return np.zeros(len(after), dtype=bool)  # the model computes with other numbers
+        near = AGREEMENT * (1.0 + self.compiled.encoding.model.size(verdict.recourse))
+        clear = verdict.score - max(aim.target, aim.cutoff) > near
+        if loss.link is not None:
+            above = loss.probability(verdict.score) - loss.probability(aim.target)
+            clear &= np.asarray(above > near)
+        return np.asarray(clear)
 
-class _Rounding:
-    """The rows of the table as the solver has them, and with fewer decimals."""
 
-    def __init__(self, judge: _Judge, ways: dict[int, Way]) -> None:
-        compiled = judge.compiled
-        base = compiled.problem
-        points, self.options = base.problem.X.copy(), base.current.copy()
-        for i, way in ways.items():
-            points[i], self.options[i] = way.recourse, way.options
-        self.judge, self.ways = judge, ways
-        self.rows = np.array(sorted(ways), dtype=np.int64)
-        self.after = decode(compiled, points, self.options, self.rows)
-        self.columns = {}
-        for name, raw in compiled.ranges.items():
-            moved = _floats(self.after[name]) != raw.value[self.rows]
-            if raw.step == 0.0 and moved.any():
-                self.columns[name] = moved
+def _is_exact(dtype: Any) -> bool:
+    """Whether a column is read in double precision, as it stands."""
+    return isinstance(dtype, np.dtype) and (dtype.kind in "biu" or dtype == np.float64)
 
-    def best(self) -> _Done:
-        """Round to the fewest digits that leave the proof alone and the guarantee room to spare.
 
-        Where there are none, nothing is rounded, and the guarantee must hold as it is.
-        """
-        done = _Done({}, [])
-        for digits in range(_DIGITS if self.columns else 0):
-            done.take(self._attempt(self._left(done), digits))
-        done.take(self._attempt(self._left(done), None))
-        return done
+def _print(judge: _Judge, ways: Ways) -> list[Printed]:
+    """Round to the fewest digits that leave the proof alone and the guarantee room to spare.
 
-    def _left(self, done: _Done) -> NDArray[np.int64]:
-        return np.array([i for i in self.rows if i not in done.ways], dtype=np.int64)
+    Where there are none, nothing is rounded, and the guarantee must hold as it is. Who is well
+    served by none of it is left out.
+    """
+    compiled = judge.compiled
+    after = decode_people(compiled, ways.who, ways.recourse, ways.levels)
+    free = {}  # the rows that change a number without a step, which can be rounded
+    for name, raw in compiled.ranges.items():
+        if raw.step == 0.0:
+            moved = _floats(after[name]) != raw.value[ways.who]
+            if moved.any():
+                free[name] = moved
+    done: list[Printed] = []
+    left = np.arange(len(ways))
+    for digits in [*range(_DIGITS if free else 0), None]:
+        rows, some = after.iloc[left], ways.take(left)
+        if digits is not None:
+            moved = {name: where[left] for name, where in free.items()}
+            rows = _rounded(judge, rows, some.who, moved, digits)
+        found = _attempt(judge, some, rows, rounded=digits is not None)
+        good = np.isin(some.who, found.ways.who)
+        done.append(found)
+        left = left[~good]
+        if not left.size:
+            break
+    return done
 
-    def _attempt(self, who: NDArray[np.int64], digits: int | None) -> _Done:
-        """Take those who are well served with so many digits."""
-        if not who.size:
-            return _Done({}, [])
-        compiled, aim = self.judge.compiled, self.judge.aim
-        after = self._rounded(np.searchsorted(self.rows, who), digits)
-        verdict = self.judge(who, after, self.options)
-        bound = np.array([self.ways[i].lower_bound for i in who])
-        bound = np.minimum(bound, verdict.price)  # a hair above the price is rounding
-        gap = verdict.price - bound
-        ways = [self.ways[i] for i in who]
-        room = _room(ways, verdict, aim)
-        good = verdict.holds if digits is None else verdict.holds_clearly & (gap <= room)
-        good = good & self.judge.pipeline_agrees(after, good)
-        if compiled.actions.links:
-            for k in np.flatnonzero(good).tolist():
-                good[k] = not check(compiled.actions, compiled.people.iloc[who[k]], after.iloc[[k]])
-        found = {}
-        for k in np.flatnonzero(good).tolist():
-            i, recourse = int(who[k]), verdict.recourse[k].copy()
-            options = self.options[i].copy()
-            recourse.flags.writeable = options.flags.writeable = False
-            found[i] = ways[k]._replace(
-                features=changed(compiled, i, recourse, options),
-                recourse=recourse,
-                options=options,
-                status=_status(
-                    ways[k].status, bool(gap[k] <= room[k]), float(verdict.today[k]), aim
-                ),
-                cost=float(verdict.cost[k]),
-                price=float(verdict.price[k]),
-                lower_bound=float(bound[k]),
-                gap=float(gap[k]),
-                worst_case_score=float(verdict.score[k]),
-            )
-        after.index = who
-        return _Done(found, [after[good]] if good.any() else [])
 
-    def _rounded(self, places: NDArray[np.int64], digits: int | None) -> pd.DataFrame:
-        compiled, outwards = self.judge.compiled, self.judge.aim.target is not None
-        after = self.after.iloc[places].copy()
-        for name, moved in self.columns.items() if digits is not None else ():
-            feature, raw = compiled.actions[name], compiled.ranges[name]
-            values = _floats(after[name]).copy()
-            for k in np.flatnonzero(moved[places]).tolist():
-                i = self.rows[places[k]]
-                rises = outwards and values[k] > raw.value[i]
-                way = ROUND_CEILING if rises else ROUND_FLOOR if outwards else ROUND_HALF_EVEN
-                value = round_to(values[k], _exponent(feature, digits or 0), way)
-                values[k] = min(max(value, raw.lower[i]), raw.upper[i])
-            after[name] = values
-        return after
+def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -> Printed:
+    """Take those who are well served by these rows of the table."""
+    compiled, aim = judge.compiled, judge.aim
+    verdict = judge(ways.who, after, ways.levels)
+    bound = np.minimum(ways.lower_bound, verdict.price)  # a hair above the price is rounding
+    gap = verdict.price - bound
+    room = _room(ways, verdict, aim)
+    good = verdict.holds_clearly & (gap <= room) if rounded else verdict.holds
+    good = good & judge.pipeline_agrees(after, verdict, good)
+    if compiled.actions.links:
+        wrong = check_changes(compiled.actions, compiled.people.iloc[ways.who], after)
+        good[list(wrong)] = False
+    printed = replace(
+        ways,
+        changed=changed_features(compiled, ways.who, verdict.recourse, ways.levels),
+        recourse=verdict.recourse,
+        status=_statuses(ways.status, gap <= room, verdict.score, aim),
+        cost=verdict.cost,
+        price=verdict.price,
+        lower_bound=bound,
+        gap=gap,
+        worst_case_score=verdict.worst_score,
+        score=verdict.score,
+    )
+    return Printed(printed, after) if good.all() else Printed(printed.take(good), after[good])
+
+
+def _rounded(
+    judge: _Judge,
+    after: pd.DataFrame,
+    who: NDArray[np.int64],
+    free: dict[str, NDArray[np.bool_]],
+    digits: int,
+) -> pd.DataFrame:
+    """Round what moved, away from where the person is where a guarantee must hold."""
+    compiled, after = judge.compiled, after.copy()
+    for name, moved in free.items():
+        raw = compiled.ranges[name].take(who[moved])
+        values = _floats(after[name]).copy()
+        outwards = np.sign(values[moved] - raw.value) * (judge.aim.target is not None)
+        new = round_to(values[moved], _exponent(compiled.actions[name], digits), outwards)
+        values[moved] = np.clip(new, raw.lower, raw.upper)
+        after[name] = values
+    return after
 
 
 def _exponent(feature: NumberFeature, digits: int) -> int:
@@ -262,39 +294,57 @@ def _exponent(feature: NumberFeature, digits: int) -> int:
     return math.floor(math.log10(1.0 / feature.cost)) - digits
 
 
-def round_to(value: float, exponent: int, way: str = ROUND_HALF_EVEN) -> float:
-    """Return the multiple of a power of ten, in decimal numbers.
+def round_to(values: Floats, exponent: int, direction: Any = 0.0) -> Floats:
+    """Round to multiples of a power of ten, in decimal numbers: to the nearest, up or down.
+
+    Parameters
+    ----------
+    values : array
+    exponent : int
+    direction : number or array
+        Where it is positive, the least multiple from the value on is taken; where it is
+        negative, the largest up to it; where it is 0, the nearest.
 
     Examples
     --------
-    >>> round_to(0.123456, -2), round_to(1234.5, 2)
-    (0.12, 1200.0)
+    >>> round_to(np.array([0.123456, 0.3]), -2), round_to(np.array([1234.5]), 2, 1.0)
+    (array([0.12, 0.3 ]), array([1300.]))
     """
-    exact = Decimal(repr(float(value)))
-    return float(exact.quantize(Decimal(1).scaleb(exponent), rounding=way, context=_EXACT))
+    unit = float(f"1e{exponent}")
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        steps = np.round(values / unit)
+    fits = np.isfinite(steps) & (np.abs(steps) < _MANY)
+    steps = np.where(fits, steps, 0.0)
+    nearest = multiples(steps, unit)
+    steps += (np.asarray(direction) > 0.0) & (nearest < values)
+    steps -= (np.asarray(direction) < 0.0) & (nearest > values)
+    return np.where(fits, multiples(steps, unit), values)
 
 
-def _room(ways: list[Way], verdict: _Verdict, aim: Aim) -> Floats:
+def _room(ways: Ways, verdict: _Verdict, aim: Aim) -> Floats:
     """Return the largest gap that rounding may leave: what was proven must still be.
 
     A proof may leave `GAP_TOLERANCE`, relative to the price and something on top. Where it does
     not use it up, rounding may, without what is on top.
     """
-    gaps = np.array([way.gap for way in ways]) + 8.0 * EPS * (1.0 + verdict.price)
+    gaps = ways.gap + 8.0 * EPS * (1.0 + verdict.price)
     more = GAP_TOLERANCE * (verdict.price + (0.0 if aim.weight is None else 1.0))
-    proven = np.array([way.status.is_proven for way in ways])
-    return np.where(proven, np.maximum(gaps, more), gaps + more)
+    return np.where(_proven(ways.status), np.maximum(gaps, more), gaps + more)
 
 
-def _status(before: Status, close: bool, today: float, aim: Aim) -> Status:
-    """What the printed row is: rounding may leave the optimum, and a price promises no yes."""
-    if not before.is_proven:
-        return before
-    if not close:
-        return Status.GAP_OPEN
-    if today < aim.cutoff:
-        return Status.STILL_REFUSED
-    return Status.OPTIMAL if before is Status.STILL_REFUSED else before
+def _statuses(
+    before: NDArray[np.object_], close: NDArray[np.bool_], score: Floats, aim: Aim
+) -> NDArray[np.object_]:
+    """What the printed rows are: rounding may leave the optimum, and a price promises no yes."""
+    status, proven = before.copy(), _proven(before)
+    status[proven & (before == Status.STILL_REFUSED)] = Status.OPTIMAL
+    status[proven & (score < aim.cutoff)] = Status.STILL_REFUSED
+    status[proven & ~close] = Status.GAP_OPEN
+    return status
+
+
+def _proven(status: NDArray[np.object_]) -> NDArray[np.bool_]:
+    return np.array([each.is_proven for each in status.tolist()], dtype=bool)
 
 
 def _floats(column: pd.Series[Any]) -> Floats:

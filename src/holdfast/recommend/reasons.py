@@ -5,20 +5,31 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
+from holdfast.actions.ranges import encode_range, range_of
+from holdfast.actions.switches import switch_costs
+from holdfast.discrete import DiscreteProblem, largest_reachable_score
+from holdfast.machinery.numbers import Floats
+from holdfast.models.encoding import Number
+from holdfast.problem.problem import frozen
+from holdfast.recommend.features import take_links, take_people
 from holdfast.recommend.numerals import shown
-from holdfast.result.result import RecourseResult
+from holdfast.recommend.question import Question
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Sets of constraints that are tried, the small ones first.
 _MOST_TRIALS = 400
-
-Solve = Callable[[Any, ActionSet], tuple[Compiled, RecourseResult]]
+# Where the largest score within reach is this near to the target, relative to it, it is solved.
+_NEAR = 1e-6
 
 
 class Constraint(NamedTuple):
@@ -27,6 +38,9 @@ class Constraint(NamedTuple):
     feature: str | None
     setting: str
     words: str
+
+
+Constraints = tuple[Constraint, ...]
 
 
 @dataclass(frozen=True)
@@ -49,36 +63,159 @@ class Release:
         return " and ".join(constraint.words for constraint in self.constraints)
 
 
-def find_releases(person: Any, actions: ActionSet, solve: Solve) -> list[Release]:
-    """Return the smallest sets of constraints whose release helps, the cheapest first.
+def find_releases(person: pd.DataFrame, question: Question) -> list[Release]:
+    """Return the smallest sets of constraints whose release helps one person, the cheapest first.
 
     Releasing more never hurts: so none helps if all of them together do not (the list is empty
     then). Where a smallest set is not found within 400 trials, one is returned of which nothing
     can be left out.
     """
-
-    def cost_without(chosen: tuple[Constraint, ...]) -> float:
-        _, answer = solve(person, released(actions, chosen))
-        return float(answer.cost[0]) if len(answer) else np.inf
-
-    constraints = tuple(constraints_of(actions))
-    if not np.isfinite(cost_without(constraints)):
+    constraints = tuple(constraints_of(question.actions))
+    trials = _Trials(person, question, constraints)
+    if not trials.is_usable or not np.isfinite(trials.costs([constraints])[0]):
         return []
-    trials = 0
+    count = 0
     for size in range(1, len(constraints) + 1):
-        trials += math.comb(len(constraints), size)
-        if trials > _MOST_TRIALS:
+        count += math.comb(len(constraints), size)
+        if count > _MOST_TRIALS:
             break
-        costs = {c: cost_without(c) for c in itertools.combinations(constraints, size)}
-        found = [Release(chosen, cost) for chosen, cost in costs.items() if np.isfinite(cost)]
+        sets = list(itertools.combinations(constraints, size))
+        pairs = zip(sets, trials.costs(sets).tolist(), strict=True)
+        found = [Release(chosen, cost) for chosen, cost in pairs if math.isfinite(cost)]
         if found:
             return sorted(found, key=lambda release: release.cost)
-    needed = constraints
-    for constraint in constraints:
-        fewer = tuple(c for c in needed if c != constraint)
-        if np.isfinite(cost_without(fewer)):
-            needed = fewer
-    return [Release(needed, cost_without(needed))]
+    needed = _shortened(constraints, trials)
+    return [Release(needed, float(trials.costs([needed])[0]))]
+
+
+def _shortened(constraints: Constraints, trials: _Trials) -> Constraints:
+    """Leave out one constraint after another, where what is left still helps.
+
+    Solved together: how many of the next ones can all go before one is needed.
+    """
+    needed, rest = constraints[:0], constraints
+    while rest:
+        at_once = 1 if trials.are_linked else len(rest)
+        helps = trials.help([needed + rest[k:] for k in range(1, at_once + 1)])
+        gone = at_once if helps.all() else int(np.argmin(helps))
+        if gone < at_once:
+            needed += rest[gone : gone + 1]
+            gone += 1
+        rest = rest[gone:]
+    return needed
+
+
+class _Trials:
+    """One person without some of the constraints: sets of them, solved together.
+
+    Releasing constraints of a feature moves its bounds, or lets it take more levels; what each of
+    its sets of settings comes to is worked out once.
+    """
+
+    def __init__(self, person: pd.DataFrame, question: Question, constraints: Constraints) -> None:
+        self.question = question
+        self.features: dict[tuple[str, frozenset[str]], Any] = {}
+        free = copy.deepcopy(question.actions)
+        for name in free:
+            _release(free[name], [c.setting for c in constraints if c.feature == name])
+        free.max_changes = None
+        # without any constraint everything is in the problem that could ever be
+        self.compiled = question.compile(person, free)
+        self.is_usable = len(self.compiled.rows) == 1
+
+    @property
+    def are_linked(self) -> bool:
+        """Whether links couple features: the general solver takes one set after another."""
+        return len(self.compiled.links.matrix) > 0
+
+    def help(self, sets: list[Constraints]) -> NDArray[np.bool_]:
+        """Say whether there is a recourse without each of some sets of constraints."""
+        reach, target = self._reach(sets), self.question.target or 0.0
+        helps, near = reach > target, np.abs(reach - target) <= _NEAR * (1.0 + abs(target))
+        unsure = np.flatnonzero(near | np.isnan(reach))
+        helps[unsure] = np.isfinite(self._solved([sets[k] for k in unsure.tolist()]))
+        return helps
+
+    def costs(self, sets: list[Constraints]) -> Floats:
+        """Return the least cost without each of some sets of constraints; inf: there is none."""
+        costs, helps = np.full(len(sets), np.inf), np.flatnonzero(self.help(sets))
+        costs[helps] = self._solved([sets[k] for k in helps.tolist()])
+        return costs
+
+    def _reach(self, sets: list[Constraints]) -> Floats:
+        """Return the largest worst-case score without each set; NaN: the solver must be asked."""
+        reach = np.full(len(sets), np.nan)
+        if self.question.target is None or self.are_linked:
+            return reach
+        for places, problem in self._problems(sets):
+            reach[places] = largest_reachable_score(problem, n_jobs=self.question.n_jobs)
+        return reach
+
+    def _solved(self, sets: list[Constraints]) -> Floats:
+        costs = np.full(len(sets), np.inf)
+        for places, problem in self._problems(sets):
+            links = take_links(self.compiled.links, np.zeros(len(places), dtype=np.int64))
+            costs[places] = self.question.solve(problem, links).cost
+        return costs
+
+    def _problems(
+        self, sets: list[Constraints]
+    ) -> Iterator[tuple[NDArray[np.int64], DiscreteProblem]]:
+        """State the person's problem without each of some sets: a row for each.
+
+        How many features may change is not said row by row: sets that release it go apart.
+        """
+        most = self.question.actions.max_changes
+        lifts = np.array([any(c.feature is None for c in chosen) for chosen in sets], dtype=bool)
+        for places, limit in ((np.flatnonzero(~lifts), most), (np.flatnonzero(lifts), None)):
+            if places.size:
+                some = [sets[k] for k in places.tolist()]
+                yield places, replace(self._stated(some), max_changes=limit)
+
+    def _stated(self, sets: list[Constraints]) -> DiscreteProblem:
+        compiled = self.compiled
+        problem = take_people(compiled.problem, np.zeros(len(sets), dtype=np.int64))
+        base = problem.problem
+        shape = (len(sets), base.n_features)
+        lower, upper = (np.broadcast_to(v, shape).copy() for v in (base.lower, base.upper))
+        released: list[dict[str, set[str]]] = []
+        for chosen in sets:
+            settings: dict[str, set[str]] = {}
+            for constraint in chosen:
+                if constraint.feature is not None:
+                    settings.setdefault(constraint.feature, set()).add(constraint.setting)
+            released.append(settings)
+        for name, j in zip(compiled.ranges, compiled.number_columns.tolist(), strict=True):
+            bounds = [self._feature(name, settings.get(name, ())) for settings in released]
+            lower[:, j], upper[:, j] = np.array(bounds).T
+        level_costs = [
+            np.array([self._feature(name, settings.get(name, ())) for settings in released])
+            for name in compiled.levels
+        ]
+        bounded = replace(base, lower=frozen(lower), upper=frozen(upper))
+        return replace(problem, problem=bounded, option_costs=level_costs)
+
+    def _feature(self, name: str, settings: Iterable[str]) -> Any:
+        """Return bounds, or costs of levels, of a feature without some of its settings."""
+        key = (name, frozenset(settings))
+        if key not in self.features:
+            feature = copy.deepcopy(self.question.actions[name])
+            _release(feature, settings)
+            self.features[key] = feature_of_person(self.compiled, feature)
+        return self.features[key]
+
+
+def feature_of_person(compiled: Compiled, feature: NumberFeature | CategoryFeature) -> Any:
+    """Return the encoded bounds of a number of one person, or what each level costs them."""
+    name = feature.name
+    if isinstance(feature, NumberFeature):
+        number = compiled.encoding[name]
+        assert isinstance(number, Number)
+        raw = range_of(feature, compiled.ranges[name].value)
+        encoded = encode_range(raw, number, compiled.problem.problem.X[:, number.column])
+        return float(encoded.lower[0]), float(encoded.upper[0])
+    current = compiled.problem.current[0, list(compiled.levels).index(name)]
+    return switch_costs(feature, compiled.levels[name])[current]
 
 
 def constraints_of(actions: ActionSet) -> Iterator[Constraint]:
@@ -117,9 +254,9 @@ def _settings(feature: NumberFeature | CategoryFeature) -> Iterator[tuple[str, s
         yield "direction", f"{name} may only go {feature.direction}"
     if isinstance(feature, CategoryFeature):
         if feature.moves is not None:
-            yield "moves", f"{name} may only move as listed"
+            yield "moves", f"{name} may only change as listed"
         if feature.allowed is not None:
-            yield "allowed", f"{name} may only become one of some levels"
+            yield "allowed", f"{name} may only become one of the levels allowed"
         return
     unit = f" {feature.unit}" if feature.unit else ""
     for setting, words in _NUMBER_WORDS.items():
@@ -136,23 +273,16 @@ _NUMBER_WORDS = {
 }
 
 
-def released(actions: ActionSet, constraints: tuple[Constraint, ...]) -> ActionSet:
-    """Return a copy of an action set without some of its constraints."""
-    free = copy.deepcopy(actions)
-    for constraint in constraints:
-        if constraint.feature is None:
-            free.max_changes = None
-            continue
-        feature = free[constraint.feature]
-        costs = getattr(feature, "cost", None)
-        setattr(feature, constraint.setting, _NEUTRAL[constraint.setting])
-        if isinstance(costs, dict) and feature.moves is None:
+def _release(feature: Any, settings: Iterable[str]) -> None:
+    """Take some constraints of a feature away."""
+    for setting in settings:
+        setattr(feature, setting, _NEUTRAL[setting])
+        if isinstance(feature.cost, dict) and feature.moves is None:
             # what has no cost was not meant to be done, whatever is lifted
             moves: dict[Any, list[Any]] = {}
-            for before, after in costs:
+            for before, after in feature.cost:
                 moves.setdefault(before, []).append(after)
             feature.moves = moves
-    return free
 
 
 _NEUTRAL: dict[str, Any] = {

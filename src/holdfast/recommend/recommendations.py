@@ -5,35 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from holdfast.actions import Compiled
 from holdfast.machinery.labels import position_of
-from holdfast.machinery.numbers import check_count
-from holdfast.recommend.features import row_links
+from holdfast.machinery.numbers import Floats, check_count
+from holdfast.recommend.outcome import Outcome
+from holdfast.recommend.question import Question
 from holdfast.recommend.reasons import Release, constraints_of, find_releases, settings_of
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import change_words, explanation
-from holdfast.result.result import RecourseResult
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from holdfast.recommend.estimator import RobustRecourse
-
-_COLUMNS = (
-    "option",
-    "status",
-    "changes",
-    "cost",
-    "price",
-    "lower_bound",
-    "gap",
-    "worst_case_validity",
-    "current_validity",
-    "initial_validity",
-)
+    from holdfast.actions import Compiled
 
 
 class Recommendations:
@@ -59,40 +46,20 @@ class Recommendations:
     See `RobustRecourse`.
     """
 
-    def __init__(
-        self,
-        estimator: RobustRecourse,
-        compiled: Compiled,
-        answer: RecourseResult,
-        ways: list[list[Way]],
-        after: list[pd.DataFrame],
-        labels: pd.Index[Any],
-    ) -> None:
-        self._estimator, self._compiled, self._answer = estimator, compiled, answer
-        self._ways, self._after, self.labels = ways, after, labels
-        self._rank = [
-            {k: position for position, k in enumerate(self._having(option))}
-            for option in range(1, len(after) + 1)
-        ]
-        self._place = {int(row): k for k, row in enumerate(compiled.rows)}
-        self._refused = dict(compiled.refused)
-        self.guarantee, self.cost_weight = estimator.guarantee, estimator.cost_weight
-        self.radius = float(estimator.robust_to.radius)
+    def __init__(self, question: Question, outcome: Outcome, labels: pd.Index[Any]) -> None:
+        self._question, self._outcome, self.labels = question, outcome, labels
+        self._refused = dict(outcome.refused)
+        self.guarantee, self.cost_weight = question.goal.guarantee, question.goal.cost_weight
+        self.radius = float(question.robust_to.radius)
         self.status = np.empty(len(self), dtype=object)
         self.status[:] = Status.INVALID_INPUT
-        for k, row in enumerate(compiled.rows):
-            self.status[row] = self._status(k)
+        self.status[outcome.rows] = outcome.status
         self.status.flags.writeable = False
-
-    def _status(self, k: int) -> Status:
-        if self._ways[k]:
-            return self._ways[k][0].status
-        status: Status = self._answer.status[k]
-        # a way that was found, but whose guarantee no row of the table can give
-        return Status.NOT_FOUND if np.isfinite(self._answer.recourse_array[k]).all() else status
+        for printed in outcome.options:
+            printed.ways.recourse.flags.writeable = False
 
     def __len__(self) -> int:
-        return len(self._compiled.rows) + len(self._compiled.refused)
+        return len(self._outcome.rows) + len(self._outcome.refused)
 
     def __repr__(self) -> str:
         names, counts = np.unique(self.status.astype(str), return_counts=True)
@@ -102,17 +69,14 @@ class Recommendations:
     @property
     def people(self) -> pd.DataFrame:
         """The applicants whose rows could be used, as they are."""
-        return self._compiled.people.copy()
+        return self._outcome.people.copy()
 
     def after(self, option: int = 1) -> pd.DataFrame:
         """Return the people who have that option, as they are after following it."""
         check_count("option", option)
-        if option > len(self._after):
-            return self._compiled.people.iloc[:0].copy()
-        return self._after[option - 1].copy()
-
-    def _having(self, option: int) -> list[int]:
-        return [k for k, ways in enumerate(self._ways) if len(ways) >= option]
+        if option > len(self._outcome.options):
+            return self._outcome.people.iloc[:0].copy()
+        return self._outcome.options[option - 1].after.copy()
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each person and option: what to change, its price and its proof.
@@ -122,27 +86,62 @@ class Recommendations:
         """
         import pandas as pd
 
-        rows, parts = [], [self._compiled.people.iloc[:0]]
-        for option in range(1, len(self._after) + 1):
-            after = self._after[option - 1]
-            parts.append(after)
-            for position, k in enumerate(self._having(option)):
-                values = self._numbers(k, option, after.iloc[position])
-                rows.append((int(self._compiled.rows[k]), option, values))
-        for i in range(len(self)):
-            if i not in self._place or not self._ways[self._place[i]]:
-                rows.append((i, 0, self._no_numbers(i)))
-        order = sorted(range(len(rows)), key=lambda k: rows[k][:2])
-        index = self.labels.take([rows[k][0] for k in order])
+        outcome, parts = self._outcome, []
+        for option, (ways, _) in enumerate(outcome.options, start=1):
+            parts.append(
+                {
+                    "row": outcome.rows[ways.who],
+                    "option": np.full(len(ways), option),
+                    "status": ways.status,
+                    "changes": _objects([", ".join(words) for words in self._words(option)]),
+                    "cost": ways.cost,
+                    "price": ways.price,
+                    "lower_bound": ways.lower_bound,
+                    "gap": ways.gap,
+                    "worst_case_validity": self._probability(ways.worst_case_score),
+                    "current_validity": self._probability(ways.score),
+                    "initial_validity": self._probability(outcome.score[ways.who]),
+                }
+            )
+        parts.append(self._without_option())
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        joined["status"] = _objects([str(each) for each in joined["status"]])
+        row = joined.pop("row")
+        order = np.lexsort((joined["option"], row))
+        index = self.labels.take(row[order])
         if index.nlevels == 1:
             index = index.rename("person")
-        table = pd.DataFrame([rows[k][2] for k in order], columns=list(_COLUMNS), index=index)
-        features = pd.concat(parts[1:] or parts, ignore_index=True).reindex(order)
-        for name in features.columns:
-            table[f"recourse.{name}"] = features[name].to_numpy()
-            if not features[name].isna().any():
-                table[f"recourse.{name}"] = features[name].set_axis(index)
-        return table
+        columns: dict[str, Any] = {name: values[order] for name, values in joined.items()}
+        for name in outcome.people.columns:
+            after = pd.concat([table[name] for _, table in outcome.options], ignore_index=True)
+            values = after.reindex(order)
+            missing = bool(values.isna().any())
+            columns[f"recourse.{name}"] = values.to_numpy() if missing else values.set_axis(index)
+        return pd.DataFrame(columns, index=index, copy=False)
+
+    def _without_option(self) -> dict[str, Any]:
+        """Return what `to_frame` says of those who have no option."""
+        outcome = self._outcome
+        lost = np.setdiff1d(np.arange(len(outcome.rows)), outcome.options[0].ways.who)
+        refused = np.array([row for row, _ in outcome.refused], dtype=np.int64)
+        count = len(lost) + len(refused)
+        nan = np.full(count, np.nan)
+
+        def known(values: Floats) -> Floats:
+            return np.concatenate([values[lost], nan[: len(refused)]])
+
+        rows = np.concatenate([outcome.rows[lost], refused])
+        numbers = ("cost", "price", "lower_bound", "gap")
+        return {
+            "row": rows,
+            "option": np.zeros(count, dtype=np.int64),
+            "status": self.status[rows],
+            "changes": np.full(count, "", dtype=object),
+            **{name: known(getattr(outcome, name)) for name in numbers},
+            "worst_case_validity": nan,
+            "current_validity": nan,
+            "initial_validity": known(self._probability(outcome.score)),
+        }
 
     def explain(self, label: Any) -> str:
         """Say in words what a person can do, or why nothing helps."""
@@ -150,53 +149,40 @@ class Recommendations:
 
     def frontier(self, label: Any, points: int = 25) -> Staircase:
         """Return the cost of every guarantee that a person can reach, as steps to be drawn."""
-        k = self._usable(label)
-        links = row_links(self._compiled.links, k)
+        compiled = self._compiled(label)
         return Staircase.of(
-            self._compiled,
-            k,
+            compiled,
             points,
-            lambda problem, guarantee: self._estimator._answer(problem, links, guarantee, None),
+            lambda problem, wanted: self._question.solve(problem, compiled.links, wanted),
             self.guarantee,
         )
 
     def releases(self, label: Any) -> list[Release]:
         """Return the smallest sets of constraints whose release would help a person, if any."""
         k = self._usable(label)
-        if self.status_of(label) is not Status.INFEASIBLE:
+        if self._outcome.status[k] is not Status.INFEASIBLE:
             return []
-        person = self._compiled.people.iloc[k : k + 1]
-        estimator = self._estimator
-        return find_releases(
-            person,
-            estimator.actions,
-            lambda table, actions: estimator._solve(table, actions, self._compiled.encoding),
-        )
-
-    @property
-    def _has_facts(self) -> bool:
-        """Whether some constraints are facts, or protect people: nobody can lift these."""
-        actions = self._estimator.actions
-        return len(actions.links) > 0 or len(list(constraints_of(actions))) < settings_of(actions)
+        return find_releases(self._outcome.people.iloc[k : k + 1], self._question)
 
     def changes(self, label: Any, option: int = 1) -> list[str]:
         """Say what a person changes, feature by feature: 'duration from 48 to 36 months'."""
         k = self._usable(label)
         check_count("option", option)
-        if option > len(self._ways[k]):
-            count = len(self._ways[k])
-            raise ValueError(f"option {option} of person {label!r}, who has {count}, from 1 on")
-        after = self._after[option - 1].iloc[self._rank[option - 1][k]]
-        return self._changes(k, option, after)
-
-    def _changes(self, k: int, option: int, after: Any) -> list[str]:
-        features = self._ways[k][option - 1].features
-        return change_words(self._compiled.people.iloc[k], after, features, self._estimator.actions)
+        places = self._places(k)
+        if option > len(places):
+            raise ValueError(f"option {option} of person {label!r}, who has {len(places)}")
+        place = places[option - 1]
+        return self._words(option, slice(place, place + 1))[0]
 
     def ways(self, label: Any) -> list[Way]:
         """Return the ways of a person in encoded columns, each with its certificate."""
-        i = self._position(label)
-        return list(self._ways[self._place[i]]) if i in self._place else []
+        if self._position(label) in self._refused:
+            return []
+        places, options = self._places(self._usable(label)), self._outcome.options
+        return [
+            options[option].ways.way(place, self._outcome.names)
+            for option, place in enumerate(places)
+        ]
 
     def status_of(self, label: Any) -> Status:
         """Return what became of a person."""
@@ -209,68 +195,66 @@ class Recommendations:
 
     def initial_validity(self, label: Any) -> float:
         """Probability of approval of a person as they are, under today's model."""
-        return self._initial(self._usable(label))
-
-    def _initial(self, k: int) -> float:
-        row = self._compiled.problem.problem.row(k)
-        return float(row.loss.probability(row.score(row.X))[0])
+        return float(self._probability(self._outcome.score[self._usable(label)]))
 
     def reachable(self, label: Any) -> tuple[float, float]:
         """Best worst-case probability within reach of a person, and the largest radius."""
         k = self._usable(label)
-        answer = self._answer
-        return float(answer.reachable_validity[k]), float(answer.reachable_radius[k])
+        outcome = self._outcome
+        return float(outcome.reachable_validity[k]), float(outcome.reachable_radius[k])
 
-    def _today_after(self, label: Any, way: Way) -> tuple[float, float]:
-        """Score and probability that today's model gives a person who went a way."""
-        row = self._compiled.problem.problem.row(self._usable(label))
-        score = row.score(way.recourse[None])
-        return float(score[0]), float(row.loss.probability(score)[0])
+    @property
+    def _has_facts(self) -> bool:
+        """Whether some constraints are facts, or protect people: nobody can lift these."""
+        actions = self._question.actions
+        return len(actions.links) > 0 or len(list(constraints_of(actions))) < settings_of(actions)
 
     @property
     def _has_probabilities(self) -> bool:
-        return self._compiled.problem.problem.loss.link is not None
+        return self._question.goal.loss.link is not None
 
     @property
     def _cutoff(self) -> float:
         """The score from which on today's model accepts."""
-        return float(self._compiled.encoding.model.cutoff)
+        return self._question.cutoff
 
-    def _validity_of(self, way: Way) -> float:
-        """Probability of approval of a way under the worst model of the ball."""
-        return float(self._compiled.problem.problem.loss.probability(way.worst_case_score))
+    def _probability(self, score: Any) -> Any:
+        return self._question.goal.loss.probability(score)
 
-    def _numbers(self, k: int, option: int, after: Any) -> dict[str, Any]:
-        way, base = self._ways[k][option - 1], self._compiled.problem.problem
-        row = base.row(k)
-        return {
-            "option": option,
-            "status": str(way.status),
-            "changes": ", ".join(self._changes(k, option, after)),
-            "cost": way.cost,
-            "price": way.price,
-            "lower_bound": way.lower_bound,
-            "gap": way.gap,
-            "worst_case_validity": self._validity_of(way),
-            "current_validity": float(base.loss.probability(row.score(way.recourse[None]))[0]),
-            "initial_validity": self._initial(k),
-        }
+    def _words(self, option: int, which: slice = slice(None)) -> list[list[str]]:
+        """Say what each of those who have an option changes."""
+        ways, after = self._outcome.options[option - 1]
+        before = self._outcome.people.iloc[ways.who[which]]
+        changed = dict(zip(self._outcome.names, ways.changed[which].T, strict=True))
+        return change_words(before, after.iloc[which], changed, self._question.actions)
 
-    def _no_numbers(self, i: int) -> dict[str, Any]:
-        known: dict[str, Any] = {"option": 0, "status": str(self.status[i]), "changes": ""}
-        if i in self._place:
-            k = self._place[i]
-            if self.status[i] is not Status.NOT_FOUND:  # what was found there is not advised
-                for name in ("cost", "price", "lower_bound", "gap"):
-                    known[name] = float(getattr(self._answer, name)[k])
-            known["initial_validity"] = self._initial(k)
-        return known
+    def _places(self, k: int) -> list[int]:
+        """Return the place of person k among those who have each option."""
+        places = []
+        for ways, _ in self._outcome.options:
+            place = int(np.searchsorted(ways.who, k))
+            if place == len(ways) or ways.who[place] != k:
+                break
+            places.append(place)
+        return places
 
     def _position(self, label: Any) -> int:
         return position_of(label, self.labels, len(self))
 
     def _usable(self, label: Any) -> int:
         i = self._position(label)
-        if i not in self._place:
+        if i in self._refused:
             raise ValueError(f"the row of person {label!r} cannot be used: {self._refused[i]}")
-        return self._place[i]
+        return int(np.searchsorted(self._outcome.rows, i))
+
+    def _compiled(self, label: Any) -> Compiled:
+        """State the problem of one person again; it is not kept for everybody."""
+        k = self._usable(label)
+        return self._question.compile(self._outcome.people.iloc[k : k + 1])
+
+
+def _objects(texts: list[str]) -> NDArray[np.object_]:
+    """Return texts as they are: an array of texts would give all the width of the longest."""
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from holdfast.actions import Compiled
 from holdfast.discrete import DiscreteProblem, largest_reachable_score
 from holdfast.machinery.numbers import Floats, check_count
-from holdfast.recommend.features import take_row
 from holdfast.result.result import RecourseResult
 
 if TYPE_CHECKING:
@@ -57,17 +56,16 @@ class Staircase:
 
     @classmethod
     def of(
-        cls, compiled: Compiled, i: int, points: int, solve: Solve, asked: float | None = None
+        cls, compiled: Compiled, points: int, solve: Solve, asked: float | None = None
     ) -> Staircase:
-        """Walk from what person i has now to the most that can be had.
+        """Walk from what one person has now to the most that can be had.
 
         From each corner the next one is found exactly: ask for a hair more than what is
         reached. Where the curve is continuous, or has too many steps, the walk goes on by a
         ``points``-th of the whole rise.
         """
         check_count("points", points, least=2)
-        alone = take_row(compiled.problem, i)
-        base = alone.problem
+        alone, base = compiled.problem, compiled.problem.problem
         if base.loss.link is None:
             raise ValueError(f"the {base.loss.name} loss has no probabilities to draw")
         probability = base.loss.probability

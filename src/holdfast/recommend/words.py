@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, NumberFeature
 from holdfast.recommend.numerals import above, at_least, at_most, below, shown
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from holdfast.recommend.recommendations import Recommendations
     from holdfast.recommend.ways import Way
 
 
-def change_words(before: Any, after: Any, features: Iterable[str], actions: ActionSet) -> list[str]:
-    """Say what changes, in the order of the table: 'duration from 48 to 36 months'."""
-    words = []
-    for name in before.index:
-        if name not in features:
+def change_words(
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    changed: dict[str, NDArray[np.bool_]],
+    actions: ActionSet,
+) -> list[list[str]]:
+    """Say what each person changes, in the order of the table: 'duration from 48 to 36 months'."""
+    words: list[list[str]] = [[] for _ in range(len(before))]
+    for name in before.columns:
+        if name not in changed:
             continue
+        rows = np.flatnonzero(changed[name])
         feature = actions[name]
         unit = f" {feature.unit}" if isinstance(feature, NumberFeature) and feature.unit else ""
-        words.append(f"{name} from {shown(before[name])} to {shown(after[name])}{unit}")
+        old, new = (_plain(table[name].iloc[rows]) for table in (before, after))
+        for row, was, is_now in zip(rows.tolist(), old, new, strict=True):
+            words[row].append(f"{name} from {shown(was)} to {shown(is_now)}{unit}")
     return words
+
+
+def _plain(column: pd.Series[Any]) -> list[Any]:
+    """List values; those in single precision stay what they are, to be shown as such."""
+    single = getattr(column.dtype, "kind", "O") == "f" and column.dtype != np.float64
+    return list(column.to_numpy()) if single else column.tolist()
 
 
 def explanation(result: Recommendations, label: Any) -> str:
@@ -37,14 +53,15 @@ def explanation(result: Recommendations, label: Any) -> str:
     status, ways = result.status_of(label), result.ways(label)
     today = _today(result.initial_validity(label))
     if status is Status.ALREADY_VALID:
-        chance = _chance(result, result._validity_of(ways[0]))
+        chance = _chance(result, result._probability(ways[0].worst_case_score))
         return f"{today} {_every(result)} already {chance}. You need not change anything.".strip()
     if status is Status.INFEASIBLE:
         return f"{today} {_hopeless(result, label)}".strip()
     if status is Status.NOT_FOUND:
-        return f"{today} A way was found, but no row of the table that can be typed has it.".strip()
+        said = "There is a way, but no numbers that can be typed into the table achieve it."
+        return f"{today} {said}".strip()
     if not ways and status is Status.GAP_OPEN:
-        return f"{today} No way was found, but it is not proven that there is none.".strip()
+        return f"{today} No way was found, but it could not be proven that there is none.".strip()
     if not ways:
         return f"{today} {status.sentence}".strip()
     parts = [today] if today else []
@@ -75,7 +92,7 @@ def _chance(result: Recommendations, probability: float) -> str:
 
 def _way_words(result: Recommendations, label: Any, option: int) -> str:
     way, changes = result.ways(label)[option - 1], result.changes(label, option)
-    after = _afterwards(result, label, way)
+    after = _afterwards(result, way)
     held = _listed(sorted(way.held))
     if not changes and result.guarantee is not None:
         return f"You need not change anything for that. {after}"
@@ -91,10 +108,10 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
     return " ".join([f"{verb} {_listed(changes)}.", _proof(result, way), after, cost])
 
 
-def _afterwards(result: Recommendations, label: Any, way: Way) -> str:
+def _afterwards(result: Recommendations, way: Way) -> str:
     """Say what the models make of it, and whether today's would still refuse."""
-    score, probability = result._today_after(label, way)
-    every = f"{_every(result)} then {_chance(result, result._validity_of(way))}."
+    score, probability = way.score, float(result._probability(way.score))
+    every = f"{_every(result)} then {_chance(result, result._probability(way.worst_case_score))}."
     parts = []
     if result.guarantee is not None:
         parts = [every]

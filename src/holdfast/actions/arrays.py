@@ -10,19 +10,18 @@ from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.compiled import LinkRows
 from holdfast.actions.links import AtMost
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import Range, encode_range, range_of
 from holdfast.actions.switches import switch_costs
-from holdfast.discrete import Group
+from holdfast.discrete import Group, Links
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Category, Encoding, Number
 from holdfast.models.encoding.reading import Reading
 
 
 @dataclass
-class Table:
+class Arrays:
     """The arrays of the problem, while they are filled in, feature by feature."""
 
     encoding: Encoding
@@ -33,11 +32,12 @@ class Table:
         self.points: Floats = np.empty(0)
         self.groups: list[Group] = []
         self.current: list[NDArray[np.int64]] = []
-        self.option_costs: list[Floats] = []
+        self.level_costs: list[Floats] = []
         self.levels: dict[str, tuple[Any, ...]] = {}
         self.ranges: dict[str, Range] = {}
 
     def fill(self) -> None:
+        """Fill in every feature, from the encoded points of the people."""
         self.lower, self.upper = self.points.copy(), self.points.copy()
         self.costs = np.ones((1, self.encoding.n_columns))
         self.fixed_costs = np.zeros((1, self.encoding.n_columns))
@@ -63,29 +63,32 @@ class Table:
 
     def _fill_group(self, feature: CategoryFeature, part: Number | Category) -> None:
         if isinstance(part, Category):
-            levels, options, columns = part.levels, part.options, part.columns
+            levels, values, columns = part.levels, part.options, part.columns
         else:  # numbers that are a category for people
             levels, columns = feature.levels, np.array([part.column], dtype=np.int64)
-            options = part.encode(np.array(levels, dtype=np.float64))[:, None]
+            values = part.encode(np.array(levels, dtype=np.float64))[:, None]
         current = self.reading.levels[feature.name]
-        self.points[:, columns] = options[current]  # to the last bit, as the solver expects
-        self.anchor[:, columns] = options[current]
-        self.lower[:, columns], self.upper[:, columns] = options.min(axis=0), options.max(axis=0)
-        self.groups.append(Group(columns, options))
+        self.points[:, columns] = values[current]  # to the last bit, as the solver expects
+        self.anchor[:, columns] = values[current]
+        self.lower[:, columns], self.upper[:, columns] = values.min(axis=0), values.max(axis=0)
+        self.groups.append(Group(columns, values))
         self.current.append(current)
-        self.option_costs.append(switch_costs(feature, levels)[current])
+        self.level_costs.append(switch_costs(feature, levels)[current])
         self.levels[feature.name] = levels
 
-    def no_groups(self) -> NDArray[np.int64]:
-        return np.empty((len(self.points), 0), dtype=np.int64)
+    def all_current(self) -> NDArray[np.int64]:
+        """Return the level that each person has now, a column for each group."""
+        if not self.current:
+            return np.empty((len(self.points), 0), dtype=np.int64)
+        return np.stack(self.current, axis=1)
 
 
-def labelled_points(table: Table, people: Any) -> Any:
+def labelled_points(arrays: Arrays, people: Any) -> Any:
     """Return the points as a data frame whose columns say what they are."""
     import pandas as pd
 
-    names = [""] * table.encoding.n_columns
-    for name, part in table.encoding.features.items():
+    names = [""] * arrays.encoding.n_columns
+    for name, part in arrays.encoding.features.items():
         if isinstance(part, Number):
             names[part.column] = name
         else:
@@ -94,16 +97,16 @@ def labelled_points(table: Table, people: Any) -> Any:
                 names[column] = f"{name}={level}" if len(part.columns) > 1 else name
     if len(set(names)) < len(names):
         names = [f"{name} [{j}]" for j, name in enumerate(names)]
-    return pd.DataFrame(table.points, columns=names, index=people.index)
+    return pd.DataFrame(arrays.points, columns=names, index=people.index)
 
 
-def link_rows(table: Table) -> LinkRows:
+def encode_links(arrays: Arrays) -> Links:
     """Write links in encoded columns; what a person has now is always within."""
-    links, n = table.actions.links, len(table.points)
-    matrix = np.zeros((len(links), table.encoding.n_columns))
+    links, n = arrays.actions.links, len(arrays.points)
+    matrix = np.zeros((len(links), arrays.encoding.n_columns))
     lower, upper = np.full((n, len(links)), -np.inf), np.full((n, len(links)), np.inf)
     for r, link in enumerate(links):
-        first, second = (table.encoding[name] for name in link.names)
+        first, second = (arrays.encoding[name] for name in link.names)
         assert isinstance(first, Number)
         assert isinstance(second, Number)
         factor = 1.0 if isinstance(link, AtMost) else link.by
@@ -111,8 +114,8 @@ def link_rows(table: Table) -> LinkRows:
         matrix[r, first.column] = 1.0 / first.scale
         matrix[r, second.column] = -factor / second.scale
         constant = first.shift / first.scale - factor * second.shift / second.scale
-        now = table.points @ matrix[r]
+        now = arrays.points @ matrix[r]
         upper[:, r] = np.maximum(now, constant) if isinstance(link, AtMost) else now
         if not isinstance(link, AtMost):
             lower[:, r] = now
-    return LinkRows(matrix, lower, upper)
+    return Links(matrix, lower, upper)

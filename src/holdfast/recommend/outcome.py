@@ -1,0 +1,194 @@
+"""From people to what they should change, a batch at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.actions import Compiled
+from holdfast.actions.check import check_changes
+from holdfast.machinery.numbers import Floats
+from holdfast.recommend.features import hold_still, take_links, take_people
+from holdfast.recommend.printed import Aim, Printed, settle, stack
+from holdfast.recommend.question import Question
+from holdfast.recommend.ways import Ways, join_ways, other_ways
+from holdfast.result.status import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# People at a time: what is needed to solve them takes more memory than what is told them.
+BATCH = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of some people.
+
+    Attributes
+    ----------
+    people : DataFrame
+        Those who can be used, as they are.
+    rows : (n,) array of int
+        Their positions among the applicants.
+    refused : list of (int, str)
+        The positions of all others, and why they cannot be used.
+    names : list of str
+        The features that may change, as `Ways` count them.
+    status, cost, price, lower_bound, gap : (n,) arrays
+        What was found for each of those who can be used; NaN where it cannot be told them.
+    score : (n,) array
+        What today's model gives them as they are.
+    reachable_validity, reachable_radius : (n,) arrays
+        As in `holdfast.RecourseResult`.
+    options : list of Printed
+        Their first ways, their second ones, and so on; positions are those among `people`.
+    """
+
+    people: pd.DataFrame
+    rows: NDArray[np.int64]
+    refused: list[tuple[int, str]]
+    names: list[str]
+    status: NDArray[np.object_]
+    cost: Floats
+    price: Floats
+    lower_bound: Floats
+    gap: Floats
+    score: Floats
+    reachable_validity: Floats
+    reachable_radius: Floats
+    options: list[Printed]
+
+
+def find_outcome(question: Question, people: pd.DataFrame, n_options: int) -> Outcome:
+    """Find out what everybody should change."""
+    parts: list[Outcome] = []
+    usable = 0
+    for begin in range(0, max(len(people), 1), BATCH):
+        part = _solve_batch(question, people.iloc[begin : begin + BATCH], n_options)
+        parts.append(_moved(part, begin, usable))
+        usable += len(part.rows)
+    return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Outcome:
+    compiled = question.compile(people)
+    base = compiled.problem.problem
+    question.encoding.compare(compiled.people, base.X, base.loss)
+    answer = question.solve(compiled.problem, compiled.links)
+    everybody = np.arange(base.n_rows)
+    nothing = np.zeros((base.n_rows, len(compiled.names)), dtype=bool)
+    first, _ = question.read(answer, compiled, everybody, nothing)
+    options = [first]
+    if n_options > 1:
+        options = other_ways(first, n_options, partial(_solve_held, question, compiled))
+    printed = _printed(question, compiled, options)
+    status = answer.status.copy()
+    status[first.who] = Status.NOT_FOUND  # found, but no row of the table has it, unless
+    status[printed[0].ways.who] = printed[0].ways.status
+    told = {name: getattr(answer, name).copy() for name in ("cost", "price", "lower_bound", "gap")}
+    for values in told.values():
+        values[status == Status.NOT_FOUND] = np.nan
+    return Outcome(
+        people=compiled.people,
+        rows=compiled.rows,
+        refused=compiled.refused,
+        names=compiled.names,
+        status=status,
+        **told,
+        score=base.score(base.X),
+        reachable_validity=answer.reachable_validity,
+        reachable_radius=answer.reachable_radius,
+        options=printed,
+    )
+
+
+def _solve_held(
+    question: Question,
+    compiled: Compiled,
+    who: NDArray[np.int64],
+    held: NDArray[np.bool_],
+    margin: float = 0.0,
+) -> tuple[Ways, NDArray[np.int64]]:
+    """Solve people with features held still, and perhaps with a margin of score to spare."""
+    problem = hold_still(take_people(compiled.problem, who), compiled, held)
+    if margin:
+        intercept = problem.problem.intercept
+        intercept = intercept - margin * (1.0 + np.abs(intercept))
+        intercept.flags.writeable = False
+        problem = replace(problem, problem=replace(problem.problem, intercept=intercept))
+    answer = question.solve(problem, take_links(compiled.links, who))
+    return question.read(answer, compiled, who, held)
+
+
+def _printed(question: Question, compiled: Compiled, options: list[Ways]) -> list[Printed]:
+    """Settle the ways, option by option, as they are printed, and check them.
+
+    Who cannot be told one has no further ones either.
+    """
+    base = compiled.problem.problem
+    target = question.target
+    if target is not None and target < question.cutoff and base.loss.score(0.5) == target:
+        target = question.cutoff  # a tie is no yes
+    aim = Aim(target, question.goal.cost_weight, question.cutoff)
+
+    def resolve(ways: Ways, margin: float) -> Ways:
+        return _solve_held(question, compiled, ways.who, ways.held, margin)[0]
+
+    printed: list[Printed] = []
+    for ways in options:
+        if printed:
+            ways = ways.take(np.isin(ways.who, printed[-1].ways.who))
+        printed.append(settle(compiled, ways, aim, resolve))
+        _check(compiled, printed[-1])
+    return printed
+
+
+def _check(compiled: Compiled, printed: Printed) -> None:
+    """Check every recommendation once more, in raw units: a violation is a bug, and raises."""
+    ways, after = printed
+    compiled.encoding.compare(after, ways.recourse, compiled.problem.problem.loss)
+    wrong = check_changes(compiled.actions, compiled.people.iloc[ways.who], after)
+    for k, said in wrong.items():
+        label = compiled.people.index[ways.who[k]]
+        raise RuntimeError(f"row {label}: {'; '.join(said)}: a bug, please report it")
+
+
+def _moved(part: Outcome, applicants: int, people: int) -> Outcome:
+    """Count the positions of a batch from that of its first applicant, and of its first person."""
+    if not applicants:
+        return part
+    return replace(
+        part,
+        rows=part.rows + applicants,
+        refused=[(row + applicants, why) for row, why in part.refused],
+        options=[
+            Printed(replace(ways, who=ways.who + people), after) for ways, after in part.options
+        ],
+    )
+
+
+def _joined(parts: list[Outcome]) -> Outcome:
+    """Put batches together. The list is emptied, so that nothing is held twice for long."""
+    held: dict[str, list[Any]] = {
+        field.name: [getattr(part, field.name) for part in parts] for field in fields(Outcome)
+    }
+    parts.clear()
+    options = []
+    while any(held["options"]):
+        some = [option.pop(0) for option in held["options"] if option]
+        ways, after = [printed.ways for printed in some], [printed.after for printed in some]
+        some.clear()
+        options.append(Printed(join_ways(ways), stack(after)))
+    arrays = [name for name, values in held.items() if isinstance(values[0], np.ndarray)]
+    return Outcome(
+        people=stack(held.pop("people")),
+        refused=[one for refused in held.pop("refused") for one in refused],
+        names=held.pop("names")[0],
+        options=options,
+        **{name: np.concatenate(held.pop(name)) for name in arrays},
+    )

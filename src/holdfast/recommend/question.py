@@ -1,0 +1,111 @@
+"""What is asked on behalf of everybody, frozen, and how it is solved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.actions import ActionSet, Compiled
+from holdfast.actions.compile import compile_people, own_scores
+from holdfast.discrete import DiscreteProblem, Links, solve_discrete, solve_linked
+from holdfast.discrete.answer import chosen_options
+from holdfast.machinery.numbers import Floats
+from holdfast.models.encoding import Encoding
+from holdfast.problem.ball import NormBall
+from holdfast.problem.goal import Goal
+from holdfast.recommend.features import changed_features
+from holdfast.recommend.ways import Ways
+from holdfast.result.result import RecourseResult
+from holdfast.result.status import sort_proven
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A model, the ball around it, what people can do, and what is asked for.
+
+    The action set has been validated, and fits the pipeline.
+    """
+
+    encoding: Encoding
+    actions: ActionSet
+    robust_to: NormBall
+    goal: Goal
+    n_jobs: int | None
+
+    @property
+    def target(self) -> float | None:
+        """The worst-case score that is asked for; None: the least price is."""
+        return self.goal.level if self.goal.is_guarantee else None
+
+    @property
+    def cutoff(self) -> float:
+        """The score from which on today's model accepts."""
+        return float(self.encoding.model.cutoff)
+
+    def compile(self, people: pd.DataFrame, actions: ActionSet | None = None) -> Compiled:
+        """State what people can do as a discrete problem; perhaps with another action set."""
+        return compile_people(
+            people,
+            self.encoding,
+            self.actions if actions is None else actions,
+            self.robust_to,
+            self.goal.loss,
+            own_scores(self.encoding),
+        )
+
+    def solve(
+        self, problem: DiscreteProblem, links: Links, guarantee: float | None = None
+    ) -> RecourseResult:
+        """Solve by branch and bound; where links couple features, with a general solver.
+
+        Perhaps for another guarantee than that which is asked for.
+        """
+        weight = self.goal.cost_weight if guarantee is None else None
+        wanted = self.goal.guarantee if guarantee is None else guarantee
+        if len(links.matrix):
+            return solve_linked(problem, links, cost_weight=weight, guarantee=wanted)
+        return solve_discrete(problem, cost_weight=weight, guarantee=wanted, n_jobs=self.n_jobs)
+
+    def read(
+        self,
+        answer: RecourseResult,
+        compiled: Compiled,
+        who: NDArray[np.int64],
+        held: NDArray[np.bool_],
+    ) -> tuple[Ways, NDArray[np.int64]]:
+        """Read the ways out of an answer about some people, whose features were held so.
+
+        Returns
+        -------
+        ways : Ways
+            Of those who have a recourse.
+        places : array of int
+            Their places among `who`.
+        """
+        recourse, start = answer.recourse_array, compiled.problem.problem.X[who]
+        levels = chosen_options(answer)
+        score: Floats = compiled.problem.problem.score(recourse)
+        status, stays = answer.status.copy(), (recourse == start).all(axis=1)
+        sort_proven(status, stays, answer.worst_case_score, score, self.cutoff, self.target)
+        there = np.flatnonzero(np.isfinite(recourse).all(axis=1))
+        ways = Ways(
+            who=who,
+            held=held,
+            changed=changed_features(compiled, who, recourse, levels),
+            recourse=recourse,
+            levels=levels,
+            status=status,
+            cost=answer.cost,
+            price=answer.price,
+            lower_bound=answer.lower_bound,
+            gap=answer.gap,
+            worst_case_score=answer.worst_case_score,
+            score=score,
+        )
+        return (ways if len(there) == len(who) else ways.take(there)), there
