@@ -58,7 +58,7 @@ def check_by_force(rng: np.random.Generator, **fixed) -> int:
     problem = random_discrete(rng, loss=str(rng.choice(LOSSES)), **fixed)
     goal = goal_of(rng, problem)
     ours = solve_discrete(problem, **goal, n_jobs=1)
-    check_answer(ours)
+    check_answer(problem, ours)
     for i in range(len(ours)):
         compare(ours, i, by_force(problem, i, **goal))
     return len(ours)
@@ -286,8 +286,9 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_the_check_finds_what_is_wrong():
-    answer = solve_discrete(small([[0.0, 1, 0, 0]]), guarantee=0.5)
-    check_answer(answer)
+    problem = small([[0.0, 1, 0, 0]])
+    answer = solve_discrete(problem, guarantee=0.5)
+    check_answer(problem, answer)
     x, cost = answer.recourse, answer.cost
     for recourse, options, spent in (
         (x + 0.5 * np.eye(4)[0], answer.options, cost + 0.5),  # off the lattice
@@ -297,6 +298,7 @@ def test_the_check_finds_what_is_wrong():
         (x, answer.options, cost + 0.1),
     ):
         with pytest.raises(AssertionError, match="row 0"):
-            check_answer(replace(answer, recourse=recourse, options=options, cost=spent))
+            wrong = replace(answer, recourse_array=recourse, options=options, cost=spent)
+            check_answer(problem, wrong)
     with pytest.raises(AssertionError, match="too many"):
-        check_answer(replace(answer, problem=replace(answer.problem, max_changes=0)))
+        check_answer(replace(problem, max_changes=0), answer)

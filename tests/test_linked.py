@@ -1,4 +1,4 @@
-"""Linear links between columns: against every discrete choice tried by force with cvxpy."""
+"""Linear links between columns: against every discrete choice tried by force, and against HiGHS."""
 
 from __future__ import annotations
 
@@ -8,10 +8,22 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 import pytest
-from discrete_problems import all_choices, random_discrete
+from discrete_problems import all_choices, random_discrete, take
 
-from holdfast import Status
-from holdfast.discrete import DiscreteProblem, Links, solve_discrete, solve_linked
+from holdfast import NormBall, Status
+from holdfast.discrete import (
+    DiscreteProblem,
+    Group,
+    Links,
+    linked,
+    solve_discrete,
+    solve_linked,
+)
+from holdfast.discrete.boxes import Best
+from holdfast.discrete.cuts import solve_cuts
+from holdfast.discrete.linked import row_links, take_row
+from holdfast.problem import RecourseProblem
+from holdfast.problem.goal import make_goal
 
 FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
 # where numbers without bounds can be touched or not, that there is no answer may stay unproven
@@ -120,3 +132,151 @@ def test_unusable_rows_and_wrong_shapes():
         solve_linked(problem, replace(links, matrix=np.ones((1, 3))), cost_weight=0.1)
     with pytest.raises(ValueError, match="lower of links"):
         solve_linked(problem, replace(links, lower=np.ones((3, 1))), cost_weight=0.1)
+
+
+# ------------------------------------------------------------------ every road to the answer
+
+
+def pair_links(rng: np.random.Generator, problem: DiscreteProblem) -> Links:
+    """Return up to three links between two numbers each, as action sets have them; some broken."""
+    points, numbers = problem.problem.X, problem.number_columns
+    matrix, lower, upper = [], [], []
+    for _ in range(int(rng.integers(1, 4))):
+        row = np.zeros(points.shape[1])
+        first, second = rng.choice(numbers, 2, replace=False)
+        row[first], row[second] = 1.0, -rng.choice([1.0, 0.5, -1.0, 0.3, 2.0])
+        now = points @ row
+        matrix.append(row)
+        if rng.random() < 0.5:  # they move together
+            lower.append(now)
+            upper.append(now)
+        else:
+            lower.append(np.full(len(now), -np.inf))
+            upper.append(np.maximum(now, 0.0) if rng.random() < 0.7 else now - 0.2 * rng.random())
+    return Links(np.array(matrix), np.array(lower).T, np.array(upper).T)
+
+
+def by_highs(problem: DiscreteProblem, links: Links, goal: dict[str, float]) -> Best:
+    """Return what HiGHS alone makes of the only row."""
+    asked = make_goal(problem.problem, goal.get("cost_weight"), goal.get("guarantee"))
+    nothing = Best(math.inf, -math.inf, None, np.empty(0, dtype=np.int64), 0)
+    return solve_cuts(take_row(problem, 0), row_links(links, 0), asked, 1e-9, nothing)
+
+
+@pytest.mark.parametrize("mode", ["guarantee", "price"])
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, math.inf])
+def test_every_road_leads_where_highs_alone_leads(p, mode, monkeypatch):
+    rng = np.random.default_rng([97, int(min(p, 9) * 10), len(mode)])
+    asked: list[Best] = []
+    monkeypatch.setattr(
+        linked, "solve_cuts", lambda *given: asked.append(solve_cuts(*given)) or asked[-1]
+    )
+    proven = broken = 0
+    for k in range(40):
+        goal = {"cost_weight": float(rng.choice([0.05, 0.2]))}
+        if mode == "guarantee":
+            goal = {"guarantee": float(rng.choice([0.35, 0.5, 0.6]))}
+        shape = {"whole": k % 3, "continuous": 2 + k % 2, "groups": k % 2, "reach": 1 + k % 4}
+        problem = random_discrete(rng, n=1, p=p, fees=k % 3 == 0, **shape)
+        links = pair_links(rng, problem)
+        ours, theirs = solve_linked(problem, links, **goal), by_highs(problem, links, goal)
+        status, price, bound = ours.status[0], ours.price[0], ours.lower_bound[0]
+        near = 1e-6 * (1.0 + abs(theirs.value))
+        broken += not all(link.keeps(problem.problem.X)[0] for link in row_links(links, 0))
+        if status is Status.INFEASIBLE:
+            assert theirs.point is None
+        elif status.is_proven:
+            proven += 1
+            assert price <= theirs.value + near
+            assert bound <= theirs.value + near
+            assert theirs.bound <= price + near
+        elif theirs.bound <= theirs.value < math.inf:  # else HiGHS contradicts itself
+            assert theirs.value - theirs.bound > 1e-9 * (1.0 + abs(theirs.value))
+        if k % 5 == 0:
+            forced = by_force(problem, links, goal)
+            if status.is_proven and not math.isnan(forced):
+                assert price == pytest.approx(forced, rel=2e-6, abs=2e-6)
+            if status is Status.INFEASIBLE and not math.isnan(forced):
+                assert math.isinf(forced)
+    assert proven >= 12
+    assert broken >= 3
+    assert len(asked) < 20  # most of it was not for HiGHS
+
+
+def person(p: float, step: list[float], **more: object) -> DiscreteProblem:
+    """Return somebody whose first two numbers are worth moving, and a category that is dear."""
+    base = RecourseProblem.build(
+        [[1.0, 2.0, 0.5, 1.0, 0.0]],
+        [1.0, 0.4, 0.1, -0.5, 1.5],
+        -5.03,
+        robust_to=NormBall(p, 0.1),
+        feature_costs=[1.0, 0.8, 1.0, 1.0, 1.0],
+        bounds=([-5.0, -5.0, 0.0, 0.0, 0.0], [12.0, 12.0, 1.0, 1.0, 1.0]),
+    )
+    job = Group(np.array([3, 4]), np.eye(2))
+    return DiscreteProblem(
+        base,
+        np.array([[*step, 0.0, 0.0, 0.0]]),
+        np.zeros((1, 5)),
+        [job],
+        np.zeros((1, 1), dtype=np.int64),
+        [np.array([[0.0, 2.5]])],
+        **more,
+    )
+
+
+def one_link(first: float, second: float, lower: float, upper: float) -> Links:
+    matrix = np.array([[first, second, 0.0, 0.0, 0.0]])
+    return Links(matrix, np.array([[lower]]), np.array([[upper]]))
+
+
+ROADS = {
+    "follows, whole": ([1.0, 1.0], one_link(1.0, -1.0, -1.0, -1.0)),
+    "follows, one of them whole": ([0.0, 1.0], one_link(1.0, -0.25, 0.5, 0.5)),
+    "follows, continuous": ([0.0, 0.0], one_link(1.0, 2.0, 5.0, 5.0)),
+    "follows, backwards": ([0.0, 0.0], one_link(1.0, -0.7, -0.4, -0.4)),
+    "at most, whole": ([1.0, 1.0], one_link(1.0, -1.0, -math.inf, 0.0)),
+    "at most, fine steps": ([0.001, 0.001], one_link(1.0, -1.0, -math.inf, 0.0)),
+    "at most, broken": ([1.0, 1.0], one_link(-1.0, 1.0, -math.inf, -6.0)),
+}
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+def test_usual_links_need_no_highs(road, p, monkeypatch):
+    step, links = ROADS[road]
+    changed = 0
+    for goal in ({"guarantee": 0.5}, {"guarantee": 0.9}, {"cost_weight": 0.1}):
+        for most in (None, 1, 2):
+            problem = person(p, step, max_changes=most)
+            theirs = by_highs(problem, links, goal)
+            with monkeypatch.context() as patch:
+                # fine steps under a smooth loss, and changes that are counted, may be too much
+                if most is None and "guarantee" in goal:
+                    patch.setattr(linked, "solve_cuts", None)
+                ours = solve_linked(problem, links, **goal)
+            if theirs.point is None:
+                assert ours.status[0] is Status.INFEASIBLE
+                continue
+            assert ours.status[0].is_proven
+            assert ours.price[0] == pytest.approx(theirs.value, rel=1e-7)
+            free = solve_discrete(problem, **goal)
+            changed += ours.price[0] > free.price[0] + 1e-6
+    assert changed > 0  # the links are not idle
+
+
+def test_a_row_is_the_same_in_any_batch():
+    rng = np.random.default_rng(101)
+    found = 0
+    for p in (1.0, 2.0, math.inf):
+        problem = random_discrete(rng, n=6, p=p, whole=2, continuous=2, groups=1, reach=4)
+        links = pair_links(rng, problem)
+        together = solve_linked(problem, links, guarantee=0.4)
+        for i in range(6):
+            own = replace(links, lower=links.lower[i : i + 1], upper=links.upper[i : i + 1])
+            alone = solve_linked(take(problem, i), own, guarantee=0.4)
+            np.testing.assert_array_equal(alone.recourse[0], together.recourse[i])
+            assert alone.lower_bound[0] == together.lower_bound[i]
+            assert alone.status[0] is together.status[i]
+            found += np.isfinite(alone.recourse).all()
+    assert found >= 5

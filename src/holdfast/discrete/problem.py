@@ -83,6 +83,22 @@ class DiscreteProblem:
         """The columns outside all groups."""
         return np.setdiff1d(np.arange(self.problem.n_features), self.grouped_columns)
 
+    def take(self, which: NDArray[np.int64]) -> DiscreteProblem:
+        """Return the problem of some rows, by position; the same one may come several times."""
+
+        def pick(values: Floats) -> Floats:
+            return values[which] if len(values) > 1 else values
+
+        return replace(
+            self,
+            problem=self.problem.take(which),
+            step=pick(self.step),
+            anchor=pick(self.anchor),
+            current=self.current[which],
+            option_costs=[pick(costs) for costs in self.option_costs],
+            fixed_costs=None if self.fixed_costs is None else pick(self.fixed_costs),
+        )
+
     def in_even_costs(self) -> tuple[DiscreteProblem, NDArray[np.int64]]:
         """Return the problem with all costs of a row around 1, and the power of 2 taken out.
 

@@ -1,4 +1,4 @@
-"""One row of a discrete problem as a mixed-integer linear program, for links between columns.
+"""A discrete problem of one row as a mixed-integer linear program, for links between columns.
 
 Every column is an affine form in the variables: a group's columns in the binaries of its options, a
 number's in how far it goes up and down, with a whole multiple of its step where it has one.
@@ -17,8 +17,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from holdfast.discrete.parts import Link
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 
@@ -31,7 +33,6 @@ _SHARP = {
     "presolve": False,  # it was seen to cut off the optimum of small programs of this kind
     "output_flag": False,
 }
-LINK_TOLERANCE = 1e-9
 # Entries that HiGHS keeps apart from nothing, and ratios that its arithmetic bears.
 _LEAST_EVEN, _MOST_EVEN = 1e-8, 1e12
 _MOST_STEPS_OUT = 2.0**50  # a lattice further out cannot be told from its neighbours
@@ -85,15 +86,15 @@ class Program:
     infeasible.
     """
 
-    def __init__(self, problem: DiscreteProblem, i: int, cap: float, relaxed: bool = False) -> None:
-        self.problem, self.base = problem, problem.problem.row(i)
-        self.row, self.cap, self.relaxed, self.is_cut = i, cap, relaxed, False
+    def __init__(self, problem: DiscreteProblem, cap: float, relaxed: bool = False) -> None:
+        self.problem, self.base = problem, problem.problem
+        self.cap, self.relaxed, self.is_cut = cap, relaxed, False
         self.cost: list[float] = []
         self.lower: list[float] = []
         self.upper: list[float] = []
         self.whole: list[int] = []
         self.rows: list[tuple[dict[int, float], float, float]] = []
-        self.links: list[tuple[Floats, float, float]] = []
+        self.links: list[Link] = []
         self.parts: list[dict[int, float]] = [{} for _ in range(self.base.n_features)]
         self.constant = self.base.X[0].copy()
         self.taken = [self._add_group(g) for g in range(len(problem.groups))]
@@ -104,10 +105,6 @@ class Program:
         self._limit_changes()
         self.score = self.variable(lower=-math.inf)
         self.forms = self._forms()
-
-    def own(self, values: Any) -> Any:
-        """Return this row's part of an array that all rows may share."""
-        return values[self.row] if values.shape[0] > 1 else values[0]
 
     def variable(
         self, cost: float = 0.0, lower: float = 0.0, upper: float = math.inf, whole: int = 0
@@ -130,7 +127,7 @@ class Program:
         return np.asarray(np.ldexp(1.0, -powers))
 
     def _add_group(self, g: int) -> list[int]:
-        group, fees = self.problem.groups[g], self.own(self.problem.option_costs[g])
+        group, fees = self.problem.groups[g], self.problem.option_costs[g][0]
         taken = [
             self.variable(fee if fee < np.inf else 0.0, 0.0, float(fee < np.inf), 1)
             for fee in fees.tolist()
@@ -144,14 +141,11 @@ class Program:
     def _add_number(self, j: int) -> tuple[int, int, int, int]:
         """Return the variables (up, down, whole multiple, whether it moved); -1: it has none."""
         x0, price = float(self.base.X[0, j]), float(self.base.feature_costs[0, j])
-        step, anchor = (
-            float(self.own(self.problem.step)[j]),
-            float(self.own(self.problem.anchor)[j]),
-        )
+        step, anchor = float(self.problem.step[0, j]), float(self.problem.anchor[0, j])
         low, high = float(self.base.lower[0, j]), float(self.base.upper[0, j])
         home = round((x0 - anchor) / step) if step > 0.0 else 0
         is_off = step > 0.0 and anchor + step * home != x0
-        fee = float(self.own(self.problem.fees)[j])
+        fee = float(self.problem.fees[0, j])
         is_counted = is_off or fee > 0.0 or self.problem.max_changes is not None
         if is_counted and not self.relaxed:
             low, high = self._cut(x0, low, high, price, step)
@@ -196,7 +190,7 @@ class Program:
             return
         changes = {moved: 1.0 for *_, moved in self.moves.values() if moved >= 0}
         for g, taken in enumerate(self.taken):
-            home = int(self.problem.current[self.row, g])
+            home = int(self.problem.current[0, g])
             changes.update({v: 1.0 for k, v in enumerate(taken) if k != home})
         self.rows.append((changes, 0.0, float(self.problem.max_changes)))
 
@@ -209,11 +203,7 @@ class Program:
 
     def keeps_links(self, x: Floats) -> bool:
         """Whether a point keeps the links, as anybody computes them."""
-        for coef, low, high in self.links:
-            value, slack = float(coef @ x), LINK_TOLERANCE * (1.0 + float(np.abs(coef) @ np.abs(x)))
-            if not low - slack <= value <= high + slack:
-                return False
-        return True
+        return all(link.keeps(x[None])[0] for link in self.links)
 
     def link(self, coef: Floats, lower: float, upper: float, score: float = 0.0) -> None:
         """Add ``lower <= coef @ x + score * (score variable) <= upper``."""
@@ -223,7 +213,7 @@ class Program:
         entries = coef @ self.forms
         unit = SCORE_UNIT
         if score == 0.0:  # rows in which the largest entry is about 1
-            self.links.append((coef, lower, upper))
+            self.links.append(Link(coef, lower, upper))
             unit = math.ldexp(1.0, -math.frexp(float(np.abs(entries).max(initial=0.0)))[1])
         row = {k: unit * float(v) for k, v in enumerate(entries) if v != 0.0}
         if score != 0.0:
@@ -282,7 +272,7 @@ class Program:
                 return False
         return all(values.min(initial=1.0) >= _LEAST_EVEN for values in (entries, ranges))
 
-    def point(self, variables: Floats) -> tuple[Floats, list[int]]:
+    def point(self, variables: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Return the encoded point, discrete values exactly, and the option of each group."""
         x, base = self.base.X[0].copy(), self.base
         options = [int(np.argmax(variables[taken])) for taken in self.taken]
@@ -292,10 +282,10 @@ class Program:
             if moved >= 0 and round(float(variables[moved])) == 0:
                 continue
             if k >= 0:
-                step, anchor = self.own(self.problem.step)[j], self.own(self.problem.anchor)[j]
+                step, anchor = self.problem.step[0, j], self.problem.anchor[0, j]
                 home = round(float((x[j] - anchor) / step))
                 x[j] = anchor + step * (home + round(float(variables[k])))
             else:
                 x[j] += (variables[up] - variables[down]) * self.units[j]
                 x[j] = min(max(x[j], base.lower[0, j]), base.upper[0, j])
-        return x, options
+        return x, np.array(options, dtype=np.int64)

@@ -24,6 +24,7 @@ from holdfast.result.found import Found
 from holdfast.result.result import RecourseResult
 from holdfast.result.status import GAP_TOLERANCE
 
+Limits = tuple[float, int]  # tolerance, most nodes
 _LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
 _DEPTH = 256  # nodes that may wait for their turn; where that is too few, it grows
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
@@ -94,37 +95,62 @@ def solve_discrete(
             f"loss = {base.loss.name!r} is not convex: with discrete parts it can be had for a "
             "guarantee only; the losses that also take a cost_weight are convex"
         )
-    batch, exponent = make_batch(problem, goal)
-    everyone = np.arange(base.n_rows)
-    out = run_search(problem, batch, everyone, (float(tolerance), max_nodes), workers)
-    if goal.is_guarantee:
-        out = out._replace(value=scaled(out.value, exponent), bound=scaled(out.bound, exponent))
+    limits = (float(tolerance), max_nodes)
+    out, lost, reach, batch = search_everybody(problem, goal, limits, workers)
     reachable, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
-    lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
-    if lost.size:
-        limits = (GAP_TOLERANCE, min(max_nodes, _REACH_NODES))
-        highest = Goal.highest(base.loss)
-        batch = batch._replace(goal=highest.numbers(), levels=highest.levels(exponent))
-        reach = run_search(problem, batch, lost, limits, workers)
+    if reach is not None:
         # what is proven, should the search have been stopped: nothing above it can be had
         most = np.minimum(-reach.bound, np.nextafter(goal.level, -np.inf))
         reachable[lost] = base.loss.probability(most)
-        # should a point reach what was proven to be out of reach, then nothing is proven
-        out.bound[lost[-reach.value >= goal.level]] = 0.0
         if base.robust_to.radius > 0.0:
-            radius[lost] = reachable_radii(problem, batch, goal.level, lost, limits, workers)
-    missing = (out.outcome == LIMIT) & np.isnan(out.recourse).any(axis=1)
-    outcome = np.where(missing, EXHAUSTED, np.where(out.outcome == LIMIT, FOUND, out.outcome))
-    found = Found(
-        out.recourse,
-        outcome.astype(np.int8),
-        out.bound,
-        reachable_validity=reachable,
-        reachable_radius=radius,
-        options=out.chosen,
-        nodes=out.nodes,
-    )
+            radius[lost] = reachable_radii(
+                problem, batch, goal.level, lost, few_nodes(limits), workers
+            )
+    found = found_of(out)._replace(reachable_validity=reachable, reachable_radius=radius)
     return make_result(problem, goal, found, float(tolerance))
+
+
+def search_everybody(
+    problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int
+) -> tuple[Outcomes, NDArray[np.int64], Outcomes | None, Batch]:
+    """Search every row; and those without an answer again, for how much they can reach.
+
+    Returns
+    -------
+    out : Outcomes
+    lost : array of int
+        The rows that have no answer.
+    reach : Outcomes or None
+        Of these: minus the largest worst-case score. None where there are none, and for a price.
+    batch : Batch
+        What was searched last.
+    """
+    batch, exponent = make_batch(problem, goal)
+    out = run_search(problem, batch, np.arange(problem.problem.n_rows), limits, threads)
+    if goal.is_guarantee:
+        out = out._replace(value=scaled(out.value, exponent), bound=scaled(out.bound, exponent))
+    lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
+    if not (lost.size and goal.is_guarantee):
+        return out, lost, None, batch
+    highest = Goal.highest(goal.loss)
+    batch = batch._replace(goal=highest.numbers(), levels=highest.levels(exponent))
+    reach = run_search(problem, batch, lost, few_nodes(limits), threads)
+    # should a point reach what was proven to be out of reach, then nothing is proven
+    out.bound[lost[-reach.value >= goal.level]] = 0.0
+    return out, lost, reach, batch
+
+
+def few_nodes(limits: Limits) -> Limits:
+    """Return the limits of what is said of a row beside that it is infeasible."""
+    return GAP_TOLERANCE, min(limits[1], _REACH_NODES)
+
+
+def found_of(out: Outcomes) -> Found:
+    """Return what a search found; one that was stopped has what it has."""
+    missing = np.isnan(out.recourse).any(axis=1)
+    stopped = np.where(missing, EXHAUSTED, FOUND)
+    outcome = np.where(out.outcome == LIMIT, stopped, out.outcome).astype(np.int8)
+    return Found(out.recourse, outcome, out.bound, options=out.chosen, nodes=out.nodes)
 
 
 def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1) -> Floats:
@@ -172,7 +198,7 @@ def run_search(
     problem: DiscreteProblem,
     batch: Batch,
     which: NDArray[np.int64],
-    limits: tuple[float, int],
+    limits: Limits,
     threads: int,
 ) -> Outcomes:
     """Search some rows; values and bounds are in even costs."""
@@ -210,7 +236,7 @@ def reachable_radii(
     batch: Batch,
     target: float,
     which: NDArray[np.int64],
-    limits: tuple[float, int],
+    limits: Limits,
     threads: int,
 ) -> Floats:
     """Return the largest radius at which the target is within reach of rows; NaN: not even at 0.

@@ -16,21 +16,7 @@ from holdfast.problem.problem import frozen
 def take_people(problem: DiscreteProblem, who: NDArray[np.int64]) -> DiscreteProblem:
     """Return the problem of some people, by position; the same one may come several times."""
     n = problem.problem.n_rows
-    if n > 1 and np.array_equal(who, np.arange(n)):
-        return problem
-
-    def pick(values: Floats) -> Floats:
-        return values[who] if len(values) > 1 else values
-
-    return replace(
-        problem,
-        problem=problem.problem.take(who),
-        step=pick(problem.step),
-        anchor=pick(problem.anchor),
-        current=problem.current[who],
-        option_costs=[pick(costs) for costs in problem.option_costs],
-        fixed_costs=None if problem.fixed_costs is None else pick(problem.fixed_costs),
-    )
+    return problem if n > 1 and np.array_equal(who, np.arange(n)) else problem.take(who)
 
 
 def take_links(links: Links, who: NDArray[np.int64]) -> Links:
