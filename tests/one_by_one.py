@@ -150,7 +150,7 @@ def releases_of_person(person, question):
             question.encoding,
             _released(question.actions, chosen),
             robust_to=question.robust_to,
-            loss=question.loss,
+            loss=question.goal.loss,
         )
         answer = question.solve(compiled.problem, compiled.links)
         return float(answer.cost[0]) if len(answer) else np.inf

@@ -297,8 +297,8 @@ def test_the_check_finds_what_is_wrong():
         (x, answer.options + 1, cost),
         (x, answer.options, cost + 0.1),
     ):
+        wrong = replace(answer, recourse_array=recourse, options=options, cost=spent)
         with pytest.raises(AssertionError, match="row 0"):
-            wrong = replace(answer, recourse_array=recourse, options=options, cost=spent)
             check_answer(problem, wrong)
     with pytest.raises(AssertionError, match="too many"):
         check_answer(replace(problem, max_changes=0), answer)
