@@ -17,7 +17,7 @@ from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse, Statu
 from holdfast.actions import check, raw_cost
 from holdfast.datasets import load_german
 from holdfast.models.encoding import Encoding
-from holdfast.recommend.numerals import shown
+from holdfast.recommend.numerals import numeral
 from holdfast.recommend.outcome import _solve_held
 from holdfast.recommend.printed import Aim, settle
 from holdfast.recommend.words import _proof
@@ -207,7 +207,7 @@ def test_a_way_that_misses_as_it_is_printed_is_found_anew(advised):
     "value", [0.1, 1 / 3, 1e22, 123456.789, -0.0, 5e-324, 2.0**60, np.float32(0.1), 10**20, True]
 )
 def test_what_is_shown_reads_back_as_the_same(value):
-    text = shown(value)
+    text = numeral(value)
     kind = type(value) if isinstance(value, np.generic) else float  # as a column of that type reads
     assert value == (text == "True" if value is True else kind(text.replace(",", "")))
     assert len(text) < 30

@@ -20,7 +20,7 @@ from holdfast.methods.catalogue import METHODS
 from holdfast.methods.roar import Roar
 from holdfast.models import LinearModel
 from holdfast.paper import Algorithm1, Algorithm1AsPublished, Algorithm2, RoarAsPublished
-from holdfast.paper.algorithm1 import project
+from holdfast.paper.algorithm1 import project_region
 from holdfast.paper.catalogue import PAPER_METHODS
 from holdfast.paper.folds import german_folds
 from holdfast.problem import RecourseProblem
@@ -121,7 +121,7 @@ def test_the_projection_of_algorithm_1_is_the_nearest_point(seed):
     inside = [sign * x[i] >= floor, *(sign * x[i] >= cp.abs(x[j]) for j in range(d) if j != i)]
     cp.Problem(cp.Minimize(cp.sum_squares(x - point)), inside).solve(solver=cp.CLARABEL)
     ours = point.copy()
-    project(ours, i, sign, floor)
+    project_region(ours, i, sign, floor)
     np.testing.assert_allclose(ours, x.value, atol=1e-5)
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from holdfast import NormBall
 from holdfast.models.network import Network
 from holdfast.models.networks import project_l1, worst_network
-from holdfast.models.networks.layers import layers_of, turn, turn_back
+from holdfast.models.networks.layers import layers_of, turn_layers, turn_layers_back
 from holdfast.models.networks.parameters import Parameters
 from holdfast.paper import published_worst_network
 from holdfast.paper.worst_network_steps import into_l1_ball
@@ -157,9 +157,9 @@ def test_only_plain_networks_are_taken_apart():
 def test_turning_and_turning_back():
     layers = layers_of(Network(MODULES["three layers"]))
     numbers = np.arange(len(layers.trained), dtype=float)
-    turned = turn(layers, numbers)
+    turned = turn_layers(layers, numbers)
     np.testing.assert_array_equal(turned[: 3 * 8].reshape(3, 8), numbers[: 3 * 8].reshape(8, 3).T)
-    np.testing.assert_array_equal(turn_back(layers, turned), numbers)
+    np.testing.assert_array_equal(turn_layers_back(layers, turned), numbers)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -10,7 +10,7 @@ from discrete_problems import random_discrete
 
 from holdfast import NormBall
 from holdfast.core.kinds import L1, LINF, kind_of
-from holdfast.core.row import FOUND
+from holdfast.core.outcome import FOUND
 from holdfast.discrete import DiscreteProblem, Group
 from holdfast.discrete.buffers import data_of, new_buffers, relaxed_of, state_of
 from holdfast.discrete.domains import drop_dominated, open_domains
@@ -18,7 +18,7 @@ from holdfast.discrete.layout import Case, make_layout, shape_of
 from holdfast.discrete.relax import Dual, bound_node
 from holdfast.discrete.rows import open_discrete_row
 from holdfast.discrete.search import question_of
-from holdfast.discrete.visit import prepare
+from holdfast.discrete.visit import list_candidates
 from holdfast.problem import RecourseProblem
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
 
@@ -63,7 +63,7 @@ def test_budgets_and_charge_belong_to_the_bound(p):
         layout, buffers, asked = opened(problem, (kind_of(ball), ball), goal)
         state, relaxed = state_of(buffers), relaxed_of(buffers)
         state.active[:] = rng.random(state.active.size) < 0.2
-        changes = prepare(layout, buffers, asked)
+        changes = list_candidates(layout, buffers, asked)
         if changes < 0:
             continue
         guess = Dual(-math.inf, 1.0, 1.0, float(rng.exponential()), 1.0)

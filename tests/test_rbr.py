@@ -15,7 +15,7 @@ from holdfast import NormBall, find_recourse
 from holdfast.methods.base import Task
 from holdfast.methods.rbr import RobustBayesian, spread, unit_ball
 from holdfast.methods.rbr_boundary import approves, nearest_boundary, nearest_candidates
-from holdfast.methods.rbr_kernels import log_odds, project_l1
+from holdfast.methods.rbr_kernels import log_odds, project_budget
 from holdfast.methods.rbr_likelihoods import Ambiguity, optimistic, pessimistic
 from holdfast.models import LinearModel, as_model
 from holdfast.paper.rbr_as_published import RobustBayesianAsPublished, ShiftedMeans, shifted
@@ -201,7 +201,7 @@ def test_projection_onto_the_l1_ball():
         d, radius = int(rng.integers(1, 9)), rng.choice([0.0, rng.uniform(0.0, 3.0)])
         start = rng.normal(size=d).round(int(rng.integers(1, 4)))  # with ties and zeros
         end = start.copy()
-        project_l1(end, radius, np.empty(d))
+        project_budget(end, radius, np.empty(d))
         assert np.abs(end).sum() <= radius + 1e-12 or (end == start).all()
         vertices = radius * np.vstack([np.eye(d), -np.eye(d)])
         assert ((vertices - end) @ (start - end) <= 1e-12).all()

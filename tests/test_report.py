@@ -29,11 +29,11 @@ from holdfast.paper.report.prices import (
     price_sheets,
     protocol,
 )
-from holdfast.paper.report.results import PUBLISHED, prepare
+from holdfast.paper.report.results import PUBLISHED, prepare_results
 from holdfast.paper.report.sheet import FAILS, NotRun, Sheet, cell, to_csv, to_latex, to_markdown
 from holdfast.paper.report.sparsity import sparsity_pictures
 from holdfast.paper.report.style import _LOOKS, drawing, look, to_svg
-from holdfast.paper.report.subsets import ANY, TRAPPED, WITH_TRAPPED, draw, spread, subset_sheet
+from holdfast.paper.report.subsets import ANY, TRAPPED, WITH_TRAPPED, draw, spread_of, subset_sheet
 from holdfast.paper.report.summary import bars, verdict_sheet
 from holdfast.paper.report.trapped import trapped_sheet
 from holdfast.paper.tidy import write_table
@@ -77,7 +77,7 @@ def report_of(table, folder, **about):
 
 @pytest.fixture(scope="module")
 def everything():
-    return prepare(fake_table(), ABOUT)
+    return prepare_results(fake_table(), ABOUT)
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def test_networks_judged_otherwise_get_no_verdict(everything):
 
 def test_with_fewer_folds_there_are_no_verdicts():
     table = fake_table(["table1"], ["german"])
-    results = prepare(table[table["fold"] < 2], ABOUT)
+    results = prepare_results(table[table["fold"] < 2], ABOUT)
     sheet, missing = price_sheets(results, "table1")
     assert "no verdicts" in sheet.caption
     assert set(sheet.data["verdict"]) == {""}
@@ -189,7 +189,7 @@ def test_with_fewer_folds_there_are_no_verdicts():
 def test_a_method_that_has_not_all_people_gets_no_verdict():
     table = fake_table(["table1"], ["german"])
     slow = table["method"].str.startswith("algorithm1") & (table["instance"] > 0)
-    found = figures(prepare(table[~slow], ABOUT), "table1", "german")
+    found = figures(prepare_results(table[~slow], ABOUT), "table1", "german")
     assert {f.verdict is None for f in found if f.line.method == "algorithm1"} == {True}
     assert {f.verdict is None for f in found if f.line.method == "exact"} == {False}
 
@@ -211,7 +211,7 @@ def test_subsets_have_their_size_and_the_trapped_row():
 def test_the_spread_of_subsets_by_hand():
     prices = {0: np.array([1.0, 3.0]), 1: np.array([2.0, 6.0])}
     picks = {0: np.array([[0], [1]]), 1: np.array([[0], [1]])}
-    found = spread(prices, picks)  # cells (1, 2) and (3, 6): means 1.5 and 4.5
+    found = spread_of(prices, picks)  # cells (1, 2) and (3, 6): means 1.5 and 4.5
     assert found.mean == pytest.approx(3.0)
     assert found.deviation == pytest.approx((math.sqrt(0.5) + math.sqrt(4.5)) / 2)
     assert found.spread == pytest.approx(3.0 / math.sqrt(2))
@@ -259,7 +259,7 @@ def test_a_price_below_the_optimum_is_a_loud_failure(tmp_path):
         table["method"].str.startswith("roar") & (table["instance"] == 0) & (table["fold"] == 0)
     )
     table.loc[chosen, "price"] = 0.0
-    results = prepare(table, ABOUT)
+    results = prepare_results(table, ABOUT)
     assert excess(results)["excess"].min() < 0
     marks = [row[-1].mark for row in optimality_sheet(results).rows]
     assert marks.count(FAILS) == 4  # two balls, two losses
@@ -280,7 +280,9 @@ def test_the_trapped_row_is_that_person(everything):
     sheet = trapped_sheet(everything)
     assert set(sheet.data["p"]) == {1.0, math.inf}
     assert len(sheet.rows) == 9
-    assert isinstance(trapped_sheet(prepare(fake_table(["table1"], ["german"]), ABOUT)), NotRun)
+    assert isinstance(
+        trapped_sheet(prepare_results(fake_table(["table1"], ["german"]), ABOUT)), NotRun
+    )
 
 
 def test_verdicts_are_counted_once(everything):
@@ -425,7 +427,7 @@ def test_an_empty_table_is_all_not_run(tmp_path):
 
 def test_a_run_on_a_part_of_the_people_gets_no_verdicts():
     limited = {**ABOUT["settings"], "most_network_rows": 3}
-    results = prepare(fake_table(["table1", "table2"]), {**ABOUT, "settings": limited})
+    results = prepare_results(fake_table(["table1", "table2"]), {**ABOUT, "settings": limited})
     assert not any(figure.verdict for figure in figures(results, "table2", "sba"))
     assert all(figure.verdict for figure in figures(results, "table1", "sba"))
     assert isinstance(subset_sheet(results, "table2"), NotRun)

@@ -12,7 +12,7 @@ import pytest
 from data_files import needs_files
 
 from holdfast.datasets import DataAbsent, load_sba, load_south_german, sba_folds, sources
-from holdfast.datasets.sources import SBA, SOUTH_GERMAN, External, Link, fetch
+from holdfast.datasets.sources import SBA, SOUTH_GERMAN, Address, External, fetch
 
 pooch = pytest.importorskip("pooch")
 
@@ -93,7 +93,7 @@ def external(*urls: str) -> External:
         name=NAME,
         sha256=DIGEST,
         same_text=(),
-        links=tuple(Link(url, DIGEST) for url in urls),
+        links=tuple(Address(url, DIGEST) for url in urls),
         where="the town hall",
         source="",
         citation="",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.feature import Feature, suggest
-from holdfast.actions.links import AtMost, Follows, Link, Links
+from holdfast.actions.links import AtMost, FeatureLink, Follows, LinkList
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import refuse
 
@@ -45,14 +45,14 @@ class ActionSet:
     ValueError: feature 'agee' is not known; did you mean 'age'? there are: age, home
     """
 
-    links: Links
+    links: LinkList
     max_changes: int | None
     _features: dict[str, Feature]
 
     def __init__(
         self,
         features: Iterable[Feature],
-        links: Iterable[Link] = (),
+        links: Iterable[FeatureLink] = (),
         max_changes: int | None = None,
     ) -> None:
         found: dict[str, Feature] = {}
@@ -201,7 +201,7 @@ max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_
     def __setattr__(self, key: str, value: Any) -> None:
         """Set `links` or `max_changes`, checked; there is nothing else to set."""
         if key == "links":
-            value = Links(self._check_link, iterate("links", value))
+            value = LinkList(self._check_link, iterate("links", value))
         elif key == "max_changes":
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and value >= 1):

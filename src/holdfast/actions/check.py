@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.links import AtMost, Link
+from holdfast.actions.links import AtMost, FeatureLink
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding.reading import is_missing, plain, shorten
@@ -234,7 +234,7 @@ def _check_count(most: int, changed: dict[Any, NDArray[np.bool_]], n: int, repor
     report(np.flatnonzero(count > most), say)
 
 
-def _check_link(link: Link, old: _Columns, new: _Columns, n: int, report: _Report) -> None:
+def _check_link(link: FeatureLink, old: _Columns, new: _Columns, n: int, report: _Report) -> None:
     a, b = link.names
     none = np.full(n, None, dtype=object)
     read = [_floats(table.get(name, none)) for table in (old, new) for name in (a, b)]

@@ -77,15 +77,15 @@ def _check_names(**names: Any) -> None:
         raise ValueError(f"{first} = {value!r} and {second} = {other!r} links it with itself")
 
 
-Link = AtMost | Follows
+FeatureLink = AtMost | Follows
 
 
-class Links(MutableSequence[Link]):
+class LinkList(MutableSequence[FeatureLink]):
     """A list of links, each of which is checked when it comes in."""
 
-    def __init__(self, check: Callable[[Any], None], links: Iterable[Link] = ()) -> None:
+    def __init__(self, check: Callable[[Any], None], links: Iterable[FeatureLink] = ()) -> None:
         self._check = check
-        self._links: list[Link] = []
+        self._links: list[FeatureLink] = []
         self.extend(links)
 
     def __getitem__(self, key: Any) -> Any:
@@ -107,13 +107,13 @@ class Links(MutableSequence[Link]):
 
     def __eq__(self, other: object) -> bool:
         """Whether the links are the same, in the same order."""
-        return self._links == (other._links if isinstance(other, Links) else other)
+        return self._links == (other._links if isinstance(other, LinkList) else other)
 
     def __repr__(self) -> str:
         """Show the list."""
         return repr(self._links)
 
-    def insert(self, index: int, value: Link) -> None:
+    def insert(self, index: int, value: FeatureLink) -> None:
         """Insert a link, checked."""
         self._check(value)
         self._links.insert(index, value)

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.links import AtMost, Follows, Link
+from holdfast.actions.links import AtMost, FeatureLink, Follows
 from holdfast.actions.number import NumberFeature
 
 VERSION = 1
@@ -68,11 +68,11 @@ def _unique(name: str, moves: dict[Any, Any], given: dict[str, Any]) -> dict[Any
     return moves
 
 
-def _plain_link(link: Link) -> dict[str, Any]:
+def _plain_link(link: FeatureLink) -> dict[str, Any]:
     kind = "at_most" if isinstance(link, AtMost) else "follows"
     return {"type": kind, **asdict(link)}
 
 
-def _link(given: dict[str, Any]) -> Link:
+def _link(given: dict[str, Any]) -> FeatureLink:
     kind = AtMost if given.pop("type") == "at_most" else Follows
     return kind(**given)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from holdfast.continuous.solve import answer
 from holdfast.core import largest_score
 from holdfast.core.batch import check_row
-from holdfast.core.row import FOUND
+from holdfast.core.outcome import FOUND
 from holdfast.core.vertices import Vertices, frontier_vertices
 from holdfast.machinery.numbers import check_count, read_floats, refuse, to_number
 from holdfast.problem.ball import NormBall

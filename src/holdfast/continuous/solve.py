@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core import largest_radii
-from holdfast.core.batch import NOT_FINITE
-from holdfast.core.row import EXHAUSTED, FOUND
+from holdfast.core.outcome import EXHAUSTED, FOUND, NOT_FINITE
 from holdfast.machinery.numbers import Floats, check_kind
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.ball import NormBall

@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.batch import (
-    Answers,
-    best_score,
-    load_row,
-    radius_rows,
-    solve_rows,
-)
+from holdfast.core.batch import Answers, best_score, load_row, radius_rows, solve_rows
 from holdfast.core.kinds import new_work
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import over_rows

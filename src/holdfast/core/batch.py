@@ -9,13 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.kinds import make_plan, solve_row
-from holdfast.core.row import EXHAUSTED, FOUND, UNBOUNDED, copy_into, orient
+from holdfast.core.outcome import (
+    BAD_BOUNDS,
+    BAD_COST,
+    EXHAUSTED,
+    FOUND,
+    NOT_FINITE,
+    OUT_OF_BOUNDS,
+    UNBOUNDED,
+)
+from holdfast.core.row import copy_into, orient
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.ball import BallNumbers, dual_norm, pick, score_of, worst_score_of
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
-
-NOT_FINITE, OUT_OF_BOUNDS, BAD_BOUNDS, BAD_COST = 3, 4, 5, 6
 
 
 class Answers(NamedTuple):

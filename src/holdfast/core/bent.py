@@ -16,7 +16,8 @@ import numpy as np
 
 from holdfast.core.batch import turn_back
 from holdfast.core.kinds import make_plan, solve_row
-from holdfast.core.row import EXHAUSTED, copy_into
+from holdfast.core.outcome import EXHAUSTED
+from holdfast.core.row import copy_into
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import pick, worst_score_of

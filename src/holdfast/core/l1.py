@@ -16,15 +16,8 @@ from __future__ import annotations
 
 import math
 
-from holdfast.core.row import (
-    FOUND,
-    ROUNDING,
-    UNBOUNDED,
-    gain_at,
-    outcome_of,
-    sort_plan,
-    stop_score,
-)
+from holdfast.core.outcome import FOUND, UNBOUNDED
+from holdfast.core.row import ROUNDING, gain_at, outcome_of, sort_plan, stop_score
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS
 

@@ -19,7 +19,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from holdfast.core.row import EXHAUSTED, FOUND, ROUNDING, UNBOUNDED, gain_at, stop_score
+from holdfast.core.outcome import EXHAUSTED, FOUND, UNBOUNDED
+from holdfast.core.row import ROUNDING, gain_at, stop_score
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.ball import dual_norm, power, score_of, worst_score_of

@@ -17,12 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.outcome import EXHAUSTED, FOUND
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.losses import loss_slope, score_at_slope
-
-FOUND, EXHAUSTED, UNBOUNDED = 0, 1, 2
 
 # Where the radius equals the length of the model, the gain of going on for ever is a difference of
 # rounding errors. Relative to the radius, less than this counts as nothing.

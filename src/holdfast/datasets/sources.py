@@ -27,7 +27,7 @@ class DataAbsent(FileNotFoundError):
 
 
 @dataclass(frozen=True)
-class Link:
+class Address:
     """An address, and the SHA-256 of what it must serve."""
 
     url: str
@@ -51,7 +51,7 @@ class External:
     name: str
     sha256: str
     same_text: tuple[str, ...]
-    links: tuple[Link, ...]
+    links: tuple[Address, ...]
     where: str
     source: str
     citation: str
@@ -78,7 +78,7 @@ SOUTH_GERMAN = External(
     name="corrected_german.csv",
     sha256=_SOUTH_GERMAN_SHA256,
     same_text=("ad0e02da306e413c979ef777f2e78aa4e0db68c1101195556c326e44e9fbc418",),
-    links=(Link(f"{_ROAR}/datasets/corrected_german.csv", _SOUTH_GERMAN_SHA256),),
+    links=(Address(f"{_ROAR}/datasets/corrected_german.csv", _SOUTH_GERMAN_SHA256),),
     where=(
         "the repository of Upadhyay, Joshi and Lakkaraju (github.com/AI4LIFE-GROUP/ROAR, folder "
         "datasets), or SouthGermanCredit.asc from https://archive.ics.uci.edu/dataset/573"
@@ -99,8 +99,8 @@ SBA = External(
         "afaafce9d83fc1d6325235c4ad1258479af191c73401429eeae3fc90f593f7cd",
     ),
     links=(
-        Link(f"{_ROAR}/datasets/SBAcase.11.13.17.csv", _SBA_SHA256),
-        Link(f"{_SBA_STUDY}/data/SBAcase.11.13.17.csv", _SBA_UNIX_SHA256),
+        Address(f"{_ROAR}/datasets/SBAcase.11.13.17.csv", _SBA_SHA256),
+        Address(f"{_SBA_STUDY}/data/SBAcase.11.13.17.csv", _SBA_UNIX_SHA256),
     ),
     where=(
         "the supplement of Li, Mickel and Taylor (2018), "
@@ -138,7 +138,7 @@ def fetch(file: External, directory: str | Path | None = None) -> bytes:
     named = named_directory(directory)
     if named is not None and (named / file.name).is_file():
         content = (named / file.name).read_bytes()
-        check(content, file, str(named / file.name))
+        check_file(content, file, str(named / file.name))
         return content
     pooch = _pooch(file, named)
     cache = cache_directory(pooch)
@@ -164,7 +164,7 @@ def named_directory(directory: str | Path | None) -> Path | None:
     return Path(named)
 
 
-def check(content: bytes, file: External, path: str) -> None:
+def check_file(content: bytes, file: External, path: str) -> None:
     """Refuse content that is not that of `file`."""
     digest = _sha256(content)
     if digest not in file.accepted:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from holdfast.datasets.dataset import Column, Dataset
-from holdfast.datasets.sources import SOUTH_GERMAN, check, fetch, named_directory
+from holdfast.datasets.sources import SOUTH_GERMAN, check_file, fetch, named_directory
 
 _UCI_FILE = "SouthGermanCredit.asc"
 # The German names of the UCI file, in the order of the columns below and, last, the outcome.
@@ -145,7 +145,7 @@ def _content(directory: str | Path | None) -> bytes:
     if not path.is_file():
         return fetch(SOUTH_GERMAN, directory)
     content = _as_csv(path.read_text(encoding="ascii"), path)
-    check(content, SOUTH_GERMAN, f"{path}, turned into CSV,")
+    check_file(content, SOUTH_GERMAN, f"{path}, turned into CSV,")
     return content
 
 

@@ -26,7 +26,7 @@ from holdfast.problem.ball import power
 
 
 @kernel
-def pull_into_ball(gammas, gamma_0, most, p):
+def pull_budgets(gammas, gamma_0, most, p):
     """Shrink the budgets until ``||gamma||_p <= most``; return the intercept's."""
     largest = gamma_0
     for b in range(gammas.size):
@@ -118,7 +118,7 @@ def node_bound(relaxed, asked, mu, gamma_0, active, changes):
     The budgets are `relaxed.gammas`, pulled into the ball.
     """
     gammas = relaxed.gammas
-    gamma_0 = pull_into_ball(gammas, gamma_0, mu * asked.radius, asked.p)
+    gamma_0 = pull_budgets(gammas, gamma_0, mu * asked.radius, asked.p)
     total, rounding, level = separable_minimum(
         relaxed.table, mu, gammas, active, changes, relaxed.saved
     )

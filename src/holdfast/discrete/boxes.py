@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.row import EXHAUSTED
+from holdfast.core.outcome import EXHAUSTED
 from holdfast.discrete.parts import (
     Link,
     Numbers,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from holdfast.discrete.domains import MOST_CANDIDATES, State, Table
 from holdfast.discrete.layout import Ints, Layout, RowData
 from holdfast.discrete.leaf import Leaf
-from holdfast.discrete.relax import Mixture, Relaxed
+from holdfast.discrete.relax import Blend, Relaxed
 from holdfast.machinery.compile import views
 from holdfast.machinery.numbers import Floats
 
@@ -90,9 +90,9 @@ def relaxed_of(buffers):
         f[5],
         c[4],
         p[0],
-        Mixture(p[1], p[2], f[6]),
-        Mixture(p[3], p[4], f[7]),
-        Mixture(p[5], p[6], f[8]),
+        Blend(p[1], p[2], f[6]),
+        Blend(p[3], p[4], f[7]),
+        Blend(p[5], p[6], f[8]),
     )
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from holdfast.certificate import flat_enough, price_bound, support_line
 from holdfast.core.batch import reach_target, turn_back
 from holdfast.core.kinds import make_plan, solve_row
-from holdfast.core.row import FOUND, UNBOUNDED, orient
+from holdfast.core.outcome import FOUND, UNBOUNDED
+from holdfast.core.row import orient
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import worst_score_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.row import EXHAUSTED, FOUND
+from holdfast.core.outcome import EXHAUSTED, FOUND
 from holdfast.discrete.answer import chosen_options, make_result
 from holdfast.discrete.boxes import MOST_NODES, Best, solve_parts
 from holdfast.discrete.cuts import solve_cuts

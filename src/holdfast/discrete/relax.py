@@ -25,7 +25,7 @@ from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted
 MOST_STEPS = 60
 
 
-class Mixture(NamedTuple):
+class Blend(NamedTuple):
     """A relaxed point: each feature at `share` of one candidate and the rest of another."""
 
     first: Ints
@@ -43,12 +43,12 @@ class Relaxed(NamedTuple):
     saved: Floats
     kinks: Floats
     firsts: Ints  # where each feature stands before it is pressed
-    now: Mixture
-    low: Mixture
-    high: Mixture
+    now: Blend
+    low: Blend
+    high: Blend
 
 
-class Question(NamedTuple):
+class Asked(NamedTuple):
     """Goal and ball as a node reads them; for p = inf the norm is part of the scores already."""
 
     mode: int

@@ -8,8 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.batch import BAD_BOUNDS, BAD_COST, NOT_FINITE, OUT_OF_BOUNDS, own_goal
-from holdfast.core.row import EXHAUSTED, FOUND
+from holdfast.core.batch import own_goal
+from holdfast.core.outcome import (
+    BAD_BOUNDS,
+    BAD_COST,
+    EXHAUSTED,
+    FOUND,
+    LIMIT,
+    NO_ROOM,
+    NOT_FINITE,
+    OUT_OF_BOUNDS,
+)
 from holdfast.discrete.buffers import data_of, leaf_of, state_of
 from holdfast.discrete.layout import Case, Ints, Layout, load_data, shape_of
 from holdfast.discrete.search import search
@@ -19,9 +28,6 @@ from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers, pick
 from holdfast.problem.goal import REACH, GoalNumbers
 from holdfast.problem.problem import Rows
-
-LIMIT = 7  # the search was stopped: what it has may not be the best
-NO_ROOM = 8  # the search needs a larger stack
 
 
 class Batch(NamedTuple):
@@ -78,7 +84,7 @@ def check_numbers(rows, layout, i):
         if step[j] > 0.0 and not math.isfinite(anchor[j]):
             return NOT_FINITE
         if not lower[j] <= upper[j] or lower[j] == math.inf or upper[j] == -math.inf:
-            outcome = max(outcome, BAD_BOUNDS)
+            outcome = outcome if outcome == NOT_FINITE else BAD_BOUNDS
         elif outcome == FOUND and not lower[j] <= point[j] <= upper[j]:
             outcome = OUT_OF_BOUNDS
     return outcome
@@ -110,8 +116,9 @@ def check_groups(rows, layout, i):
 def check_discrete_row(rows, layout, i):
     """Return FOUND, or what is wrong with row i."""
     outcome = check_numbers(rows, layout, i)
-    if outcome in (FOUND, OUT_OF_BOUNDS):
-        outcome = max(outcome, check_groups(rows, layout, i))
+    if outcome == FOUND or outcome == OUT_OF_BOUNDS:
+        wrong = check_groups(rows, layout, i)
+        outcome = outcome if wrong == FOUND else wrong
     return outcome
 
 

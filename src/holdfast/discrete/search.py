@@ -13,8 +13,8 @@ from holdfast.core.row import ROUNDING, copy_into
 from holdfast.discrete.buffers import data_of, leaf_of, state_of
 from holdfast.discrete.domains import drop_dominated, open_domains
 from holdfast.discrete.leaf import value_of
-from holdfast.discrete.relax import Dual, Question
-from holdfast.discrete.stack import load, push_children, save
+from holdfast.discrete.relax import Asked, Dual
+from holdfast.discrete.stack import load_node, push_children, save_node
 from holdfast.discrete.visit import (
     CRAMPED,
     CUT,
@@ -54,7 +54,7 @@ def question_of(case, kind, unit):
     if kind == LINF:
         base -= ball.radius * ball.intercept_scale
         radius, blunt, rho_0 = 0.0, ball.radius, 0.0
-    return Question(
+    return Asked(
         goal.mode, goal.loss, goal.level, kind, base, radius, blunt, ball.p, ball.q, rho_0, unit
     )
 
@@ -240,7 +240,7 @@ def explore(layout, buffers, stack, case, asked, work, limits, score):
     for b in range(state.active.size):
         state.active[b] = 0
     room = stack.bound.size - 2 - state.allowed.size  # what a split takes at most
-    save(stack, 0, state, -math.inf, first_guess(case, score, tally[UNIT]))
+    save_node(stack, 0, state, -math.inf, first_guess(case, score, tally[UNIT]))
     top = 1
     while top > 0 and tally[NODES] < most_nodes and tally[VALUE] > -math.inf and stop[0] == 0:
         top -= 1
@@ -248,7 +248,7 @@ def explore(layout, buffers, stack, case, asked, work, limits, score):
             close(tally, stack.bound[top])
             continue
         tally[NODES] += 1.0
-        node = load(stack, top, state)
+        node = load_node(stack, top, state)
         is_left, dual, bound, changes = visit(layout, buffers, case, asked, work, node, tolerance)
         if is_left:
             before = top

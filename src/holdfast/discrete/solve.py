@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.kinds import kind_of, new_work
-from holdfast.core.row import EXHAUSTED, FOUND
+from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, NO_ROOM
 from holdfast.discrete.answer import make_result
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.problem import DiscreteProblem, Group
-from holdfast.discrete.rows import LIMIT, NO_ROOM, Batch, Outcomes, new_outcomes, search_rows
+from holdfast.discrete.rows import Batch, Outcomes, new_outcomes, search_rows
 from holdfast.discrete.stack import new_stack
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import over_rows, thread_count

@@ -54,7 +54,7 @@ def new_stack(layout: Layout, depth: int) -> Stack:
 
 
 @kernel
-def save(stack, top, state, bound, dual):
+def save_node(stack, top, state, bound, dual):
     """Put the node at hand on the stack."""
     stack.bound[top], stack.mu[top] = bound, dual.mu
     stack.norm[top], stack.charge[top] = dual.norm, dual.charge
@@ -67,7 +67,7 @@ def save(stack, top, state, bound, dual):
 
 
 @kernel
-def load(stack, top, state):
+def load_node(stack, top, state):
     """Take a node in hand; return what is known of it."""
     for f in range(state.lo.size):
         state.lo[f], state.hi[f] = stack.lo[top, f], stack.hi[top, f]
@@ -96,7 +96,7 @@ def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
     if how == BY_CHANGE:
         changing = mass_of(relaxed, share, b, home_of(relaxed.table, b)) < 0.5
         for turn in range(2):
-            save(stack, top, state, bound, dual)
+            save_node(stack, top, state, bound, dual)
             if changing == (turn == 1):  # the promising one last
                 stack.active[top, b] = 1
             elif b < numbers:
@@ -108,7 +108,7 @@ def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
     if b < numbers:
         below, above, nearer_above = split_at(data, relaxed, share, state, b)
         for turn in range(2):
-            save(stack, top, state, bound, dual)
+            save_node(stack, top, state, bound, dual)
             if nearer_above == (turn == 1):
                 stack.lo[top, b] = above
             else:
@@ -139,7 +139,7 @@ def push_options(layout, buffers, stack, top, dual, bound, unit, b):
             if order[k] > order[worst]:
                 worst = k
         dearer = unit * (order[worst] - least) * (1.0 - 1e-12)
-        save(stack, top, state, max(bound, dual.bound + dearer), dual)
+        save_node(stack, top, state, max(bound, dual.bound + dearer), dual)
         allow_only(stack, top, layout.option_start, g, int(table.value[first + worst]))
         top += 1
         order[worst] = -math.inf

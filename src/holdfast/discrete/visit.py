@@ -135,7 +135,7 @@ def close_node(layout, buffers, case, asked, dual, bound, changes):
 
 
 @kernel
-def prepare(layout, buffers, asked):
+def list_candidates(layout, buffers, asked):
     """List the candidates of the node at hand; return how many changes are left (-1: too many)."""
     state, data, table = state_of(buffers), data_of(buffers), relaxed_of(buffers).table
     changes = 0
@@ -228,7 +228,7 @@ def visit(layout, buffers, case, asked, work, node, tolerance):
     relaxed, state, tally = relaxed_of(buffers), state_of(buffers), buffers.tally
     dual, bound, changes, is_root = node, node.bound, 0, node.bound == -math.inf
     for attempt in range(MOST_ATTEMPTS):
-        changes = prepare(layout, buffers, asked)
+        changes = list_candidates(layout, buffers, asked)
         if changes < 0:
             return False, dual, bound, changes
         if is_root and attempt == 0:

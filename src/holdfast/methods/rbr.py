@@ -26,7 +26,7 @@ from holdfast.methods.rbr_kernels import (
     Descent,
     Ends,
     Rules,
-    descend,
+    descend_points,
     diameter,
     make_workspace,
 )
@@ -162,7 +162,7 @@ class RobustBayesian(Method):
     def _descend(self, descent: Descent, ends: Ends, threads: int) -> None:
         n, d = descent.points.shape
         over_rows(
-            descend,
+            descend_points,
             n,
             threads,
             descent,

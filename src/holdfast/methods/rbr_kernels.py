@@ -118,7 +118,7 @@ def share(loglik, wanted, which, pull, sign):
 
 
 @kernel
-def project_l1(move, radius, sizes):
+def project_budget(move, radius, sizes):
     """Project `move` onto the L1 ball of that radius, in place; `sizes` is scratch.
 
     The projection takes one threshold off all sizes and stops at 0. With the sizes in falling
@@ -144,7 +144,7 @@ def project_l1(move, radius, sizes):
 
 
 @kernel
-def descend(work, descent, ambiguity, rules, ends, begin, end):
+def descend_points(work, descent, ambiguity, rules, ends, begin, end):
     """Run the projected gradient on rows begin to end; each ends at the best point it saw."""
     for i in range(begin, end):
         steps, converged = descend_row(
@@ -199,7 +199,7 @@ def step_inside(x, point, budget, step, work):
     """Step down the gradient and back into the budget; return how far x moved."""
     for j in range(x.size):
         work.move[j] = x[j] - step * work.gradient[j] - point[j]
-    project_l1(work.move, budget, work.sizes)
+    project_budget(work.move, budget, work.sizes)
     moved = 0.0
     for j in range(x.size):
         following = point[j] + work.move[j]

@@ -110,7 +110,7 @@ def pessimistic(c, ambiguity):
         q = u + e
         return base - 0.5 * q * q, -q / sigma
     u = max(u, _LEAST_DISTANCE)
-    worst, slope = narrow(u, e, others)
+    worst, slope = narrow_to(u, e, others)
     if u < 1.0:
         # two hills: which one is higher is not known before
         other, other_slope = widened(u, e, others)
@@ -132,7 +132,7 @@ def _worst_likelihood(c, ambiguity):
 
 
 @kernel
-def narrow(u, e, others):
+def narrow_to(u, e, others):
     """Return the largest loss with s = 0, and its derivative in u.
 
     With ``m = e cos(a)``, ``f = e sin(a) / sqrt(p - 1)`` it rises, then falls, where
@@ -183,7 +183,7 @@ def curve(u, w):
 
 
 @kernel
-def reach_of(u, w, others):
+def reach_of_mean(u, w, others):
     """Return the distance from the nominal Gaussian of the point w of the curve."""
     _, m, s, f = curve(u, w)
     return math.sqrt(m * m + s * s + others * f * f)
@@ -212,11 +212,11 @@ def within_reach(u, e, others):
     The reach falls beyond w = u (m, s and f all do), and so its top is not further.
     """
     low, high = 0.0, min(u, 1.0 - u)
-    if reach_of(u, high, others) >= e:
+    if reach_of_mean(u, high, others) >= e:
         return high
     for _ in range(_ROOT_STEPS):  # to the top, unless a point that is high enough comes first
         left, right = low + 0.382 * (high - low), low + 0.618 * (high - low)
-        reach_left, reach_right = reach_of(u, left, others), reach_of(u, right, others)
+        reach_left, reach_right = reach_of_mean(u, left, others), reach_of_mean(u, right, others)
         if reach_left >= e:
             return left
         if reach_right >= e:
@@ -233,7 +233,7 @@ def within_reach(u, e, others):
 @kernel
 def first_crossing(u, e, others, high):
     """Return the root of ``reach = e`` in (0, high]: false position (Illinois)."""
-    low, below, above = 0.0, -e, reach_of(u, high, others) - e
+    low, below, above = 0.0, -e, reach_of_mean(u, high, others) - e
     w, side = high, 0
     for _ in range(_ROOT_STEPS):
         if high - low <= _ROOT_TOLERANCE * high:
@@ -241,7 +241,7 @@ def first_crossing(u, e, others, high):
         w = low - below * (high - low) / (above - below)
         if not low < w < high:
             w = 0.5 * (low + high)
-        excess = reach_of(u, w, others) - e
+        excess = reach_of_mean(u, w, others) - e
         if abs(excess) <= 4.0 * _ROOT_TOLERANCE * e:
             break
         if excess < 0.0:

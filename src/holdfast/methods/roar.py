@@ -95,7 +95,7 @@ class Roar(Method):
 
 
 @kernel
-def turn(x):
+def turn_price(x):
     """Sign as the authors take it: +1 at 0."""
     return -1.0 if x < 0.0 else 1.0
 
@@ -114,7 +114,7 @@ def attack(x, coef, ball, out):
             spent = spent or felt == norm
         else:
             share = power(felt / norm, ball.q - 1.0) if norm > 0.0 else 0.0
-        out[j] = coef[j] - ball.radius * ball.scale[j] * turn(x[j]) * share
+        out[j] = coef[j] - ball.radius * ball.scale[j] * turn_price(x[j]) * share
     return norm
 
 

@@ -112,7 +112,7 @@ class Algorithm1AsPublished(Algorithm1):
 
 
 @kernel
-def project(point: Any, i: Any, sign: Any, floor: Any) -> Any:
+def project_region(point: Any, i: Any, sign: Any, floor: Any) -> Any:
     """Project onto ``sign * x_i >= max(floor, |x_j|)``, in place.
 
     For x_i = M the others are clipped to [-M, M], and M balances what they lose:
@@ -153,7 +153,7 @@ def price_under(x, start, cost, coef, intercept, goal):
 
 
 @kernel
-def descend(start, cost, coef, intercept, region, goal, settings, x, last, best):
+def descend_region(start, cost, coef, intercept, region, goal, settings, x, last, best):
     """Projected subgradient on one region; the best iterate is kept. Return price, steps, end."""
     i, sign, floor = region
     loss, cost_weight = goal
@@ -164,7 +164,7 @@ def descend(start, cost, coef, intercept, region, goal, settings, x, last, best)
             for j in range(x.size):
                 x[j] = min(max(x[j], -floor), floor)
         else:
-            project(x, i, sign, floor)
+            project_region(x, i, sign, floor)
         price = price_under(x, start, cost, coef, intercept, goal)
         if price < least:
             least = price
@@ -211,7 +211,7 @@ def algorithm1_rows(private, rows, ball, goal, settings, recourse, steps, outcom
             region = (i, sign, floor)
             if settings[3] and not holds(start, i, sign, floor):
                 x[:] = 0.0
-            price, count, how = descend(
+            price, count, how = descend_region(
                 start, cost, coef, intercept, region, goal, settings, x, last, best
             )
             steps[row] += count

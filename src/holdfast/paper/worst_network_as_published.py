@@ -20,8 +20,8 @@ from holdfast.models.networks.layers import (
     Layers,
     layers_of,
     points_for,
-    turn,
-    turn_back,
+    turn_layers,
+    turn_layers_back,
 )
 from holdfast.models.networks.projections import project_l1
 from holdfast.paper.worst_network_steps import LOSS_CAP, climb_rows, new_climber
@@ -158,7 +158,7 @@ class _Ascent:
         points, score = points_for(layers, x), np.empty(len(x))
         change = begin.cpu().numpy().copy()
         for row in change:
-            row[:] = turn(layers, row)
+            row[:] = turn_layers(layers, row)
         over_rows(
             climb_rows,
             len(x),
@@ -173,7 +173,7 @@ class _Ascent:
         )
         if keep_change:
             for row in change:
-                row[:] = turn_back(layers, row)
+                row[:] = turn_layers_back(layers, row)
         return torch.from_numpy(score), torch.from_numpy(change).to(x)
 
     def by_torch(self, network: Network, x: Tensor, begin: Tensor) -> tuple[Tensor, Tensor]:

@@ -75,17 +75,17 @@ def climb_rows(
         climber.threshold[:] = 0.0
         before = 1.0
         for _ in range(steps):
-            forwards(layers, points[k], moved, units)
-            backwards(layers, moved, units, slopes)
+            forwards_steps(layers, points[k], moved, units)
+            backwards_steps(layers, moved, units, slopes)
             loss = capped_loss(units[-1])
             rate = units.dtype.type(-learning_rate * steepness(units[-1]))
             for layer in range(layers.sizes.size - 1):
                 step(layers, layer, rate, units, slopes, moved)
-                project(climber, layers, layer, units.dtype.type(radius))
+                project_network(climber, layers, layer, units.dtype.type(radius))
             if abs(loss - before) <= tolerance:
                 break
             before = loss
-        forwards(layers, points[k], moved, units)
+        forwards_steps(layers, points[k], moved, units)
         score[k] = units[-1]
         change[k] = moved
 
@@ -108,7 +108,7 @@ def steepness(score: Any) -> float:
 
 
 @kernel
-def forwards(layers: Layers, x: Numbers, change: Numbers, units: Numbers) -> None:
+def forwards_steps(layers: Layers, x: Numbers, change: Numbers, units: Numbers) -> None:
     """Pass a row through the changed network."""
     begin_forwards(x, units)
     one = units.dtype.type(1.0)
@@ -119,7 +119,7 @@ def forwards(layers: Layers, x: Numbers, change: Numbers, units: Numbers) -> Non
 
 
 @kernel
-def backwards(layers: Layers, change: Numbers, units: Numbers, slopes: Numbers) -> None:
+def backwards_steps(layers: Layers, change: Numbers, units: Numbers, slopes: Numbers) -> None:
     """Slope of the score in all units of the changed network."""
     begin_backwards(slopes)
     for layer in range(layers.sizes.size - 2, 0, -1):
@@ -156,7 +156,7 @@ def step(
 
 
 @kernel
-def project(climber: Climber, layers: Layers, layer: int, radius: Any) -> None:
+def project_network(climber: Climber, layers: Layers, layer: int, radius: Any) -> None:
     """Bring both tensors of a layer back into their balls."""
     out = layers.sizes[layer + 1]
     for tensor in range(2):

@@ -10,14 +10,14 @@ import numpy as np
 _GROUPED = 10_000  # from here on thousands are set apart; years are not
 
 
-def shown(value: Any) -> str:
+def numeral(value: Any) -> str:
     """Write a value of the table so that it reads back as exactly the same.
 
     ``float(text.replace(",", ""))`` is the number.
 
     Examples
     --------
-    >>> shown(48), shown(36.0), shown(0.1), shown(1234567.25), shown("own")
+    >>> numeral(48), numeral(36.0), numeral(0.1), numeral(1234567.25), numeral("own")
     ('48', '36', '0.1', '1,234,567.25', 'own')
     """
     if isinstance(value, np.generic) and not isinstance(value, np.floating):

@@ -20,7 +20,7 @@ from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Number
 from holdfast.problem.problem import frozen
 from holdfast.recommend.features import take_links, take_people
-from holdfast.recommend.numerals import shown
+from holdfast.recommend.numerals import numeral
 from holdfast.recommend.question import Question
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def _settings(feature: NumberFeature | CategoryFeature) -> Iterator[tuple[str, s
     for setting, words in _NUMBER_WORDS.items():
         value = getattr(feature, setting)
         if value is not None:
-            yield setting, f"{name} {words} {shown(value)}{unit}"
+            yield setting, f"{name} {words} {numeral(value)}{unit}"
 
 
 _NUMBER_WORDS = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, NumberFeature
-from holdfast.recommend.numerals import above, at_least, at_most, below, shown
+from holdfast.recommend.numerals import above, at_least, at_most, below, numeral
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def change_words(
         unit = f" {feature.unit}" if isinstance(feature, NumberFeature) and feature.unit else ""
         old, new = (_plain(table[name].iloc[rows]) for table in (before, after))
         for row, was, is_now in zip(rows.tolist(), old, new, strict=True):
-            words[row].append(f"{name} from {shown(was)} to {shown(is_now)}{unit}")
+            words[row].append(f"{name} from {numeral(was)} to {numeral(is_now)}{unit}")
     return words
 
 

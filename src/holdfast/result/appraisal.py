@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.core.batch import score_rounding
-from holdfast.core.row import EXHAUSTED, FOUND
+from holdfast.core.outcome import EXHAUSTED, FOUND
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import over_rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.row import EXHAUSTED
+from holdfast.core.outcome import EXHAUSTED
 from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import thread_count

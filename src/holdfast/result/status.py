@@ -7,8 +7,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.batch import OUT_OF_BOUNDS
-from holdfast.core.row import EXHAUSTED, FOUND
+from holdfast.core.outcome import EXHAUSTED, FOUND, OUT_OF_BOUNDS
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.goal import Goal
 from holdfast.result.appraisal import Appraisal

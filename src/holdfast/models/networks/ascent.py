@@ -31,7 +31,7 @@ from holdfast.machinery.numbers import (
 from holdfast.machinery.threads import over_rows, thread_count
 from holdfast.models.network import Network
 from holdfast.models.networks.descents import LEAST_SHARE, descend_rows, new_row
-from holdfast.models.networks.layers import LEAST_ROWS, Layers, layers_of, points_for, turn
+from holdfast.models.networks.layers import LEAST_ROWS, Layers, layers_of, points_for, turn_layers
 from holdfast.models.networks.parameters import Parameters
 from holdfast.models.networks.projections import project_l2
 from holdfast.problem.ball import NormBall
@@ -267,7 +267,7 @@ def _search_mixtures(
 
     def descend(start: Tensor, made: bool = False) -> None:
         matrices = start.cpu().numpy()
-        turned = turn(layers, matrices) if len(matrices) else matrices
+        turned = turn_layers(layers, matrices) if len(matrices) else matrices
         settings = (matrices, turned, made, single, room.radius, steps)
         over_rows(
             descend_rows,

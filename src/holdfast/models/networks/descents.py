@@ -31,7 +31,7 @@ LEAST_SHARE = 1e-4
 MADE_STARTS = 2
 
 
-class Row(NamedTuple):
+class Descending(NamedTuple):
     """What a thread needs for the row that it works on."""
 
     kept: Mixture
@@ -42,16 +42,16 @@ class Row(NamedTuple):
     next_slopes: Numbers
 
 
-def new_row(layers: Layers, steps: int, single: bool) -> Row:
+def new_row(layers: Layers, steps: int, single: bool) -> Descending:
     """Make room for a row."""
     kept = new_mixture(layers, steps + 2, single)
     vectors = [np.zeros(layers.units, layers.trained.dtype) for _ in range(4)]
-    return Row(kept, np.zeros_like(kept.share), *vectors)
+    return Descending(kept, np.zeros_like(kept.share), *vectors)
 
 
 @kernel
 def descend_rows(
-    row: Row,
+    row: Descending,
     layers: Layers,
     points: Numbers,
     start: Numbers,
@@ -87,7 +87,9 @@ def descend_rows(
                 elif not aim_by_slopes(layers, radius, row.slopes):
                     continue  # all up: that was the first one
                 begin_at_aim(layers, points[i], radius, row.slopes, row.kept, row.units)
-            reached = descend(row, layers, points[i], start, start_turned, single, radius, steps)
+            reached = descend_network(
+                row, layers, points[i], start, start_turned, single, radius, steps
+            )
             if reached < score[i] or np.isnan(reached):
                 score[i] = reached
                 if change.shape[1] > 0:
@@ -95,8 +97,8 @@ def descend_rows(
 
 
 @kernel
-def descend(
-    row: Row,
+def descend_network(
+    row: Descending,
     layers: Layers,
     x: Numbers,
     start: Numbers,

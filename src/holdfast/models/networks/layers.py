@@ -83,7 +83,7 @@ def layers_of(network: Network) -> Layers | None:
     trained = np.concatenate(flat)
     unit_at = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     layers = Layers(sizes, unit_at, np.array(weight_at), np.array(bias_at), trained, trained)
-    return layers._replace(turned=turn(layers, trained))
+    return layers._replace(turned=turn_layers(layers, trained))
 
 
 def points_for(layers: Layers, x: Tensor) -> Numbers:
@@ -93,7 +93,7 @@ def points_for(layers: Layers, x: Tensor) -> Numbers:
     return np.ascontiguousarray(x.cpu().numpy())
 
 
-def turn(layers: Layers, parameters: Numbers) -> Numbers:
+def turn_layers(layers: Layers, parameters: Numbers) -> Numbers:
     """Transpose every matrix of a vector of all parameters."""
     turned = parameters.copy()
     for layer, begin in enumerate(layers.weight_at):
@@ -103,8 +103,8 @@ def turn(layers: Layers, parameters: Numbers) -> Numbers:
     return turned
 
 
-def turn_back(layers: Layers, turned: Numbers) -> Numbers:
-    """Undo `turn`."""
+def turn_layers_back(layers: Layers, turned: Numbers) -> Numbers:
+    """Undo `turn_layers`."""
     parameters = turned.copy()
     for layer, begin in enumerate(layers.weight_at):
         into, out = layers.sizes[layer], layers.sizes[layer + 1]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from holdfast.paper.report.paper import Printed
+from holdfast.paper.report.paper import PrintedCell
 
 AGREES, BETTER, DIFFERS = "agrees", "better", "differs"
 _ROUNDING = 1e-12  # of the subtraction below, not of the figures
@@ -47,7 +47,7 @@ def estimate(rows: pd.DataFrame, value: str = "price") -> Estimate:
     return Estimate(mean, deviation, len(by_fold), len(rows), missing)
 
 
-class Verdict(NamedTuple):
+class Agreement(NamedTuple):
     """How a figure of ours stands to the paper's."""
 
     word: str
@@ -60,7 +60,7 @@ class Verdict(NamedTuple):
         return f"{symbol} {self.word} by {number(abs(self.difference))}"
 
 
-def verdict(ours: float, paper: Printed) -> Verdict:
+def verdict(ours: float, paper: PrintedCell) -> Agreement:
     """Compare: within the paper's deviation (at least its rounding), lower, or higher.
 
     Examples
@@ -73,8 +73,8 @@ def verdict(ours: float, paper: Printed) -> Verdict:
     """
     difference = ours - paper.mean
     if abs(difference) <= max(paper.deviation, paper.half_unit) + _ROUNDING:
-        return Verdict(AGREES, difference)
-    return Verdict(BETTER if difference < 0 else DIFFERS, difference)
+        return Agreement(AGREES, difference)
+    return Agreement(BETTER if difference < 0 else DIFFERS, difference)
 
 
 def increase(mean: float, best: float) -> str:

@@ -15,13 +15,13 @@ ROWS = ("algorithm1", "roar_1", "algorithm2", "roar_inf")
 DATASETS = ("german", "sba")
 
 
-class Printed(NamedTuple):
+class PrintedCell(NamedTuple):
     """A cell of the paper: the mean, its deviation over folds, and half a unit of the last digit.
 
     Examples
     --------
     >>> read_cell("0.68 ± 0.07")
-    Printed(mean=0.68, deviation=0.07, half_unit=0.005)
+    PrintedCell(mean=0.68, deviation=0.07, half_unit=0.005)
     """
 
     mean: float
@@ -58,7 +58,7 @@ class Paper(NamedTuple):
     title: str
     models: Mapping[str, str]
     folds: Mapping[str, int]  # that its figures are averages of
-    prices: Mapping[Place, Printed]
+    prices: Mapping[Place, PrintedCell]
     seconds: Mapping[tuple[str, str], float]
 
     def columns(self, table: str, dataset: str) -> list[tuple[float, float]]:
@@ -72,7 +72,7 @@ def read_paper(path: Path = _FILE) -> Paper:
     import yaml
 
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    prices: dict[Place, Printed] = {}
+    prices: dict[Place, PrintedCell] = {}
     for table, part in content["tables"].items():
         for row in ROWS:
             for dataset in DATASETS:
@@ -84,7 +84,7 @@ def read_paper(path: Path = _FILE) -> Paper:
     return Paper(content["title"], models, folds, prices, seconds)
 
 
-def _read_row(table: str, dataset: str, row: str, part: Any) -> dict[Place, Printed]:
+def _read_row(table: str, dataset: str, row: str, part: Any) -> dict[Place, PrintedCell]:
     columns, cells = part["columns"][dataset], part["prices"][row][dataset]
     if len(columns) != len(cells):
         raise ValueError(
@@ -97,9 +97,9 @@ def _read_row(table: str, dataset: str, row: str, part: Any) -> dict[Place, Prin
     }
 
 
-def read_cell(text: str) -> Printed:
+def read_cell(text: str) -> PrintedCell:
     """Read a cell as printed: its digits say how exact it is."""
     match = _CELL.fullmatch(text)
     if match is None:
         raise ValueError(f"a cell of the paper is written 0.68 ± 0.07, not {text!r}")
-    return Printed(float(match[1]), float(match[3]), 0.5 * 10.0 ** -len(match[2]))
+    return PrintedCell(float(match[1]), float(match[3]), 0.5 * 10.0 ** -len(match[2]))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from holdfast.paper.report.cells import Estimate, Verdict, estimate, increase, verdict
+from holdfast.paper.report.cells import Agreement, Estimate, estimate, increase, verdict
 from holdfast.paper.report.names import (
     DATASETS,
     MODELS,
@@ -32,7 +32,7 @@ _LIKE_THE_PAPER = ("exact", "as_published")  # ways of judging under which figur
 _ORDER = ["algorithm1", "roar", "algorithm2", "exact", "refine"]
 
 
-class Line(NamedTuple):
+class PriceLine(NamedTuple):
     """A row of figures of ours: one method under one way of judging."""
 
     row: str  # of the paper
@@ -61,10 +61,10 @@ class Figure(NamedTuple):
     """A cell of ours with all that is said about it."""
 
     place: Place
-    line: Line
+    line: PriceLine
     ours: Estimate
     best: float  # mean of the best line of the column, judged the same way
-    verdict: Verdict | None
+    verdict: Agreement | None
     complete: bool
 
 
@@ -101,7 +101,7 @@ def figures(results: Results, table: str, dataset: str) -> list[Figure]:
     return found
 
 
-def lines_of(rows: pd.DataFrame) -> Iterator[tuple[Line, pd.DataFrame]]:
+def lines_of(rows: pd.DataFrame) -> Iterator[tuple[PriceLine, pd.DataFrame]]:
     """Split rows into lines; what stands in no row of the paper is left out.
 
     Linear models are judged person by person, so that the authors' sample can be looked at by
@@ -112,7 +112,7 @@ def lines_of(rows: pd.DataFrame) -> Iterator[tuple[Line, pd.DataFrame]]:
         row = paper_row(method, p)
         if row is None:
             continue
-        line = Line(row, method, p, variant, judging, linearise, "")
+        line = PriceLine(row, method, p, variant, judging, linearise, "")
         if judging != "exact" or group["drawn"].all():
             yield line, group
             continue
@@ -120,26 +120,26 @@ def lines_of(rows: pd.DataFrame) -> Iterator[tuple[Line, pd.DataFrame]]:
         yield line._replace(people=EVERYBODY), group
 
 
-def _kind(line: Line) -> tuple[str, ...]:
+def _kind(line: PriceLine) -> tuple[str, ...]:
     """Lines of a kind have the same people; as published, each method has its own."""
     own = (line.method, str(line.p)) if line.judging == "as_published" else ()
     return (line.judging, line.linearise, line.people, *own)
 
 
-def _most_people(column: dict[Line, Estimate]) -> dict[tuple[str, ...], int]:
+def _most_people(column: dict[PriceLine, Estimate]) -> dict[tuple[str, ...], int]:
     most: dict[tuple[str, ...], int] = {}
     for line, ours in column.items():
         most[_kind(line)] = max(most.get(_kind(line), 0), ours.people)
     return most
 
 
-def _folds(results: Results, table: str, line: Line) -> int:
+def _folds(results: Results, table: str, line: PriceLine) -> int:
     """How many folds a line must have: those of the authors, where it repeats what they ran."""
     repeats = line.judging == "as_published" and line.linearise == "lime_as_published"
     return results.paper.folds[table] if repeats else ALL_FOLDS
 
 
-def _best(column: dict[Line, Estimate], line: Line) -> float:
+def _best(column: dict[PriceLine, Estimate], line: PriceLine) -> float:
     """The least mean of the column among lines that are judged alike, on the same people."""
     alike = (line.judging, line.linearise, line.people)
     means = [
@@ -150,7 +150,7 @@ def _best(column: dict[Line, Estimate], line: Line) -> float:
     return min((mean for mean in means if not math.isnan(mean)), default=math.nan)
 
 
-def protocol(line: Line) -> str:
+def protocol(line: PriceLine) -> str:
     """Say whether a line repeats what was published, or is computed soundly on everybody.
 
     Algorithm 2 has no flaw to repeat. What the published methods do to people whom the authors did
@@ -179,7 +179,7 @@ def _sheet(results: Results, table: str, dataset: str, title: str, found: list[F
     return Sheet(name, title, caption, header, rows, _data(results, found), labels=2)
 
 
-def order_of(line: Line) -> tuple[bool, bool, bool, int, bool, Line]:
+def order_of(line: PriceLine) -> tuple[bool, bool, bool, int, bool, PriceLine]:
     """Sort lines: as published before sound, the paper's methods before ours."""
     return (
         line.judging == "search",
@@ -191,7 +191,7 @@ def order_of(line: Line) -> tuple[bool, bool, bool, int, bool, Line]:
     )
 
 
-def _whose(line: Line) -> Cell:
+def _whose(line: PriceLine) -> Cell:
     judged = {"exact": "", "as_published": "judged as published", "search": "judged in one ball"}
     through = line.linearise.replace("_", " ")
     made_linear = f"through {through}" if through else ""
@@ -208,7 +208,7 @@ def _paper_cells(results: Results, table: str, dataset: str, row: str) -> list[C
 
 
 def _our_cells(
-    line: Line, columns: list[tuple[float, float]], found: list[Figure]
+    line: PriceLine, columns: list[tuple[float, float]], found: list[Figure]
 ) -> Iterator[Cell]:
     mine = {figure.place[3:]: figure for figure in found if figure.line == line}
     for column in columns:

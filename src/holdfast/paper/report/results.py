@@ -68,10 +68,10 @@ def groups(frame: pd.DataFrame, *keys: str) -> Iterator[tuple[tuple[Any, ...], p
 def read_results(path: Path) -> Results:
     """Read a table of results for a report."""
     frame, about = read_table(path)
-    return prepare(frame, about)
+    return prepare_results(frame, about)
 
 
-def prepare(frame: pd.DataFrame, about: dict[str, Any]) -> Results:
+def prepare_results(frame: pd.DataFrame, about: dict[str, Any]) -> Results:
     """Make a table ready to be asked."""
     texts = [name for name, field in FIELDS.items() if field.dtype == "category"]
     frame = frame.astype(dict.fromkeys(texts, object))

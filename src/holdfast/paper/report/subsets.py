@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.paper.report.cells import Verdict, number, verdict
+from holdfast.paper.report.cells import Agreement, number, verdict
 from holdfast.paper.report.names import PAPER_ROWS, column_name
 from holdfast.paper.report.paper import Place
-from holdfast.paper.report.prices import DRAWN, TABLES, Line, lines_of, order_of
+from holdfast.paper.report.prices import DRAWN, TABLES, PriceLine, lines_of, order_of
 from holdfast.paper.report.results import ALL_FOLDS, Results, groups
 from holdfast.paper.report.sheet import Cell, NotRun, Sheet, cell
 
@@ -40,10 +40,10 @@ class SubsetPrice(NamedTuple):
     """What the subsets give for a cell of the paper."""
 
     place: Place
-    line: Line
+    line: PriceLine
     kind: str
     ours: Spread
-    verdict: Verdict
+    verdict: Agreement
 
 
 def draw(
@@ -69,7 +69,7 @@ def draw(
     return picks
 
 
-def spread(prices: dict[int, NDArray[np.float64]], picks: Picks) -> Spread:
+def spread_of(prices: dict[int, NDArray[np.float64]], picks: Picks) -> Spread:
     """Compute the cell of each subset, and summarise them."""
     means = np.stack([prices[fold][chosen].mean(axis=1) for fold, chosen in picks.items()])
     cells = means.mean(axis=0)
@@ -122,7 +122,7 @@ def _compute(
             prices = {fold: g["price"].to_numpy() for (fold,), g in groups(ordered, "fold")}
             place = Place(table, "sba", line.row, radius, cost_weight)
             for kind, chosen in picks.items():
-                ours = spread(prices, chosen)
+                ours = spread_of(prices, chosen)
                 said = verdict(ours.mean, results.paper.prices[place])
                 yield SubsetPrice(place, line, kind, ours, said)
 

@@ -16,7 +16,7 @@ from holdfast.paper.report.prices import (
     SOUNDLY,
     TABLES,
     Figure,
-    Line,
+    PriceLine,
     figures,
     protocol,
 )
@@ -108,7 +108,7 @@ def _first_table(results: Results) -> Bar:
     return Bar(what, max(means) <= MEAN_BAR and max(spreads) <= DEVIATION_BAR, detail, must=False)
 
 
-def _seeks(line: Line) -> bool:
+def _seeks(line: PriceLine) -> bool:
     """Whether a line is what the paper's row seeks: the optimum, or ROAR as its authors run it."""
     return line.method == "exact" or (line.method == "roar" and line.variant == PUBLISHED)
 
