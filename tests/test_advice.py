@@ -17,8 +17,8 @@ from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse, Statu
 from holdfast.actions import check, raw_cost
 from holdfast.datasets import load_german
 from holdfast.models.encoding import Encoding
+from holdfast.recommend.advised import _solve_held
 from holdfast.recommend.numerals import numeral
-from holdfast.recommend.outcome import _solve_held
 from holdfast.recommend.printed import Aim, settle
 from holdfast.recommend.words import _proof
 

@@ -24,7 +24,7 @@ from holdfast.actions.check import check_changes
 from holdfast.actions.decode import multiples
 from holdfast.models.encoding import Encoding
 from holdfast.recommend import outcome
-from holdfast.recommend.outcome import _solve_held
+from holdfast.recommend.advised import _solve_held
 from holdfast.recommend.printed import round_to
 from holdfast.recommend.ways import other_ways
 

@@ -148,3 +148,23 @@ def test_machine_code_is_kept_for_one_state_of_all_sources(tmp_path):
         after = directory()
         assert after != before, name
         before = after
+
+
+def test_a_name_is_one_thing():
+    """Classes, and functions that other modules may import, have names of their own."""
+    places: dict[str, list[str]] = {}
+    for path in ROOMS:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    several = {name: files for name, files in places.items() if len(files) > 1}
+    assert not several
+
+
+def test_functions_take_few_things():
+    """More than eight only by name at a door, or as the plain arrays of a kernel."""
+    for path in ROOMS:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and not node.decorator_list:
+                given = [*node.args.posonlyargs, *node.args.args]
+                assert len(given) <= 9, f"{path}: {node.name} takes {len(given)}"

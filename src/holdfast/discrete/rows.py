@@ -116,7 +116,7 @@ def check_groups(rows, layout, i):
 def check_discrete_row(rows, layout, i):
     """Return FOUND, or what is wrong with row i."""
     outcome = check_numbers(rows, layout, i)
-    if outcome == FOUND or outcome == OUT_OF_BOUNDS:
+    if outcome in (FOUND, OUT_OF_BOUNDS):
         wrong = check_groups(rows, layout, i)
         outcome = outcome if wrong == FOUND else wrong
     return outcome

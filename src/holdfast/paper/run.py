@@ -43,7 +43,7 @@ PUBLISHED_DIGITS = 4  # of the points and recourses that the authors keep, for n
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PieceQuestion:
     """The people of a piece: their places among the denied, and the linear score around each."""
 
     instances: NDArray[np.int64]
@@ -104,14 +104,14 @@ def run_piece(
     return check_table(pd.concat(_rows(piece, world, asked, found), ignore_index=True))
 
 
-def _ask(piece: Piece, world: World) -> Asked:
+def _ask(piece: Piece, world: World) -> PieceQuestion:
     """Choose the people of a piece, and make their model linear where it is not."""
     drawn = _drawn(piece, world)
     orders = {"all": range(len(world.denied)), "drawn": drawn, "sorted": sorted(drawn)}
     instances = np.array(list(orders[piece.people])[: piece.most_rows])
     people = world.denied[instances]
     if not piece.linearise:
-        return Asked(instances, people, None)
+        return PieceQuestion(instances, people, None)
     fitted = load_surrogate(world, piece.linearise, int(instances.max()) + 1)
     surrogate = replace(
         fitted,
@@ -121,7 +121,7 @@ def _ask(piece: Piece, world: World) -> Asked:
         point_error=fitted.point_error[instances],
         seconds=fitted.seconds * len(instances) / len(fitted.coef),
     )
-    return Asked(instances, people, surrogate)
+    return PieceQuestion(instances, people, surrogate)
 
 
 def _drawn(piece: Piece, world: World) -> list[int]:
@@ -130,7 +130,9 @@ def _drawn(piece: Piece, world: World) -> list[int]:
     return published_sample(piece.fold, n, piece.model) if piece.dataset == "sba" else [*range(n)]
 
 
-def _rows(piece: Piece, world: World, asked: Asked, found: list[Run]) -> Iterator[pd.DataFrame]:
+def _rows(
+    piece: Piece, world: World, asked: PieceQuestion, found: list[Run]
+) -> Iterator[pd.DataFrame]:
     """Yield the rows of each run; the worst cases of all runs are found together, in batches."""
     people, drawn = _as_kept(piece, asked.people), _drawn(piece, world)
     for run, worst in zip(found, _worst_cases(piece, world, found), strict=True):
@@ -158,7 +160,7 @@ def _rows(piece: Piece, world: World, asked: Asked, found: list[Run]) -> Iterato
         )
 
 
-def _find(piece: Piece, world: World, asked: Asked) -> Iterator[Run]:
+def _find(piece: Piece, world: World, asked: PieceQuestion) -> Iterator[Run]:
     """Run the method for every combination of settings, radius and cost weight."""
     for settings in piece.settings:
         if piece.p is None:  # no ball and no cost weight: one run, judged at every radius
@@ -173,7 +175,12 @@ def _find(piece: Piece, world: World, asked: Asked) -> Iterator[Run]:
 
 
 def _run(
-    piece: Piece, world: World, asked: Asked, settings: str, radius: float, cost_weight: float
+    piece: Piece,
+    world: World,
+    asked: PieceQuestion,
+    settings: str,
+    radius: float,
+    cost_weight: float,
 ) -> Run:
     result = find_recourse(
         asked.people,
@@ -199,7 +206,7 @@ def _as_kept(piece: Piece, points: Floats) -> Floats:
     return np.round(points, PUBLISHED_DIGITS) if piece.judging == AS_PUBLISHED else points
 
 
-def _with_constraints(piece: Piece, world: World, asked: Asked, run: Run) -> Iterator[Run]:
+def _with_constraints(piece: Piece, world: World, asked: PieceQuestion, run: Run) -> Iterator[Run]:
     """Yield the run as it is, brought into the constraints afterwards, or solved within them."""
     for which in piece.constraints:
         if which == "inside":
@@ -211,7 +218,7 @@ def _with_constraints(piece: Piece, world: World, asked: Asked, run: Run) -> Ite
             yield run
 
 
-def _inside(piece: Piece, world: World, asked: Asked, run: Run) -> Run:
+def _inside(piece: Piece, world: World, asked: PieceQuestion, run: Run) -> Run:
     """Solve with the constraints in the optimisation."""
     assert piece.p is not None  # only `exact` is planned with constraints inside
     problem = _problem(world, asked, NormBall(piece.p, run.radius))
@@ -240,7 +247,7 @@ def _compile(p: float) -> None:
     solve_discrete(constrained(one, Constraints([[0, 1]], free, free)), cost_weight=0.1, n_jobs=1)
 
 
-def _problem(world: World, asked: Asked, robust_to: NormBall) -> RecourseProblem:
+def _problem(world: World, asked: PieceQuestion, robust_to: NormBall) -> RecourseProblem:
     linear = asked.surrogate or world.model
     assert isinstance(linear, Surrogate | LinearModel)
     return RecourseProblem.build(asked.people, linear.coef, linear.intercept, robust_to=robust_to)
@@ -282,7 +289,7 @@ def _worst_cases(piece: Piece, world: World, found: list[Run]) -> Iterator[Worst
 
 
 def _proof(
-    piece: Piece, world: World, asked: Asked, run: Run
+    piece: Piece, world: World, asked: PieceQuestion, run: Run
 ) -> tuple[Floats, NDArray[np.object_]]:
     """Say how far from the optimum a run is, where that is proven: for linear models."""
     n = len(run.recourse)

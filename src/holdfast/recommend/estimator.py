@@ -14,7 +14,7 @@ from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import as_table
 from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
-from holdfast.recommend.outcome import find_outcome
+from holdfast.recommend.advised import find_advice
 from holdfast.recommend.question import Question
 from holdfast.recommend.recommendations import Recommendations
 
@@ -123,7 +123,7 @@ is 2.25."
                 "one; holdfast.find_recourse takes any model"
             )
         question = self._question(encoding)
-        return Recommendations(question, find_outcome(question, X, self.n_options), X.index)
+        return Recommendations(question, find_advice(question, X, self.n_options), X.index)
 
     def _question(self, encoding: Encoding) -> Question:
         """Return what is asked, which no later change of a setting reaches."""

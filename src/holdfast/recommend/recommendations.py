@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats, check_count
-from holdfast.recommend.outcome import Outcome
+from holdfast.recommend.advised import Advised
 from holdfast.recommend.question import Question
 from holdfast.recommend.reasons import Release, constraints_of, find_releases, settings_of
 from holdfast.recommend.staircase import Staircase
@@ -46,7 +46,7 @@ class Recommendations:
     See `RobustRecourse`.
     """
 
-    def __init__(self, question: Question, outcome: Outcome, labels: pd.Index[Any]) -> None:
+    def __init__(self, question: Question, outcome: Advised, labels: pd.Index[Any]) -> None:
         self._question, self._outcome, self.labels = question, outcome, labels
         self._refused = dict(outcome.refused)
         self.guarantee, self.cost_weight = question.goal.guarantee, question.goal.cost_weight

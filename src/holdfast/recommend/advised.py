@@ -26,7 +26,7 @@ BATCH = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class Advised:
     """What became of some people.
 
     Attributes
@@ -64,9 +64,9 @@ class Outcome:
     options: list[Printed]
 
 
-def find_outcome(question: Question, people: pd.DataFrame, n_options: int) -> Outcome:
+def find_advice(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
     """Find out what everybody should change."""
-    parts: list[Outcome] = []
+    parts: list[Advised] = []
     usable = 0
     for begin in range(0, max(len(people), 1), BATCH):
         part = _solve_batch(question, people.iloc[begin : begin + BATCH], n_options)
@@ -75,7 +75,7 @@ def find_outcome(question: Question, people: pd.DataFrame, n_options: int) -> Ou
     return parts[0] if len(parts) == 1 else _joined(parts)
 
 
-def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Outcome:
+def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
     compiled = question.compile(people)
     base = compiled.problem.problem
     question.encoding.compare(compiled.people, base.X, base.loss)
@@ -93,7 +93,7 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ou
     told = {name: getattr(answer, name).copy() for name in ("cost", "price", "lower_bound", "gap")}
     for values in told.values():
         values[status == Status.NOT_FOUND] = np.nan
-    return Outcome(
+    return Advised(
         people=compiled.people,
         rows=compiled.rows,
         refused=compiled.refused,
@@ -158,7 +158,7 @@ def _check(compiled: Compiled, printed: Printed) -> None:
         raise RuntimeError(f"row {label}: {'; '.join(said)}: a bug, please report it")
 
 
-def _moved(part: Outcome, applicants: int, people: int) -> Outcome:
+def _moved(part: Advised, applicants: int, people: int) -> Advised:
     """Count the positions of a batch from that of its first applicant, and of its first person."""
     if not applicants:
         return part
@@ -172,10 +172,10 @@ def _moved(part: Outcome, applicants: int, people: int) -> Outcome:
     )
 
 
-def _joined(parts: list[Outcome]) -> Outcome:
+def _joined(parts: list[Advised]) -> Advised:
     """Put batches together. The list is emptied, so that nothing is held twice for long."""
     held: dict[str, list[Any]] = {
-        field.name: [getattr(part, field.name) for part in parts] for field in fields(Outcome)
+        field.name: [getattr(part, field.name) for part in parts] for field in fields(Advised)
     }
     parts.clear()
     options = []
@@ -185,7 +185,7 @@ def _joined(parts: list[Outcome]) -> Outcome:
         some.clear()
         options.append(Printed(join_ways(ways), stack(after)))
     arrays = [name for name, values in held.items() if isinstance(values[0], np.ndarray)]
-    return Outcome(
+    return Advised(
         people=stack(held.pop("people")),
         refused=[one for refused in held.pop("refused") for one in refused],
         names=held.pop("names")[0],
