@@ -24,12 +24,9 @@ from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse
 from holdfast.actions import CategoryFeature, NumberFeature
 from holdfast.cli import main
 from holdfast.datasets import (
-    german_future,
     load_sba,
     load_south_german,
     make_gaussians,
-    published_sample,
-    sba_folds,
 )
 from holdfast.discrete import (
     DiscreteProblem,
@@ -46,10 +43,12 @@ from holdfast.models.networks import (
     judge_network,
     network_price,
     population_worst_network,
-    published_worst_network,
     worst_network,
 )
+from holdfast.paper.folds import published_sample, sba_folds
+from holdfast.paper.shift import german_future
 from holdfast.paper.training import train_network
+from holdfast.paper.worst_network_as_published import published_worst_network
 from holdfast.problem import RecourseProblem
 from holdfast.problem.losses import LOSSES, Loss, get_loss
 
@@ -402,9 +401,7 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (functools.partial(find, method="roar"), "max_steps", NO_COUNT, "max_steps"),
     (functools.partial(find, method="roar"), "learning_rate", NO_POSITIVE, "learning_rate"),
     (functools.partial(find, method="roar"), "tolerance", NO_TOLERANCE, "tolerance"),
-    (functools.partial(find, method="roar"), "clamped_loss", NO_FLAG, "clamped_loss"),
     (functools.partial(find, method="algorithm1"), "step", NO_POSITIVE, "step"),
-    (functools.partial(find, method="algorithm1"), "as_published", NO_FLAG, "as_published"),
     (functools.partial(find, method="rbr", X_train=X), "samples", NO_COUNT, "samples"),
     (functools.partial(find, method="rbr", X_train=X), "sigma", NO_POSITIVE, "sigma"),
     (functools.partial(find, method="rbr", X_train=X), "epsilon_pe", NO_TOLERANCE, "epsilon_pe"),
@@ -653,7 +650,6 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
         (call, "directory", ["/nowhere/at/all", 3, [1], b"/nowhere"], "directory")
         for call in (load_sba, load_south_german, sba_folds, german_future)
     ),
-    (functools.partial(german_future, None), "as_published", NO_FLAG, "as_published"),
 ]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import holdfast
-from holdfast import _compile
+from holdfast.machinery import compile as compiling
 from holdfast.machinery.compile import Notice, first_writable
 from holdfast.machinery.whole import Kernel
 
@@ -23,10 +23,10 @@ PACKAGE = Path(holdfast.__file__).parent
 NOTICE = "Holdfast is compiling its solvers"
 # A kernel that calls others in another file, whose change numba would not see
 CODE = """
-from holdfast import _compile
+from holdfast.machinery import compile as compiling
 from holdfast.problem.goal import PRICE, GoalNumbers
 from holdfast.core.row import gain_at, stop_score
-print(_compile.CACHE_DIRECTORY)
+print(compiling.CACHE_DIRECTORY)
 print(stop_score(GoalNumbers(PRICE, 0, 0.5), 1.0), gain_at(GoalNumbers(PRICE, 0, 0.5), 1.0, 2.0))
 """
 
@@ -174,7 +174,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def compiling(*modules: str) -> list[SimpleNamespace]:
+def spoken(*modules: str) -> list[SimpleNamespace]:
     """What numba says when it compiles a function of each of these modules."""
     functions = [SimpleNamespace(py_func=SimpleNamespace(__module__=name)) for name in modules]
     return [SimpleNamespace(data={"dispatcher": function}) for function in functions]
@@ -185,8 +185,8 @@ def test_how_far_it_is_is_shown_on_terminals_only(monkeypatch, stream, is_shown)
     monkeypatch.delenv("HOLDFAST_QUIET", raising=False)
     monkeypatch.setattr(sys, "stderr", stream())
     seconds = iter([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    monkeypatch.setattr(_compile, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
-    notice, events = Notice(), compiling("holdfast.a", "numba.b", "holdfast.c")
+    monkeypatch.setattr(compiling, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    notice, events = Notice(), spoken("holdfast.a", "numba.b", "holdfast.c")
     for event in events:
         notice.on_start(event)
     for event in events[::-1]:
@@ -204,6 +204,6 @@ def test_nobody_needs_to_listen(monkeypatch):
     closed.close()
     for stream in (None, closed):
         monkeypatch.setattr(sys, "stderr", stream)
-        notice, (event,) = Notice(), compiling("holdfast.a")
+        notice, (event,) = Notice(), spoken("holdfast.a")
         notice.on_start(event)
         notice.on_end(event)

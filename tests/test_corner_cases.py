@@ -150,7 +150,7 @@ def test_rows_are_aligned_by_their_labels():
         **goal,
     )
     np.testing.assert_array_equal(straight.recourse, turned.recourse)
-    with pytest.raises(ValueError, match="row labels of coef are not those of the points"):
+    with pytest.raises(ValueError, match="row labels of coef are not those of X"):
         solve(people, coef.set_axis(list("uvwxyz")), intercept, **goal)
 
 

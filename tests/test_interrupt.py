@@ -22,7 +22,7 @@ from holdfast import NormBall
 signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 
-def run(n, n_jobs={threads}):
+def run(n, threads={threads}):
 {call}
 
 run(0)  # compiles
@@ -50,9 +50,11 @@ CALLS = {
     "many long rows": (
         100_000,
         """
+        from holdfast.paper import Algorithm1
+        slow = Algorithm1(max_steps=100_000, tolerance=0.0)
         holdfast.find_recourse(
-            rng.normal(size=(n, 5)), (np.ones(5), -9.0), "algorithm1", robust_to=NormBall(1, 0.1),
-            cost_weight=0.01, max_steps=100_000, tolerance=0.0, n_jobs=threads
+            rng.normal(size=(n, 5)), (np.ones(5), -9.0), slow, robust_to=NormBall(1, 0.1),
+            cost_weight=0.01, n_jobs=threads
         )
         """,
     ),

@@ -23,7 +23,7 @@ from holdfast.discrete.boxes import Best
 from holdfast.discrete.cuts import solve_cuts
 from holdfast.discrete.linked import row_links, take_row
 from holdfast.problem import RecourseProblem
-from holdfast.problem.goal import make_goal
+from holdfast.problem.goal import Goal
 
 FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
 # where numbers without bounds can be touched or not, that there is no answer may stay unproven
@@ -158,7 +158,7 @@ def pair_links(rng: np.random.Generator, problem: DiscreteProblem) -> Links:
 
 def by_highs(problem: DiscreteProblem, links: Links, goal: dict[str, float]) -> Best:
     """Return what HiGHS alone makes of the only row."""
-    asked = make_goal(problem.problem, goal.get("cost_weight"), goal.get("guarantee"))
+    asked = Goal.of(problem.problem.loss, **goal)
     nothing = Best(math.inf, -math.inf, None, np.empty(0, dtype=np.int64), 0)
     return solve_cuts(take_row(problem, 0), row_links(links, 0), asked, 1e-9, nothing)
 

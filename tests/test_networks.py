@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -279,7 +278,9 @@ def test_judging_keeps_rows_without_recourse_apart():
     np.testing.assert_allclose(judged.price, result.price, rtol=1e-9)
     np.testing.assert_allclose(judged.worst_case_validity, result.worst_case_validity, rtol=1e-9)
     assert np.isnan(judged.worst_case_score[1])
-    promised = replace(result, cost_weight=None, guarantee=0.5)  # a guarantee has no price
+    promised = holdfast.solve(
+        rows, coef, intercept, robust_to=ball, guarantee=0.5
+    )  # a guarantee has no price
     assert np.isnan(judge_network(promised, Network(module)).price).all()
 
 

@@ -110,7 +110,7 @@ def test_odd_numbers_of_periods_choose_and_check_on_the_same_periods():
 
 def test_a_ball_that_covers_less_than_it_says_is_not_handed_out(found):
     row = replace(found.radius(2), coverage=0.1)
-    wrong = replace(found, table=[row])
+    wrong = replace(found, radii=[row])
     with pytest.raises(ValueError, match="covers 10% of those kept back"):
         wrong.ball(2)
 

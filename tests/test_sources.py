@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from data_files import needs_files
 
-from holdfast.datasets import DataAbsent, load_sba, load_south_german, sba_folds, sources
+from holdfast.datasets import DataAbsent, load_sba, load_south_german, sources
 from holdfast.datasets.sources import SBA, SOUTH_GERMAN, Address, External, fetch
+from holdfast.paper.folds import sba_folds
 
 pooch = pytest.importorskip("pooch")
 

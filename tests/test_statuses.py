@@ -286,4 +286,4 @@ def test_a_gap_that_does_not_close_is_said_to_be_open():
     )
     assert result.status[0] is Status.GAP_OPEN
     assert result.gap[0] > 1e-9 * (1 + result.cost[0])
-    assert "proven is only that none is below" in result.explain(0)
+    assert "it is proven only that none is below" in result.explain(0)

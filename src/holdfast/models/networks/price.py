@@ -34,7 +34,7 @@ def network_price(
 
     Parameters
     ----------
-    network, ball
+    network, robust_to
         The ball is one around all parameters of the network.
     recourse, points : (n, d) arrays
         Where people go, and where they started.
@@ -95,7 +95,7 @@ class NetworkJudgement:
 def judge_network(
     result: RecourseResult,
     network: Network,
-    ball: NormBall | None = None,
+    robust_to: NormBall | None = None,
     *,
     ascent: Ascent = worst_network,
 ) -> NetworkJudgement:
@@ -129,14 +129,14 @@ def judge_network(
     """
     check_kind("result", result, RecourseResult, "give what holdfast.find_recourse returned")
     check_kind("network", network, Network, "make it with holdfast.models.network.Network")
-    if ball is not None:
-        check_kind("ball", ball, NormBall, "write NormBall(p=..., radius=...)")
+    if robust_to is not None:
+        check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
     _check_ascent(ascent)
     if result.problem.loss.name != "logistic":
         raise ValueError(f"a network is judged by cross-entropy, not by {result.problem.loss.name}")
     there = np.flatnonzero(np.isfinite(result.recourse_array).all(axis=1))
     score, loss = (np.full(len(result), np.nan) for _ in range(2))
-    found = ascent(network, result.recourse_array[there], ball or result.problem.robust_to)
+    found = ascent(network, result.recourse_array[there], robust_to or result.problem.robust_to)
     score[there], loss[there] = found.score, found.loss
     weight = np.nan if result.cost_weight is None else result.cost_weight
     with np.errstate(invalid="ignore"):
