@@ -420,7 +420,7 @@ def test_sentences_are_for_applicants(advised):
     label = people.index[0]
     words = result.explain(label)
     assert re.search(r"chance of \d+%\. Change \w+ from \S+ to \S+", words)
-    assert "This is provably the cheapest way." in words
+    assert ": provably the cheapest way." in words
     assert "Every model within a radius of 0.05 of today's then gives you at least 60%." in words
     assert " as it is and change " in words
     for strict in (0.6, 0.99):
@@ -467,7 +467,7 @@ def test_proven_is_said_only_of_what_is(advised):
     label = people.index[0]
     way = result.ways(label)[0]._replace(status=Status.GAP_OPEN, gap=0.25)
     said = _proof(result, way)
-    assert said == "There may be a cheaper way, but it is better by at most 0.25."
+    assert said == "there may be a cheaper way, but it is better by at most 0.25."
 
 
 # ---------------------------------------------------------------- nothing changes afterwards

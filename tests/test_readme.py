@@ -21,14 +21,24 @@ def run_examples(page: str) -> dict:
     return names
 
 
-def test_the_examples_run(capsys):
+def test_the_example_prints_what_the_page_shows(capsys):
     names = run_examples(README)
     printed = capsys.readouterr().out
-    assert "optimal" in printed
-    assert "This is provably the cheapest way" in printed
-    price = dict(re.findall(r"(\w+) +price ([0-9.]+),", printed))
-    assert price["exact"] <= price["algorithm1"] < price["roar"] < price["rbr"]
-    assert names["result"].method == "rbr"
+    (shown,) = re.findall(r"```python\n.*?```\n\n```text\n(.*?)```", README, flags=re.DOTALL)
+    assert " ".join(shown.split()) == " ".join(printed.split())
+    assert names["advice"].status.size > 100
+
+
+def test_the_examples_of_the_linear_page_run(capsys):
+    names = run_examples((ROOT / "docs" / "linear.md").read_text())
+    assert "optimal" in capsys.readouterr().out
+    assert names["curve"].is_piecewise_linear
+
+
+def test_every_page_that_is_linked_is_there():
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 def test_the_examples_of_the_actions_run(capsys):

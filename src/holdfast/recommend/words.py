@@ -105,7 +105,7 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
         stays = "as it is" if len(way.held) == 1 else "as they are"
         verb = f"Or leave {held} {stays} and change"
     cost = f"The cost is {way.cost:.3g}."
-    return " ".join([f"{verb} {_listed(changes)}.", _proof(result, way), after, cost])
+    return " ".join([f"{verb} {_listed(changes)}: {_proof(result, way)}", after, cost])
 
 
 def _afterwards(result: Recommendations, way: Way) -> str:
@@ -129,9 +129,9 @@ def _proof(result: Recommendations, way: Way) -> str:
     best = "cheapest way" if result.guarantee is not None else "best balance of cost and chance"
     if way.status.is_proven:
         without = f" without changing {_listed(sorted(way.held))}" if way.held else ""
-        return f"This is provably the {best}{without}."
+        return f"provably the {best}{without}."
     better = "cheaper way" if result.guarantee is not None else "better balance"
-    return f"There may be a {better}, but it is better by at most {above(way.gap)}."
+    return f"there may be a {better}, but it is better by at most {above(way.gap)}."
 
 
 def _hopeless(result: Recommendations, label: Any) -> str:
