@@ -45,6 +45,7 @@ from holdfast.models.networks import (
     population_worst_network,
     worst_network,
 )
+from holdfast.paper.algorithm1 import Algorithm1
 from holdfast.paper.folds import published_sample, sba_folds
 from holdfast.paper.shift import german_future
 from holdfast.paper.training import train_network
@@ -401,7 +402,7 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (functools.partial(find, method="roar"), "max_steps", NO_COUNT, "max_steps"),
     (functools.partial(find, method="roar"), "learning_rate", NO_POSITIVE, "learning_rate"),
     (functools.partial(find, method="roar"), "tolerance", NO_TOLERANCE, "tolerance"),
-    (functools.partial(find, method="algorithm1"), "step", NO_POSITIVE, "step"),
+    (Algorithm1, "step", NO_POSITIVE, "step"),
     (functools.partial(find, method="rbr", X_train=X), "samples", NO_COUNT, "samples"),
     (functools.partial(find, method="rbr", X_train=X), "sigma", NO_POSITIVE, "sigma"),
     (functools.partial(find, method="rbr", X_train=X), "epsilon_pe", NO_TOLERANCE, "epsilon_pe"),

@@ -23,7 +23,7 @@ from holdfast.actions import check
 from holdfast.actions.check import check_changes
 from holdfast.actions.decode import multiples
 from holdfast.models.encoding import Encoding
-from holdfast.recommend import outcome
+from holdfast.recommend import advised
 from holdfast.recommend.advised import _solve_held
 from holdfast.recommend.printed import round_to
 from holdfast.recommend.ways import other_ways
@@ -262,7 +262,7 @@ def test_people_in_small_batches_are_told_the_same(monkeypatch):
     people.iloc[[2, 11], 4] = "odd"
     recourse, _ = asked(model, actions, n_options=2)
     whole = recourse.recommend(people)
-    monkeypatch.setattr(outcome, "BATCH", 5)
+    monkeypatch.setattr(advised, "BATCH", 5)
     parts = recourse.recommend(people)
     assert len(people) > 20
     pd.testing.assert_frame_equal(parts.to_frame(), whole.to_frame(), check_exact=True)

@@ -57,7 +57,7 @@ def run(copied: Path, **environment: str) -> tuple[str, str, str]:
 
 
 def change_a_callee(copied: Path) -> None:
-    path = copied / "losses.py"
+    path = copied / "problem" / "losses.py"
     before = "        return math.log1p(-s) - math.log(s)\n"
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, "        return 42.0\n"))

@@ -66,7 +66,7 @@ def test_a_score_that_rounding_hides_proves_nothing():
         result = solve(x[None], w, 0.0, robust_to=NormBall(2, 0.0), cost_weight=1e9)
         wrong += abs(exact_price(result, 1e9) - result.price[0]) > 1e-6 * (1 + result.price[0])
         assert result.status[0] is Status.GAP_OPEN
-        assert "only known to +-" in result.explain(0)
+        assert "known only to within" in result.explain(0)
         for goal in ({"guarantee": 0.5}, {"guarantee": 0.999}):
             for bounds in (None, (x, x)):
                 sure = solve(x[None], w, 0.0, robust_to=NormBall(2, 0.0), bounds=bounds, **goal)

@@ -110,7 +110,8 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_the_check_knows_it():
-    answer = solve_discrete(two_ways(np.array([[1.5, 0.0]])), guarantee=0.5)
+    problem = two_ways(np.array([[1.5, 0.0]]))
+    answer = solve_discrete(problem, guarantee=0.5)
     with pytest.raises(AssertionError, match="cost is another"):
-        check_answer(replace(answer, cost=answer.cost - 1.5))
-    assert by_force(answer.problem, 0, guarantee=0.5) == pytest.approx(3.5)
+        check_answer(problem, replace(answer, cost=answer.cost - 1.5))
+    assert by_force(problem, 0, guarantee=0.5) == pytest.approx(3.5)

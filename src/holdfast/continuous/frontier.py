@@ -49,7 +49,7 @@ class Frontier:
 
     def __init__(self, problem: RecourseProblem) -> None:
         if problem.n_rows != 1:
-            raise ValueError(f"a frontier is that of one point, not of {problem.n_rows}")
+            raise ValueError(f"a frontier is that of one person, but x has {problem.n_rows} rows")
         self.problem = problem
         self._even, self._exponent = problem.in_even_costs()
         rows = self._even.rows()

@@ -113,13 +113,13 @@ def _read(X: ArrayLike, coef: ArrayLike, intercept: float) -> tuple[Floats, Floa
     x, w = np.asarray(X, dtype=np.float64), np.asarray(coef, dtype=np.float64)
     if x.ndim != 2 or w.shape != x.shape[1:] or np.ndim(intercept) != 0:
         raise ValueError(
-            f"points {x.shape}, coef {w.shape} and intercept {np.shape(intercept)} do not fit "
+            f"X {x.shape}, coef {w.shape} and intercept {np.shape(intercept)} do not fit "
             "together; expected (n, d), (d,) and a number: one model for all points"
         )
     missing = np.flatnonzero(~np.isfinite(x).all(axis=1))
     if missing.size:
         raise ValueError(
-            f"points has no finite numbers in {missing.size} rows, the first of them row "
+            f"X has no finite numbers in {missing.size} rows, the first of them row "
             f"{missing[0]}; leave out the rows without a recourse"
         )
     return x, w, float(intercept)

@@ -172,7 +172,7 @@ def _like(encoded: Any, X_train: Any) -> Floats:
     if hasattr(encoded, "columns") and hasattr(X_train, "columns"):
         missing = [name for name in encoded.columns if name not in X_train.columns]
         if missing:
-            raise ValueError(f"training has no columns {missing}, which the points have")
+            raise ValueError(f"X_train has no columns {missing}, which X has")
         X_train = X_train[list(encoded.columns)]
     return read_matrix("X_train", X_train, np.shape(encoded)[-1] if np.ndim(encoded) else None)
 

@@ -126,7 +126,7 @@ class RobustBayesian(Method):
             raise ValueError(f"{self.name} knows no feature_costs: its budget is plain L1")
         training, d = task.X_train, task.problem.n_features
         if training is not None and (training.ndim != 2 or training.shape[1] != d):
-            raise ValueError(f"training has shape {training.shape}, expected (m, {d})")
+            raise ValueError(f"X_train has shape {training.shape}, expected (m, {d})")
         if training is not None and not np.isfinite(training).all():
             raise ValueError(f"{self.name} needs training points without missing values")
 

@@ -89,9 +89,7 @@ class Network(Model):
         """Score of each row of a tensor, with its gradient."""
         first = next((m for m in self.module.modules() if isinstance(m, nn.Linear)), None)
         if first is not None and X.shape[-1] != first.in_features:
-            raise ValueError(
-                f"points have {X.shape[-1]} columns, the network takes {first.in_features}"
-            )
+            raise ValueError(f"X has {X.shape[-1]} columns, the network takes {first.in_features}")
         return as_logits(self.module(X), self.output, len(X))
 
     def score(self, X: ArrayLike) -> Floats:

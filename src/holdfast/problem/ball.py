@@ -252,7 +252,7 @@ def _scale(values: Any) -> tuple[float, ...]:
 def _batch(
     points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
-    x = np.atleast_2d(read_floats("points", points))
+    x = np.atleast_2d(read_floats("X", points))
     w = np.atleast_2d(read_floats("coef", coef))
     b = np.atleast_1d(read_floats("intercept", intercept))
     if (
@@ -261,7 +261,7 @@ def _batch(
         or b.shape not in ((1,), x[:, 0].shape)
     ):
         raise ValueError(
-            f"points {x.shape}, coef {w.shape} and intercept {b.shape} do not fit together; "
+            f"X {x.shape}, coef {w.shape} and intercept {b.shape} do not fit together; "
             "expected (n, d), (d,) or (n, d), and a number or (n,)"
         )
     return x, w, b

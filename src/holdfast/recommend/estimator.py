@@ -115,7 +115,7 @@ is 2.25."
         """
         check_count("n_options", self.n_options)
         check_kind("actions", self.actions, ActionSet, "begin with ActionSet.from_data")
-        X = as_table(X, "applicants")
+        X = as_table(X, "X")
         encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=X)
         if encoding.model.kind != "linear":
             raise ValueError(

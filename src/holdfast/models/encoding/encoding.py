@@ -189,7 +189,7 @@ class Encoding:
         frame = as_table(table)
         missing = [name for name in self.names if name not in frame.columns]
         if missing:
-            raise ValueError(f"the table of applicants lacks columns of the model: {missing}")
+            raise ValueError(f"X lacks columns of the model: {missing}")
         return frame[self.names]
 
     def _prepare(self, frame: pd.DataFrame, reading: Reading) -> Any:

@@ -67,9 +67,9 @@ def training_scale(X_train: Floats | None, d: int, name: str) -> Floats:
         )
     table = np.asarray(X_train, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != d or len(table) == 0:
-        raise ValueError(f"training has shape {table.shape}; expected (m, {d})")
+        raise ValueError(f"X_train has shape {table.shape}; expected (m, {d})")
     if not np.isfinite(table).all():
-        raise ValueError("training has values that are missing or not finite")
+        raise ValueError("X_train has values that are missing or not finite")
     spread = table.std(axis=0)
     varies = spread > len(table) * EPS * np.abs(table.mean(axis=0))
     return np.where(varies, spread, 1.0)

@@ -89,7 +89,7 @@ def layers_of(network: Network) -> Layers | None:
 def points_for(layers: Layers, x: Tensor) -> Numbers:
     """Points as the kernels read them."""
     if x.shape[1] != layers.sizes[0]:
-        raise ValueError(f"points have {x.shape[1]} columns, the network takes {layers.sizes[0]}")
+        raise ValueError(f"X has {x.shape[1]} columns, the network takes {layers.sizes[0]}")
     return np.ascontiguousarray(x.cpu().numpy())
 
 

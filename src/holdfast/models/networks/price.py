@@ -60,7 +60,7 @@ def network_price(
     weight, x = check_cost_weight(cost_weight), read_matrix("recourse", recourse)
     start, costs = read_matrix("X", X), read_floats("feature_costs", feature_costs)
     if start.shape != x.shape:
-        raise ValueError(f"points has shape {start.shape}, but recourse has {x.shape}")
+        raise ValueError(f"X has shape {start.shape}, but recourse has {x.shape}")
     if costs.shape not in ((), x.shape[1:], x.shape) or not (costs > 0.0).all():
         raise ValueError(
             f"feature_costs has shape {costs.shape}, expected ({x.shape[1]},) or {x.shape}; all of "
