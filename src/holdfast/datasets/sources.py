@@ -158,7 +158,7 @@ def named_directory(directory: str | Path | None) -> Path | None:
         return None
     if not Path(named).is_dir():
         raise NotADirectoryError(
-            f"{named} is no directory; it was named by "
+            f"{named} is not a directory; it was named by "
             f"{'the argument directory' if directory else DIRECTORY_VARIABLE} to hold data files"
         )
     return Path(named)

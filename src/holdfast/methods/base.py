@@ -85,7 +85,7 @@ class Method:
         problem, ball = task.problem, task.problem.robust_to
         kind = task.model.kind
         if kind not in self.kinds and "surrogate" not in self.kinds:
-            why = "has no gradients" if kind == "black box" else "is no network"
+            why = "has no gradients" if kind == "black box" else "is not a network"
             raise ValueError(f"{self.name} needs {_wanted(self.kinds)}; a {kind} model {why}")
         if self.exponents is not None and ball.p not in self.exponents:
             allowed = " or ".join(f"{p:g}" for p in self.exponents)

@@ -60,7 +60,7 @@ class Network(Model):
         check_choice("output", output, ("logit", "probability"))
         check_kind("module", module, nn.Module, "give a torch module")
         if not any(True for _ in module.parameters()):
-            raise ValueError(f"module = {shown(module)} has no parameters: it is no network")
+            raise ValueError(f"module = {shown(module)} has no parameters: it is not a network")
         if isinstance(module, nn.Sequential) and isinstance(module[-1], nn.Sigmoid):
             if output == "logit":
                 raise ValueError("output = 'logit', but the network ends in a sigmoid")

@@ -244,7 +244,7 @@ def _in_column_order(name: str, values: Any, names: list[Any] | None) -> Any:
     else:
         return values
     if names is None:
-        raise ValueError(f"{name} is given by name, but X is no data frame with names")
+        raise ValueError(f"{name} is given by name, but X is not a data frame with names")
     if set(labels) != set(names):
         unknown = [label for label in labels if label not in names]
         missing = [label for label in names if label not in labels]

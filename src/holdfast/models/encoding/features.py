@@ -70,7 +70,7 @@ class Category:
         far = np.flatnonzero(distance[np.arange(len(encoded)), nearest] > 1e-6)
         if far.size:
             raise ValueError(
-                f"column {self.name!r}: {encoded[far[0]]} in row {far[0]} is no encoded level; "
+                f"column {self.name!r}: {encoded[far[0]]} in row {far[0]} is not an encoded level; "
                 f"the levels {list(self.levels)} are encoded as {self.options.tolist()}"
             )
         return [self.levels[k] for k in nearest]

@@ -154,7 +154,9 @@ def _with_data(plan: list[Piece], absent: list[dict[str, Any]]) -> list[Piece]:
 def _check(order: Order) -> None:
     """Refuse what cannot be had, before anything is computed."""
     if order.data is not None and not order.data.is_dir():
-        raise ValueError(f"--data {order.data} is no directory; name the one with the data files")
+        raise ValueError(
+            f"--data {order.data} is not a directory; name the one with the data files"
+        )
     if order.device is not None:
         from holdfast.models.network import usable_device
 
