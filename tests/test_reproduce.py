@@ -219,7 +219,7 @@ def test_networks_on_another_device_are_other_pieces(tmp_path):
 
 
 def test_what_cannot_be_is_refused_before_anything_is_run(tmp_path):
-    with pytest.raises(ValueError, match="nowhere is no directory"):
+    with pytest.raises(ValueError, match="nowhere is not a directory"):
         run(Order(out=tmp_path / "out", data=tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="device = 'abacus' cannot be used"):
         run(Order(out=tmp_path / "out", device="abacus"))

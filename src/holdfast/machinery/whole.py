@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import codegen, compiler, dispatcher, registry, types
+from numba.core import codegen, compiler, dispatcher, registry, targetconfig, types
 
 # what numba is made of: without types, and none of it promised
 _codegen: Any = codegen
 _dispatcher: Any = dispatcher
 _registry: Any = registry
 _types: Any = types
+_targetconfig: Any = targetconfig
 
 
 class Kernel(_registry.CPUDispatcher):  # type: ignore[misc]
@@ -58,7 +59,8 @@ class _WholeCompiler(_dispatcher._FunctionCompiler):  # type: ignore[misc]
     """Compiles an entry point, and everything that it calls, into `_WholeLibrary`."""
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
-        with _whole_libraries(self.targetdescr.target_context.codegen()), _no_collections():
+        codegen = self.targetdescr.target_context.codegen()
+        with _whole_libraries(codegen), _no_collections(), _quick_comparisons():
             return super()._compile_core(args, return_type)
 
 
@@ -84,6 +86,32 @@ def _no_collections() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+@contextlib.contextmanager
+def _quick_comparisons() -> Iterator[None]:
+    """Compare the flags of functions by what was set; numba asks for the value of every flag.
+
+    It does so a quarter of a million times, for every function that is looked up.
+    """
+    kind = _targetconfig.TargetConfig
+    slow_hash, slow_equal = kind.__hash__, kind.__eq__
+    hashes: dict[type, int] = {}
+
+    def quick_hash(self: Any) -> int:
+        if type(self) not in hashes:  # numba's own: of the names of the flags alone
+            hashes[type(self)] = slow_hash(self)
+        return hashes[type(self)]
+
+    def quick_equal(self: Any, other: Any) -> Any:
+        same = type(self) is type(other) and self._values == other._values
+        return True if same else slow_equal(self, other)
+
+    kind.__hash__, kind.__eq__ = quick_hash, quick_equal
+    try:
+        yield
+    finally:
+        kind.__hash__, kind.__eq__ = slow_hash, slow_equal
 
 
 class _WholeLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]

@@ -107,14 +107,16 @@ class Origin:
         return self._ask(self.last, _through(self.rest, encoded))
 
     def _ask(self, fitted: Any, X: Any) -> Said:
-        score = probability = accepted = None
+        is_whole, score, probability, accepted = fitted is self.whole, None, None, None
+        if _is_plain_pipeline(fitted):  # whichever question is asked, its steps come first: once
+            fitted, X = fitted[-1], fitted[:-1].transform(X)
         if hasattr(fitted, "decision_function"):
             score = self.factor * np.asarray(fitted.decision_function(X), dtype=np.float64)
             score = score.reshape(-1) - self.cutoff
         if hasattr(fitted, "predict_proba"):
             both = np.asarray(fitted.predict_proba(X), dtype=np.float64)
             probability = both[:, self.favorable]
-        if (fitted is self.whole or self.decides) and hasattr(fitted, "predict"):
+        if (is_whole or self.decides) and hasattr(fitted, "predict"):
             accepted = np.asarray(fitted.predict(X)) == self.classes[self.favorable]
         return Said(score, probability, accepted)
 
@@ -165,3 +167,9 @@ def _dtypes(table: Any) -> list[Any]:
     if hasattr(table, "dtypes"):
         return [kind for kind in table.dtypes if isinstance(kind, np.dtype)]
     return [np.asarray(table).dtype]
+
+
+def _is_plain_pipeline(fitted: Any) -> bool:
+    """Whether it is a pipeline of scikit-learn's own, with steps before its last; no subclass."""
+    own = type(fitted).__module__, type(fitted).__qualname__
+    return own == ("sklearn.pipeline", "Pipeline") and len(fitted.steps) > 1

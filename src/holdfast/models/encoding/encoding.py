@@ -91,8 +91,8 @@ class Encoding:
         coef = getattr(model, "coef", None)
         if coef is None and model.origin is None:
             raise ValueError(
-                f"a {model.kind} that is not a fitted classifier or pipeline has no columns to take "
-                "apart: holdfast.find_recourse takes any model"
+                f"a {model.kind} that is not a fitted classifier or pipeline has no columns to "
+                "take apart: holdfast.find_recourse takes any model"
             )
         names, named = raw_names(steps[0] if steps else (where, found.last), coef)
         if not steps and model.feature_names is not None:
