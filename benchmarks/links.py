@@ -36,7 +36,7 @@ from holdfast.discrete.boxes import Best
 from holdfast.discrete.cuts import solve_cuts
 from holdfast.discrete.linked import row_links, take_row
 from holdfast.models.encoding import Encoding
-from holdfast.problem.goal import make_goal
+from holdfast.problem.goal import Goal
 
 GUARANTEE = 0.5
 NAMES = ("rows", "p", "ours", "median", "HiGHS", "ratio", "proven", "open", "broken", "left to it")
@@ -123,7 +123,7 @@ def one_by_one(problem: DiscreteProblem, links: Links) -> np.ndarray:
 
 def highs(problem: DiscreteProblem, links: Links, rows: int) -> float:
     """Milliseconds a row of HiGHS alone."""
-    goal = make_goal(problem.problem, None, GUARANTEE)
+    goal = Goal.of(problem.problem.loss, guarantee=GUARANTEE)
     nothing = Best(np.inf, -np.inf, None, np.empty(0, dtype=np.int64), 0)
     begin = time.process_time()
     for i in range(rows):
