@@ -41,7 +41,7 @@ def recommend(p: float) -> None:
     """Answer ten of the people whom a model of German Credit turns down."""
     from holdfast import NormBall
     from holdfast.datasets import load_german
-    from holdfast.demo import CATEGORICAL, NUMERIC, credit_model, possible_actions
+    from holdfast.demo.people import CATEGORICAL, NUMERIC, credit_model, possible_actions
     from holdfast.recommend import RobustRecourse
 
     data = load_german()
