@@ -174,7 +174,7 @@ def test_missing_values_of_every_kind_are_that_rows_problem():
         (pd.DataFrame({"age": [30], "job": ["none"]}), "column 'job' holds no numbers"),
         ([["1", "2"]], "X cannot be read as numbers"),
         ([[1j, 2.0]], "X cannot be read as numbers"),
-        (None, "X"),
+        (None, "^X "),
     ],
 )
 def test_what_is_no_number_is_refused(points, message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,6 +41,9 @@ def test_the_price_and_the_guarantee_are_points_of_one_curve(p):
             )
             here = curve.at_score(priced.worst_case_score[i])
             assert here.cost[0] == pytest.approx(priced.cost[i], rel=1e-6, abs=1e-7)
+            if p in SHARP and sure.cost[i] < 1e6:
+                cost = read_off(curve.to_frame(), max(problem.loss.score(tau), curve.start_score))
+                assert sure.cost[i] == pytest.approx(cost, rel=1e-8, abs=1e-9)
             again = curve.at_cost_weight(weight).price[0]
             assert again == pytest.approx(priced.price[i], rel=1e-9, abs=1e-11)
 
@@ -59,7 +64,9 @@ def test_every_loss_has_its_answer_on_the_same_breakpoints(p, loss):
             for t in np.linspace(curve.start_score, min(curve.max_score, score + 10), 300):
                 price = float(phi(t)) + weight * read_off(table, t)
                 assert price >= priced.price[i] - 1e-9 * (1 + priced.price[i])
-            assert curve.at_cost_weight(weight).price[0] == pytest.approx(priced.price[i])
+            plain = Frontier(replace(problem.row(i), loss=LOSSES["logistic"]))
+            again = plain.at_cost_weight(weight, loss=loss)
+            assert again.price[0] == pytest.approx(priced.price[i])
 
 
 @pytest.mark.parametrize("p", SHARP)

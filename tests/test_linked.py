@@ -280,3 +280,24 @@ def test_a_row_is_the_same_in_any_batch():
             assert alone.status[0] is together.status[i]
             found += np.isfinite(alone.recourse).all()
     assert found >= 5
+
+
+@pytest.mark.parametrize("step", [0.0, 1.0])
+def test_bounds_of_columns_of_a_category_are_not_read(step):
+    """A number that may rise only with another level: whatever the bounds of the level's columns."""
+    for bound in (([-np.inf] * 3, [np.inf] * 3), ([-np.inf, 1.0, 0.0], [np.inf, 1.0, 0.0])):
+        base = RecourseProblem.build(
+            [[0.0, 1.0, 0.0]], [1.0, 0.0, 0.0], -3.0, robust_to=NormBall(2, 0.0), bounds=bound
+        )
+        problem = DiscreteProblem(
+            base,
+            np.array([[step, 0.0, 0.0]]),
+            np.zeros((1, 3)),
+            [Group(np.array([1, 2]), np.eye(2))],
+            np.array([[0]]),
+            [np.array([[0.0, 1.0]])],
+        )
+        links = Links(np.array([[-1.0, 0.0, 10.0]]), np.zeros((1, 1)), np.full((1, 1), np.inf))
+        answer = solve_linked(problem, links, guarantee=0.5)
+        assert answer.status[0] is Status.OPTIMAL
+        assert answer.cost[0] == pytest.approx(4.0)

@@ -1,4 +1,4 @@
-"""The whole trade-off of one person: from cost to worst-case score, every answer read off it."""
+"""The whole trade-off of one person: from cost to worst-case score."""
 
 from __future__ import annotations
 

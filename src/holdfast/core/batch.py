@@ -21,7 +21,14 @@ from holdfast.core.outcome import (
 from holdfast.core.row import copy_into, orient
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
-from holdfast.problem.ball import BallNumbers, dual_norm, pick, score_of, worst_score_of
+from holdfast.problem.ball import (
+    BallNumbers,
+    dual_norm,
+    pick,
+    score_of,
+    score_rounding,
+    worst_score_of,
+)
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
 
 
@@ -145,15 +152,6 @@ def guarantee_rows(work, rows, ball, goal, answers, begin, end):
         )
         answers.outcome[i] = outcome
         answers.multiplier[i] = 1.0 / gain
-
-
-@kernel
-def score_rounding(point, coef, intercept, ball):
-    """Return what rounding can take off a worst-case score, in whatever order it is summed."""
-    size = abs(intercept) + ball.radius * ball.intercept_scale
-    for j in range(point.size):
-        size += (abs(coef[j]) + ball.radius * ball.scale[j]) * abs(point[j])
-    return (point.size + 4.0) * EPS * size
 
 
 @kernel

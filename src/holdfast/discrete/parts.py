@@ -101,12 +101,16 @@ class Numbers(NamedTuple):
 
 
 def numbers_of(problem: DiscreteProblem) -> Numbers:
-    """Return the columns of a problem that has one row."""
+    """Return the columns of a problem that has one row; those of groups lie among their options."""
     base = problem.problem
+    lower, upper = base.lower[0].copy(), base.upper[0].copy()
+    for group, costs in zip(problem.groups, problem.option_costs, strict=True):
+        allowed = np.asarray(group.options)[np.isfinite(costs[0])]
+        lower[group.columns], upper[group.columns] = allowed.min(axis=0), allowed.max(axis=0)
     return Numbers(
         base.X[0],
-        base.lower[0],
-        base.upper[0],
+        lower,
+        upper,
         base.feature_costs[0],
         problem.fees[0],
         problem.step[0],
@@ -639,14 +643,14 @@ def tilted(part: Part, link: Link, price: float) -> Part:
     paid = price * (float(link.coef[columns] @ numbers.start[columns]) - link.upper)
     for j, side in zip(columns.tolist(), _sides(numbers, columns).tolist(), strict=True):
         cost = numbers.cost[j] + price * side * link.coef[j]
-        if cost < 0.0:
+        least = 1e-12 * numbers.cost[j]
+        costs[0, j] = abs(cost)
+        if cost <= -least:  # by more than rounding: only whoever may turn gets there
             points[0, j] = numbers.upper[j] if side > 0.0 else numbers.lower[j]
             paid += cost * abs(points[0, j] - numbers.start[j])
-        costs[0, j] = abs(cost)
-        least = 1e-12 * numbers.cost[j]
-        if costs[0, j] < least:  # moving must cost something; what that may be too much comes off
+        elif cost < least:  # moving must cost something; what that may be too much comes off
             width = numbers.upper[j] - numbers.lower[j]
-            paid -= least * width if math.isfinite(width) else math.inf
+            paid -= (least - cost) * width if math.isfinite(width) else math.inf
             costs[0, j] = least
     turned = replace(base, X=frozen(points), feature_costs=frozen(costs))
     return replace(part, problem=replace(part.problem, problem=turned), paid=part.paid + paid)

@@ -30,7 +30,6 @@ _SHARP = {
     "dual_feasibility_tolerance": 1e-10,
     "mip_abs_gap": 0.0,
     "mip_rel_gap": 0.0,
-    "presolve": False,  # it was seen to cut off the optimum of small programs of this kind
     "output_flag": False,
 }
 # Entries that HiGHS keeps apart from nothing, and ratios that its arithmetic bears.
@@ -245,19 +244,28 @@ class Program:
 
     def _ask(self, lower: Floats, upper: Floats, whole: Any) -> tuple[Floats | None, float]:
         matrix, low, high = self.matrix()
-        with _silenced():
-            result = milp(
-                self.cost,
-                constraints=LinearConstraint(matrix, low, high),
-                bounds=Bounds(lower, upper),
-                integrality=whole,
-                options=cast(Any, dict(_SHARP)),
-            )
+        # HiGHS was seen to prove too much of small programs, with presolve and without it, though
+        # not of the same ones: believed is what both say
+        ways = (False, True) if np.any(whole) else (False,)
+        results = []
+        for presolve in ways:
+            with _silenced():
+                result = milp(
+                    self.cost,
+                    constraints=LinearConstraint(matrix, low, high),
+                    bounds=Bounds(lower, upper),
+                    integrality=whole,
+                    options=cast(Any, {**_SHARP, "presolve": presolve}),
+                )
+            results.append(result)
         sure = self._is_even(matrix, lower, upper)
-        if result.x is None or not np.isfinite(result.x).all():
-            return None, math.inf if result.status == _INFEASIBLE and sure else -math.inf
-        bound = result.mip_dual_bound if sure else -math.inf
-        return result.x, float(result.fun if bound is None else min(bound, result.fun))
+        there = [each for each in results if each.x is not None and np.isfinite(each.x).all()]
+        if not there:
+            empty = all(each.status == _INFEASIBLE for each in results)
+            return None, math.inf if empty and sure else -math.inf
+        best = min(there, key=lambda each: float(each.fun))
+        bounds = [each.mip_dual_bound for each in there if each.mip_dual_bound is not None]
+        return best.x, float(min([*bounds, best.fun])) if sure else -math.inf
 
     def _is_even(self, matrix: Floats, lower: Floats, upper: Floats) -> bool:
         """Whether HiGHS can be believed: it drops entries that are small, and keeps to a tolerance.

@@ -81,7 +81,8 @@ def evaluate_recourse(
         - ``later_model``: its name; missing without later models;
         - ``status``: the result's; of plain recourses, whether today's model gives them the
           favourable class (accepted, not valid), or that there is none (not found);
-        - ``cost``: ``sum(feature_costs * |recourse - X|)``, in encoded columns;
+        - ``cost``: ``sum(feature_costs * |recourse - X|)``, in encoded columns; the result's own
+          where it has categories;
         - ``price``: loss under the worst model + cost weight * cost; missing without a cost weight
           (a result that was asked for a guarantee has none);
         - ``current_validity``: probability of approval by today's model;
@@ -134,6 +135,8 @@ def evaluate_recourse(
     worst = worst_case_score(today, asked.points, ball, n_jobs=workers)
     together = population_score(today, asked.points, ball, n_jobs=workers)
     cost = np.sum(costs * np.abs(asked.points - asked.start), axis=1)
+    if asked.cost is not None and feature_costs is None:
+        cost = np.where(np.isfinite(asked.points).all(axis=1), asked.cost, np.nan)
     table = pd.DataFrame(
         {
             "person": asked.labels,
@@ -175,6 +178,7 @@ class _Asked:
     robust_to: NormBall | None = None
     feature_costs: Any = 1.0
     cost_weight: float = np.nan
+    cost: Floats | None = None  # where it is more than that of the columns: with categories
 
 
 def _asked_of_result(result: RecourseResult, model: Model, X: Any) -> _Asked:
@@ -199,6 +203,7 @@ def _asked_of_result(result: RecourseResult, model: Model, X: Any) -> _Asked:
         problem.robust_to,
         problem.feature_costs,
         np.nan if result.cost_weight is None else float(result.cost_weight),
+        None if result.options is None else result.cost,
     )
 
 

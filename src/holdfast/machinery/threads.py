@@ -30,8 +30,8 @@ def thread_count(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         return 1
-    if isinstance(n_jobs, int) and not isinstance(n_jobs, bool) and n_jobs < 0:
-        return max(1, _processors() + 1 + n_jobs)
+    if isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool) and n_jobs < 0:
+        return max(1, _processors() + 1 + int(n_jobs))
     check_count("n_jobs", n_jobs)
     return int(n_jobs)
 

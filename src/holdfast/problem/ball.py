@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.machinery.compile import kernel
-from holdfast.machinery.numbers import Floats, read_floats, refuse, to_number
+from holdfast.machinery.numbers import EPS, Floats, read_floats, refuse, to_number
 
 
 class BallNumbers(NamedTuple):
@@ -61,6 +61,15 @@ def score_of(x, coef, intercept):
     for i in range(x.size):
         score += coef[i] * x[i]
     return score
+
+
+@kernel
+def score_rounding(point, coef, intercept, ball):
+    """Return what rounding can take off a worst-case score, in whatever order it is summed."""
+    size = abs(intercept) + ball.radius * ball.intercept_scale
+    for j in range(point.size):
+        size += (abs(coef[j]) + ball.radius * ball.scale[j]) * abs(point[j])
+    return (point.size + 4.0) * EPS * size
 
 
 @kernel

@@ -95,7 +95,7 @@ def settle(compiled: Compiled, ways: Ways, aim: Aim, resolve: Resolve) -> Printe
         more = _print(judge, replace(again, lower_bound=bound))
         done += more
         left = _without(left.take(np.isin(left.who, again.who)), more)
-    return _joined(compiled, done)
+    return _joined(done)
 
 
 def _without(ways: Ways, done: list[Printed]) -> Ways:
@@ -104,7 +104,7 @@ def _without(ways: Ways, done: list[Printed]) -> Ways:
     return ways.take(~np.isin(ways.who, np.concatenate(those))) if those else ways
 
 
-def _joined(compiled: Compiled, parts: list[Printed]) -> Printed:
+def _joined(parts: list[Printed]) -> Printed:
     """Put what was printed in batches together, by rising position."""
     ways = join_ways([part.ways for part in parts])
     after = stack([part.after for part in parts])

@@ -62,14 +62,16 @@ class Question:
     def solve(
         self, problem: DiscreteProblem, links: Links, guarantee: float | None = None
     ) -> RecourseResult:
-        """Solve by branch and bound; where links couple features, with a general solver.
+        """Solve by branch and bound, with links or without.
 
         Perhaps for another guarantee than that which is asked for.
         """
         weight = self.goal.cost_weight if guarantee is None else None
         wanted = self.goal.guarantee if guarantee is None else guarantee
         if len(links.matrix):
-            return solve_linked(problem, links, cost_weight=weight, guarantee=wanted)
+            return solve_linked(
+                problem, links, cost_weight=weight, guarantee=wanted, n_jobs=self.n_jobs
+            )
         return solve_discrete(problem, cost_weight=weight, guarantee=wanted, n_jobs=self.n_jobs)
 
     def read(

@@ -74,7 +74,7 @@ def look(method: str, p: float) -> Look:
     """
     name = f"roar {'∞' if math.isinf(p) else f'{p:g}'}" if method == "roar" else method
     if name not in _LOOKS:
-        raise ValueError(f"{name} has no colour yet: give it one in holdfast/report/style.py")
+        raise ValueError(f"{name} has no colour yet: give it one in holdfast/paper/report/style.py")
     return _LOOKS[name]
 
 
