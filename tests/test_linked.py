@@ -284,7 +284,7 @@ def test_a_row_is_the_same_in_any_batch():
 
 @pytest.mark.parametrize("step", [0.0, 1.0])
 def test_bounds_of_columns_of_a_category_are_not_read(step):
-    """A number that may rise only with another level: whatever the bounds of the level's columns."""
+    """A number that may rise only with another level: whatever bounds they have."""
     for bound in (([-np.inf] * 3, [np.inf] * 3), ([-np.inf, 1.0, 0.0], [np.inf, 1.0, 0.0])):
         base = RecourseProblem.build(
             [[0.0, 1.0, 0.0]], [1.0, 0.0, 0.0], -3.0, robust_to=NormBall(2, 0.0), bounds=bound

@@ -484,7 +484,7 @@ def test_rows_that_cannot_be_encoded_do_not_affect_the_others():
     np.testing.assert_array_equal(found.status[~wrong], clean.status[~wrong])
     np.testing.assert_array_equal(found.cost[~wrong], clean.cost[~wrong])
     for points in (None, 3.0, "x", [1.0], np.zeros((2, 9))):
-        with pytest.raises(ValueError, match="^X "):
+        with pytest.raises(ValueError, match=r"^X "):
             find_recourse(points, model, favorable_class=0, robust_to=BALL, guarantee=0.6)
 
 
