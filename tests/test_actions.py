@@ -156,7 +156,7 @@ def test_links_are_checked_when_they_come_in():
     actions["age"].immutable = True
     with pytest.raises(ValueError, match="'age' may not change, so it cannot follow"):
         actions.links.append(Follows("age", of="months"))
-    with pytest.raises(ValueError, match="links it with itself"):
+    with pytest.raises(ValueError, match="links a feature with itself"):
         AtMost("a", "a")
     with pytest.raises(ValueError, match="by = 0 is not allowed"):
         Follows("a", of="b", by=0)

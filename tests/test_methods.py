@@ -349,7 +349,7 @@ def test_the_list_says_what_each_method_needs_and_guarantees():
 def test_the_command_line_lists_the_methods_in_full(capsys):
     assert main(["methods"]) == 0
     printed = capsys.readouterr().out
-    ours, papers = printed.split("Of the paper alone")
+    ours, papers = printed.split("From the paper")
     assert all(f"\n{name}  " in ours for name in METHODS)
     assert all(f"\n{name}  " in papers for name in PAPER_METHODS)
     assert not set(METHODS) & set(PAPER_METHODS)

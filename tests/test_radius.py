@@ -87,7 +87,7 @@ def test_the_plot_says_what_it_shows(found, tmp_path):
         ({"p": 0.5}, "p = 0.5"),
         ({"time": [1, 2]}, r"time has shape \(2,\), expected \(500,\)"),
         ({"time": np.arange(500), "n_periods": 1}, "n_periods = 1"),
-        ({"past_models": []}, "past_models: 0 change is too few"),
+        ({"past_models": []}, "past_models: 0 changes are too few"),
         ({"n_models": "many"}, "n_models = 'many'"),
         ({"time": np.arange(500), "n_periods": 2.5}, "n_periods = 2.5"),
         ({"time": np.where(np.arange(500) == 7, np.nan, 1.0)}, "time is missing in 1 rows"),

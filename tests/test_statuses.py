@@ -97,8 +97,8 @@ def test_price_mode_statuses():
     assert dear.status[0] is Status.STILL_REFUSED
     assert dear.cost[0] == 0.0
     assert dear.explain(0) == (
-        "No change is worth its cost: staying as one is provably has the lowest price; "
-        "today's model still refuses."
+        "No change is worth its cost: staying put provably has the lowest price; today's model "
+        "still refuses."
     )
 
 

@@ -129,7 +129,7 @@ def _methods(options: argparse.Namespace) -> int:
     console.print("holdfast.find_recourse(X, model, NAME, ...)\n", style="dim")
     _list(console, list_methods())
     classes = ", ".join(kind.__name__ for kind in PAPER_METHODS.values())
-    console.print("Of the paper alone, handed in as instances:", style="dim")
+    console.print("From the paper (import them, and pass an instance):", style="dim")
     console.print(f"from holdfast.paper import {classes}\n", style="dim")
     _list(console, [describe(kind) for kind in PAPER_METHODS.values()])
     return 0

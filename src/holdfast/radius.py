@@ -354,7 +354,7 @@ def _past(
     changes = np.diff([*versions, _vector(today)], axis=0)
     if len(changes) < 2:
         raise ValueError(
-            f"past_models: {len(changes)} change is too few to choose a radius and to check it; "
+            f"past_models: {len(changes)} changes are too few to choose a radius and to check it; "
             "give two or more past models"
         )
     return changes, np.arange(len(changes)) % 2 == 0

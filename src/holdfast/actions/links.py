@@ -74,7 +74,9 @@ def _check_names(**names: Any) -> None:
             refuse(name, value, "the name of a feature")
     (first, value), (second, other) = names.items()
     if value == other:
-        raise ValueError(f"{first} = {value!r} and {second} = {other!r} links it with itself")
+        raise ValueError(
+            f"{first} = {value!r} and {second} = {other!r}: it links a feature with itself"
+        )
 
 
 FeatureLink = AtMost | Follows

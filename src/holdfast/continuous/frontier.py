@@ -65,7 +65,7 @@ class Frontier:
             raise ValueError(f"the point has no frontier. {unusable(problem)}")
 
     def __repr__(self) -> str:
-        kind = "curved" if self._vertices is None else f"{len(self._vertices.scores)} breakpoints"
+        kind = "curved" if self._vertices is None else _counted(len(self._vertices.scores))
         return (
             f"<Frontier, {kind}, worst-case score from {self.start_score:g} to {self.max_score:g}>"
         )
@@ -196,3 +196,7 @@ def frontier(
         loss=loss,
     )
     return Frontier(problem)
+
+
+def _counted(n: int) -> str:
+    return f"{n} breakpoint{'s' if n != 1 else ''}"

@@ -189,7 +189,7 @@ class Notice(event.Listener):
     """
 
     def __init__(self) -> None:
-        self._is_quiet = bool(os.environ.get("HOLDFAST_QUIET"))
+        self._is_quiet = os.environ.get("HOLDFAST_QUIET", "0") not in ("", "0")
         self._is_first, self._depth, self._count, self._width = True, 0, 0, 0
         self._began = self._shown = 0.0
 
@@ -248,7 +248,7 @@ def _say(text: str) -> None:
 
 def _notice() -> str:
     if CACHE_DIRECTORY is not None:
-        return "Holdfast is compiling its solvers for this machine, once: up to half a minute."
+        return "Holdfast is compiling its solvers, which it then keeps: up to half a minute."
     return (
         "Holdfast is compiling its solvers: up to half a minute, in every process, because no "
         "directory to keep them in can be written; set NUMBA_CACHE_DIR to one that can."

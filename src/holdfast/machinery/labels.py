@@ -33,17 +33,17 @@ def position_of(label: Any, index: Any, count: int) -> int:
         whole = isinstance(label, numbers.Integral) and not isinstance(label, bool)
         if whole and 0 <= int(label) < count:
             return int(label)
-        raise ValueError(f"there is no row {label!r}; {_known(range(count))}")
+        raise ValueError(f"there is no row {_plain(label)!r}; {_known(range(count))}")
     from pandas.errors import InvalidIndexError
 
     try:
         place = index.get_loc(label)
     except (KeyError, TypeError, ValueError, InvalidIndexError):  # the last three: it is no label
-        raise ValueError(f"there is no row {label!r}; {_known(index)}") from None
+        raise ValueError(f"there is no row {_plain(label)!r}; {_known(index)}") from None
     if not isinstance(place, numbers.Integral):
         raise ValueError(
-            f"several rows have the label {label!r}; give each row one of its own, for example "
-            "with table.reset_index(drop=True)"
+            f"several rows have the label {_plain(label)!r}; give each row one of its own, for "
+            "example with table.reset_index(drop=True)"
         )
     return int(place)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -17,7 +18,10 @@ def make(
     """Return `registry[name](**settings)`, or say what was wrong with either."""
     kind = registry.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(f"{what} = {shown(name)} is not known; there are: {', '.join(registry)}")
+        close = difflib.get_close_matches(name, registry, n=1) if isinstance(name, str) else []
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        there = ", ".join(registry)
+        raise ValueError(f"{what} = {shown(name)} is not known; {hint}there are: {there}")
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     unknown = [key for key in settings if key not in known]
     if unknown:

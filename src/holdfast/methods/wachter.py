@@ -113,5 +113,5 @@ def _score_of(model: Model) -> tuple[Callable[[Tensor], Tensor], Callable[..., T
     if isinstance(model, Network):
         return model.logits, model.tensor
     assert isinstance(model, LinearModel)
-    coef, intercept = torch.as_tensor(model.coef), model.intercept
-    return lambda x: x @ coef + intercept, torch.as_tensor
+    coef, intercept = torch.tensor(model.coef), model.intercept
+    return lambda x: x @ coef + intercept, torch.tensor

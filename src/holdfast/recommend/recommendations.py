@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats, check_count
+from holdfast.models.encoding.reading import plain
 from holdfast.recommend.advised import Advised
 from holdfast.recommend.question import Question
 from holdfast.recommend.reasons import Release, constraints_of, find_releases, settings_of
@@ -170,7 +171,8 @@ class Recommendations:
         check_count("option", option)
         places = self._places(k)
         if option > len(places):
-            raise ValueError(f"option {option} of person {label!r}, who has {len(places)}")
+            many = f"{len(places)} option{'s' if len(places) != 1 else ''}"
+            raise ValueError(f"person {plain(label)!r} has {many}; there is no option {option}")
         place = places[option - 1]
         return self._words(option, slice(place, place + 1))[0]
 
@@ -244,7 +246,9 @@ class Recommendations:
     def _usable(self, label: Any) -> int:
         i = self._position(label)
         if i in self._refused:
-            raise ValueError(f"the row of person {label!r} cannot be used: {self._refused[i]}")
+            raise ValueError(
+                f"the row of person {plain(label)!r} cannot be used: {self._refused[i]}"
+            )
         return int(np.searchsorted(self._outcome.rows, i))
 
     def _compiled(self, label: Any) -> Compiled:

@@ -15,6 +15,7 @@ from holdfast.machinery.numbers import Floats, check_count
 from holdfast.result.result import RecourseResult
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 Solve = Callable[[DiscreteProblem, float], RecourseResult]
@@ -82,6 +83,13 @@ class Staircase:
         corners = _walk(_Corner(first, 0.0, first, False), last, points, ask)
         wanted, cost, had, steps = (np.array(part) for part in zip(*corners, strict=True))
         return cls(wanted, cost, had, steps, cutoff)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each corner."""
+        import pandas as pd
+
+        names = ("guarantee", "cost", "worst_case_validity", "is_step")
+        return pd.DataFrame({name: getattr(self, name) for name in names})
 
     def curve(self) -> tuple[Floats, Floats]:
         """Return the curve to be drawn, from cost to probability: straight lines and right angles.

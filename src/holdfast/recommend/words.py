@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, NumberFeature
-from holdfast.recommend.numerals import above, at_least, at_most, below, numeral
+from holdfast.recommend.numerals import above, at_least, below, numeral
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -141,21 +140,25 @@ def _hopeless(result: Recommendations, label: Any) -> str:
     said = f"Nothing that you may change gives you {wanted} with {who}"
     if not result._has_probabilities:
         said = f"Nothing that you may change gets you approved by {who}"
-    most = at_most(reach, result.guarantee or math.inf) if np.isfinite(reach) else ""
-    said += f": at most {most} is within reach. " if most else ". "
+    said += f": the best within reach is {at_least(reach)}. " if np.isfinite(reach) else ". "
     if np.isfinite(radius):
         said += f"It becomes possible at a radius of {below(radius)}. "
     elif np.isfinite(reach) and result.radius > 0.0:  # with links neither of the two is known
         said += "It is impossible even with today's model alone. "
     releases = result.releases(label)
     if not releases:
-        which = " that can be lifted" if result._has_facts else ""
-        return said + f"Even with every constraint{which} removed, no change is enough."
+        if result._has_facts:
+            return (
+                said
+                + "Even if every constraint that can be lifted were lifted, no change would do."
+            )
+        return said + "Even with every constraint removed, no change is enough."
     best, *others = releases
     that = "that" if len(best.constraints) == 1 else "these"
     said += f"In the way: {best.words}. Without {that}, it would cost {best.cost:.3g}."
     if others:
-        said += f" Or lift this instead: {'; or '.join(other.words for other in others[:2])}."
+        words = "; or ".join(other.words for other in others[:2])
+        said += f" Instead of that, this could be lifted: {words}."
     return said
 
 

@@ -38,7 +38,7 @@ def _of_the_score(result: RecourseResult, i: int) -> str:
     if status is Status.INFEASIBLE or (status is Status.NOT_FOUND and of_surrogate):
         return _infeasible(result, i)
     if status in (Status.OPTIMAL, Status.STILL_REFUSED) and result.cost[i] == 0.0:
-        said = "No change is worth its cost: staying as one is provably has the lowest price"
+        said = "No change is worth its cost: staying put provably has the lowest price"
         refused = "; today's model still refuses." if status is Status.STILL_REFUSED else "."
         return said + refused
     if status is Status.GAP_OPEN:
@@ -51,7 +51,7 @@ def _open(result: RecourseResult, i: int) -> str:
     if np.isnan(result.recourse_array[i, 0]):
         return f"No recourse was found; it is proven only that none costs less than {bound}."
     price = f"{result.price[i]:.6g}"
-    return f"A recourse was found at {price}; it is proven only that none is below {bound}."
+    return f"This recourse has a price of {price}; it is proven only that none is below {bound}."
 
 
 def _unknown_score(result: RecourseResult, i: int) -> str:
@@ -75,8 +75,12 @@ def _infeasible(result: RecourseResult, i: int) -> str:
     which = "No change within the bounds" if bounded else "No change"
     asked = "reaches the score asked for"
     if result.guarantee is not None:
-        asked = f"keeps the probability at {result.guarantee:.4g}"
-    who = f"under every model within {ball.radius:.4g}" if ball.radius > 0.0 else "under the model"
+        asked = f"gives a probability of {result.guarantee:.4g}"
+    who = (
+        f"under every model within a radius of {ball.radius:.4g}"
+        if ball.radius > 0.0
+        else "under the model"
+    )
     best = f": at most {reach:.4g} is within reach" if np.isfinite(reach) else ""
     said = f"{which} {asked} {who}{best}."
     if np.isfinite(radius):
