@@ -387,7 +387,7 @@ def test_what_is_lifted_falls_back_to_what_is_possible():
         model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5
     ).recommend(table)
     assert result.releases(0) == []
-    assert "no change is enough" in result.explain(0)
+    assert "no change would do" in result.explain(0)
     assert "that can be lifted" in result.explain(0)
     actions.set("x0", possible_lower=None)
     freed = RobustRecourse(

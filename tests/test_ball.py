@@ -51,7 +51,7 @@ def test_huge_points_do_not_overflow():
 
 
 def test_shapes_that_do_not_fit_are_named():
-    with pytest.raises(ValueError, match=r"points \(1, 2\), coef \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"X \(1, 2\), coef \(1, 3\)"):
         NormBall(1, 1).worst_score([[1.0, 2.0]], [1.0, 2.0, 3.0], 0.0)
 
 

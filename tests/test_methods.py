@@ -314,7 +314,7 @@ def test_rows_that_cannot_be_used_lose_nothing_of_the_others():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"method": "raor"}, "'raor' is not known; there are: "),
+        ({"method": "raor"}, "'raor' is not known; did you mean 'roar'"),
         ({"method": "roar", "lr": 0.1}, "roar has no setting 'lr'; it has: learning_rate"),
         ({"method": "roar", "bounds": ([0, 0], [1, 1])}, "cannot honour bounds"),
         ({"method": "roar", "cost_weight": None, "guarantee": 0.5}, "gives no guarantee"),

@@ -271,7 +271,7 @@ def test_the_module_of_the_user_is_left_alone():
     np.testing.assert_array_equal(network.score(X), before)
     with pytest.raises(ValueError, match="device = 'banana' cannot be used"):
         as_model(module, device="banana")
-    with pytest.raises(ValueError, match="points have 3 columns, the network takes 4"):
+    with pytest.raises(ValueError, match="X has 3 columns, the network takes 4"):
         network.score(X[:, :3])
 
 

@@ -180,7 +180,7 @@ def test_the_compiled_projection(dtype):
 
 
 def test_wrong_columns_are_named():
-    with pytest.raises(ValueError, match="points have 2 columns, the network takes 3"):
+    with pytest.raises(ValueError, match="X has 2 columns, the network takes 3"):
         worst_network(Network(MODULES["three layers"]), [[1.0, 2.0]], NormBall(1, 0.1))
 
 

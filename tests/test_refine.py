@@ -115,7 +115,7 @@ def test_what_it_cannot_do_is_refused(network, points):
         both(network, points, NormBall(1, 0.2, scale=[1.0, 1.0, 2.0]))
     with pytest.raises(ValueError, match="intercept"):
         both(network, points, NormBall(1, 0.2, intercept=False))
-    with pytest.raises(ValueError, match="refine needs a network; a linear model is no network"):
+    with pytest.raises(ValueError, match="refine needs a network; a linear model is not a network"):
         find_recourse(
             points, ([1.0] * 3, 0.0), "refine", robust_to=NormBall(1, 0.2), cost_weight=WEIGHT
         )

@@ -224,7 +224,7 @@ def test_names_that_do_not_fit_are_errors():
     people = pd.DataFrame({"income": [0.0], "debt": [2.0]})
     with pytest.raises(ValueError, match=r"unknown \['depts'\], missing \['debt'\]"):
         solve(people, {"income": 1.0, "depts": 1.0}, robust_to=NormBall(1, 0.1), guarantee=0.5)
-    with pytest.raises(ValueError, match="no data frame"):
+    with pytest.raises(ValueError, match="not a data frame"):
         solve(people.to_numpy(), {"income": 1.0}, robust_to=NormBall(1, 0.1), guarantee=0.5)
 
 

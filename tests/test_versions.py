@@ -17,7 +17,9 @@ def declared() -> dict[str, str]:
     wanted = [*PROJECT["dependencies"]]
     for extra in ("networks", "plots", "reproduce", "test"):
         wanted += [line for line in extras[extra] if not line.startswith("holdfast[")]
-    return dict(re.fullmatch(r"([\w-]+)[>=]=([\d.]+)", line).groups() for line in wanted)
+    return dict(
+        re.fullmatch(r"([\w-]+)[>=]=([\d.]+)(?:,<[\d.]+)?", line).groups() for line in wanted
+    )
 
 
 def test_the_oldest_versions_tried_are_the_lower_bounds():

@@ -94,6 +94,8 @@ def _solve_row(problem: DiscreteProblem, links: list[Link], goal: Goal, toleranc
     best = _NOTHING
     for attempt in range(_MOST_CAPS):
         program = _linked_program(problem, links, cap)
+        if attempt > 0 and not program.can_be_believed():  # nor, at times, does HiGHS ever end
+            return best
         found = _cut_rounds(program, goal, tolerance)
         best = found._replace(nodes=best.nodes + found.nodes)
         if not program.is_cut or best.value <= weight * cap:
@@ -142,7 +144,7 @@ def _cut_rounds(program: Program, goal: Goal, tolerance: float) -> Best:
             best = best._replace(value=value, point=point, options=options)
         gap = best.value - best.bound
         closed = gap <= 0.1 * tolerance * (1.0 + abs(best.value)) and best.point is not None
-        if closed or len(program.rows) == before:
+        if closed or program.gave_up or len(program.rows) == before:
             return best
     return best
 

@@ -31,11 +31,14 @@ _SHARP = {
     "mip_abs_gap": 0.0,
     "mip_rel_gap": 0.0,
     "output_flag": False,
+    # nobody can interrupt it: a program that is not solved by then stays unproven
+    "node_limit": 20_000,
+    "time_limit": 5.0,
 }
 # Entries that HiGHS keeps apart from nothing, and ratios that its arithmetic bears.
 _LEAST_EVEN, _MOST_EVEN = 1e-8, 1e12
 _MOST_STEPS_OUT = 2.0**50  # a lattice further out cannot be told from its neighbours
-_INFEASIBLE = 2  # scipy's word for it
+_STOPPED, _INFEASIBLE = 1, 2  # scipy's words
 # HiGHS keeps rows to an absolute tolerance; those of the score are multiplied by this.
 SCORE_UNIT = 1024.0
 
@@ -87,7 +90,7 @@ class Program:
 
     def __init__(self, problem: DiscreteProblem, cap: float, relaxed: bool = False) -> None:
         self.problem, self.base = problem, problem.problem
-        self.cap, self.relaxed, self.is_cut = cap, relaxed, False
+        self.cap, self.relaxed, self.is_cut, self.gave_up = cap, relaxed, False, False
         self.cost: list[float] = []
         self.lower: list[float] = []
         self.upper: list[float] = []
@@ -258,6 +261,7 @@ class Program:
                     options=cast(Any, {**_SHARP, "presolve": presolve}),
                 )
             results.append(result)
+            self.gave_up |= result.status == _STOPPED
         sure = self._is_even(matrix, lower, upper)
         there = [each for each in results if each.x is not None and np.isfinite(each.x).all()]
         if not there:
@@ -266,6 +270,11 @@ class Program:
         best = min(there, key=lambda each: float(each.fun))
         bounds = [each.mip_dual_bound for each in there if each.mip_dual_bound is not None]
         return best.x, float(min([*bounds, best.fun])) if sure else -math.inf
+
+    def can_be_believed(self) -> bool:
+        """Whether what HiGHS says of the program proves anything."""
+        matrix, _, _ = self.matrix()
+        return self._is_even(matrix, np.array(self.lower), np.array(self.upper))
 
     def _is_even(self, matrix: Floats, lower: Floats, upper: Floats) -> bool:
         """Whether HiGHS can be believed: it drops entries that are small, and keeps to a tolerance.

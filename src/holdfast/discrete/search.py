@@ -192,7 +192,8 @@ def next_cap(goal, tally, cap, searched):
     """Return the cost up to which to search next; the same again: what was searched is enough."""
     if goal.mode == REACH:
         return cap * 1e4
-    if goal.mode == PRICE or tally[VALUE] <= searched or searched < cap:
+    # what was searched is the cap but for rounding, or less: numbers cannot go further
+    if goal.mode == PRICE or tally[VALUE] <= searched or searched < cap * (1.0 - 1e-12):
         return cap
     if tally[VALUE] < math.inf:
         return tally[VALUE] * (1.0 + 1e-9)

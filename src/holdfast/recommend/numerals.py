@@ -42,22 +42,6 @@ def at_least(probability: float) -> str:
     return _per_cent(probability, math.floor)
 
 
-def at_most(probability: float, limit: float = math.inf) -> str:
-    """Write a probability in per cent, rounded up; with more digits where it is below a limit.
-
-    Examples
-    --------
-    >>> at_most(0.5999), at_most(0.41234), at_most(0.9999), at_most(0.4906, limit=0.5)
-    ('60%', '42%', '100%', '49.1%')
-    """
-    text = _per_cent(probability, math.ceil)
-    digits = 0
-    while probability < limit and float(text[:-1]) >= 100.0 * limit and digits < 12:
-        digits += 1
-        text = f"{math.ceil(probability * 10.0 ** (digits + 2)) / 10.0**digits:.{digits}f}%"
-    return text
-
-
 def _per_cent(probability: float, rounded: Any) -> str:
     """Whole per cents, and tenths at either end; 1e-9 of them is rounding."""
     tenths = probability < 0.01 or probability > 0.99

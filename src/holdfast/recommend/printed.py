@@ -1,9 +1,9 @@
 """What is printed is what is recommended: raw values that people can type, judged as they are.
 
 The solver's answer is a point in encoded columns. Here it becomes rows of the table: numbers with a
-step lie on it, all others are rounded to the fewest decimals that cost nothing to speak of. The
-pipeline itself encodes these rows, and cost, proof and guarantee are worked out anew from what it
-gives. So whoever types what was printed gets what was promised.
+step lie on it, all others are rounded, away from the boundary, to the fewest decimals that cost
+nothing to speak of. The pipeline itself encodes these rows, and cost, proof and guarantee are
+worked out anew from what it gives. So whoever types what was printed gets what was promised.
 """
 
 from __future__ import annotations

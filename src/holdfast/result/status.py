@@ -64,7 +64,7 @@ _SENTENCES = {
     Status.NOT_VALID: "The model itself refuses this recourse, or gives less than the guarantee.",
     Status.FRACTIONAL: "The recourse moves a category to none of its levels, which nobody can do: "
     "it is for study. For advice that people can follow use RobustRecourse.",
-    Status.GAP_OPEN: "A recourse was found, but the certificate does not prove it the best.",
+    Status.GAP_OPEN: "It is not proven that nothing better exists.",
     Status.OUT_OF_BOUNDS: "The point lies outside its own bounds; correct one of them.",
     Status.INVALID_INPUT: "The row cannot be used.",
 }
