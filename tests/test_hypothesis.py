@@ -95,7 +95,8 @@ def test_the_frontier_agrees(problem, cost_weight):
     best = solve_problem(problem, cost_weight=cost_weight)
     read = Frontier(problem).at_score(best.worst_case_score[0])
     again = np.logaddexp(0, -read.worst_case_score[0]) + cost_weight * read.cost[0]
-    assert again == pytest.approx(best.price[0], rel=1e-9, abs=1e-9)
+    # a guarantee is aimed at from a hair above
+    assert again == pytest.approx(best.price[0], rel=1e-8, abs=1e-8)
 
 
 @given(problem=problems(special=TAME, loss="squared_error"), cost_weight=weights)
