@@ -31,9 +31,9 @@ _SHARP = {
     "mip_abs_gap": 0.0,
     "mip_rel_gap": 0.0,
     "output_flag": False,
-    # nobody can interrupt it: a program that is not solved by then stays unproven
+    # nobody can interrupt it: a program that is not solved by then stays unproven; counted in nodes,
+    # not in seconds, so that the answer is the same on any machine
     "node_limit": 20_000,
-    "time_limit": 5.0,
 }
 # Entries that HiGHS keeps apart from nothing, and ratios that its arithmetic bears.
 _LEAST_EVEN, _MOST_EVEN = 1e-8, 1e12
