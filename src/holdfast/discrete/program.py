@@ -31,7 +31,7 @@ _SHARP = {
     "mip_abs_gap": 0.0,
     "mip_rel_gap": 0.0,
     "output_flag": False,
-    # nobody can interrupt it: a program that is not solved by then stays unproven; counted in nodes,
+    # nobody can interrupt it: a program that is not solved by then stays unproven. In nodes,
     # not in seconds, so that the answer is the same on any machine
     "node_limit": 20_000,
 }
