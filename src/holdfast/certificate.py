@@ -26,9 +26,10 @@ import math
 
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS
-from holdfast.problem.ball import dual_norm, pick, power
+from holdfast.problem.ball import dual_norm, power
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
+from holdfast.problem.sets import pick
 
 # Points of the box whose size is this near to the largest count as tied with it (p = 1).
 _TIE = 1e-12

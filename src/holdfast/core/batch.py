@@ -21,15 +21,9 @@ from holdfast.core.outcome import (
 from holdfast.core.row import copy_into, orient
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
-from holdfast.problem.ball import (
-    BallNumbers,
-    dual_norm,
-    pick,
-    score_of,
-    score_rounding,
-    worst_score_of,
-)
+from holdfast.problem.ball import BallNumbers, dual_norm
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
+from holdfast.problem.sets import pick, score_of, score_rounding, worst_score_of
 
 
 class Answers(NamedTuple):

@@ -20,10 +20,10 @@ from holdfast.core.outcome import EXHAUSTED
 from holdfast.core.row import copy_into
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import pick, worst_score_of
 from holdfast.problem.costs import cost_of
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
 from holdfast.problem.losses import loss_value, score_at_slope
+from holdfast.problem.sets import pick, worst_score_of
 
 MOST_LINES = 200
 _CLOSE = 1e-11

@@ -23,8 +23,9 @@ from holdfast.core.outcome import EXHAUSTED, FOUND, UNBOUNDED
 from holdfast.core.row import ROUNDING, gain_at, stop_score
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
-from holdfast.problem.ball import dual_norm, power, score_of, worst_score_of
+from holdfast.problem.ball import dual_norm, power
 from holdfast.problem.goal import GUARANTEE
+from holdfast.problem.sets import score_of, worst_score_of
 
 
 class Scratch(NamedTuple):

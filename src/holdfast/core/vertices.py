@@ -18,9 +18,10 @@ from holdfast.core.l1 import collect_kinks, edge_sums, slope_in_size, smallest_s
 from holdfast.core.linf import plan_linf, segment_end
 from holdfast.core.row import Row
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import BallNumbers, worst_score_of
+from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
 from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import worst_score_of
 
 
 class Vertices(NamedTuple):

@@ -15,8 +15,9 @@ from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.compile import views
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import BallNumbers, pick
+from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import GoalNumbers
+from holdfast.problem.sets import pick
 
 Ints = NDArray[np.int64]
 

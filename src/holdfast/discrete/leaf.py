@@ -12,10 +12,10 @@ from holdfast.core.outcome import FOUND, UNBOUNDED
 from holdfast.core.row import orient
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import worst_score_of
 from holdfast.problem.costs import cost_of
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH, GoalNumbers
 from holdfast.problem.losses import loss_value
+from holdfast.problem.sets import worst_score_of
 
 
 class Leaf(NamedTuple):

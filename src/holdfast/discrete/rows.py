@@ -25,9 +25,10 @@ from holdfast.discrete.search import search
 from holdfast.discrete.visit import CRAMPED
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import BallNumbers, pick
+from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import REACH, GoalNumbers
 from holdfast.problem.problem import Rows
+from holdfast.problem.sets import pick
 
 
 class Batch(NamedTuple):

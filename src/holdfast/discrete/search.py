@@ -29,10 +29,11 @@ from holdfast.discrete.visit import (
     visit,
 )
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.problem.ball import dual_norm, power, worst_score_of
+from holdfast.problem.ball import dual_norm, power
 from holdfast.problem.costs import cheapest_unit
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH
 from holdfast.problem.losses import loss_slope
+from holdfast.problem.sets import worst_score_of
 
 MOST_CAPS = 8  # how often numbers without bounds are let go further
 

@@ -17,7 +17,7 @@ import numba
 from numba.core import event
 from numba.extending import register_jitable
 
-from holdfast.machinery.whole import Kernel
+from holdfast.machinery.whole import Choice, Kernel
 
 _PACKAGE = Path(__file__).parents[1]
 _SHOW_EVERY, _WORTH_SAYING = 0.5, 2.0  # seconds
@@ -136,6 +136,19 @@ def views(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     named: Callable[..., Any] = register_jitable(_nrt=False, error_model="numpy")(function)
     return named
+
+
+def choice(position: int) -> Callable[[Callable[..., Any]], Any]:
+    """Make a name for several kernels: the type of one argument, a named tuple, says which.
+
+    The function that is decorated only says what they have in common; versions are added with
+    ``@name.of(Kind)`` above ``@kernel``.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        return Choice(function, position)
+
+    return decorate
 
 
 def summing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -55,6 +55,39 @@ class Kernel(_registry.CPUDispatcher):  # type: ignore[misc]
         return self.part.get_overload(sig)
 
 
+class Choice(Kernel):
+    """Kernels of one name, for different kinds of one argument: a named tuple tells which.
+
+    A caller is compiled with the version of its own kind alone.
+    """
+
+    def __init__(self, py_func: Callable[..., Any], position: int):
+        super().__init__(py_func)
+        self.position = position
+        self.versions: dict[type, Any] = {}
+
+    def of(self, kind: type) -> Callable[[Any], Any]:
+        """Take a kernel as the version for one kind."""
+
+        def take(version: Any) -> Any:
+            self.versions[kind] = version
+            return version
+
+        return take
+
+    def __call__(self, *args: Any) -> Any:
+        return self.versions[type(args[self.position])](*args)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        return self._version(args).get_call_template(args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        return self._version(sig).get_overload(sig)
+
+    def _version(self, args: Any) -> Any:
+        return self.versions[args[self.position].instance_class]
+
+
 class _WholeCompiler(_dispatcher._FunctionCompiler):  # type: ignore[misc]
     """Compiles an entry point, and everything that it calls, into `_WholeLibrary`."""
 

@@ -23,9 +23,10 @@ from holdfast.machinery.numbers import check_count, check_positive
 from holdfast.machinery.threads import over_rows
 from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, sign_of
 from holdfast.methods.base import Method, Proposal, Task, statuses
-from holdfast.problem.ball import dual_norm, pick, power, score_of
+from holdfast.problem.ball import dual_norm, power
 from holdfast.problem.costs import cost_of
 from holdfast.problem.losses import sigmoid
+from holdfast.problem.sets import pick, score_of
 
 _FIRST_DECAY, _SECOND_DECAY, _FLOOR = 0.9, 0.999, 1e-8  # of Adam, as everybody has them
 

@@ -23,9 +23,9 @@ from holdfast.machinery.threads import over_rows
 from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, sign_of
 from holdfast.methods.base import Method, Proposal, Task, statuses
 from holdfast.paper.bceloss import share_left_by_bceloss
-from holdfast.problem.ball import pick, score_of
 from holdfast.problem.costs import cost_of
 from holdfast.problem.losses import loss_slope, loss_value
+from holdfast.problem.sets import pick, score_of
 
 
 @dataclass(frozen=True)

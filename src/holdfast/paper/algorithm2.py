@@ -19,8 +19,8 @@ from holdfast.machinery.compile import kernel
 from holdfast.machinery.threads import over_rows
 from holdfast.methods._kernels import sign_of
 from holdfast.methods.base import Method, Proposal, Task, all_converged
-from holdfast.problem.ball import pick, worst_score_of
 from holdfast.problem.losses import score_at_slope
+from holdfast.problem.sets import pick, worst_score_of
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.machinery.compile import kernel
-from holdfast.machinery.numbers import EPS, Floats, read_floats, refuse, to_number
+from holdfast.machinery.numbers import Floats, read_floats, refuse, to_number
+from holdfast.problem.sets import (
+    ModelSet,
+    norm_of,
+    read_batch,
+    score_of,
+    with_radius,
+    worst_score_of,
+)
 
 
 class BallNumbers(NamedTuple):
@@ -55,44 +63,28 @@ def power(base, exponent):
     return base**exponent
 
 
+@worst_score_of.of(BallNumbers)
 @kernel
-def score_of(x, coef, intercept):
-    score = intercept
-    for i in range(x.size):
-        score += coef[i] * x[i]
-    return score
-
-
-@kernel
-def score_rounding(point, coef, intercept, ball):
-    """Return what rounding can take off a worst-case score, in whatever order it is summed."""
-    size = abs(intercept) + ball.radius * ball.intercept_scale
-    for j in range(point.size):
-        size += (abs(coef[j]) + ball.radius * ball.scale[j]) * abs(point[j])
-    return (point.size + 4.0) * EPS * size
-
-
-@kernel
-def worst_score_of(x, coef, intercept, ball):
+def worst_score_in_ball(x, coef, intercept, ball):
     """Least score over the ball: w.x + b - radius * ||scale * (x, 1)||_q."""
     norm = dual_norm(x, ball.scale, ball.intercept_scale, ball.q)
     return score_of(x, coef, intercept) - ball.radius * norm
 
 
+@norm_of.of(BallNumbers)
 @kernel
-def pick(array, i):
-    """Row i of an array that has one row where all rows share it."""
-    return array[i] if array.shape[0] > 1 else array[0]
+def ball_norm(x, ball):
+    return dual_norm(x, ball.scale, ball.intercept_scale, ball.q)
 
 
+@with_radius.of(BallNumbers)
 @kernel
-def worst_scores(points, coef, intercept, ball, out):
-    for i in range(points.shape[0]):
-        out[i] = worst_score_of(points[i], pick(coef, i), pick(intercept, i), ball)
+def ball_with_radius(ball, radius):
+    return BallNumbers(ball.p, ball.q, radius, ball.scale, ball.intercept_scale)
 
 
 @dataclass(frozen=True)
-class NormBall:
+class NormBall(ModelSet):
     """All models whose coefficients lie within an L^p distance of today's.
 
     A model ``(w + delta, b + delta_0)`` is in the ball when
@@ -170,13 +162,6 @@ class NormBall:
         scale = self.feature_scale(n_features)
         return BallNumbers(self.p, self.dual_p, self.radius, scale, self.intercept_scale)
 
-    def worst_score(self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike) -> Floats:
-        """Return the least score of each point over all models in the ball."""
-        x, w, b = _batch(points, coef, intercept)
-        out = np.empty(x.shape[0])
-        worst_scores(x, w, b, self.numbers(x.shape[1]), out)
-        return out
-
     def worst_model(
         self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
     ) -> tuple[Floats, Floats]:
@@ -192,7 +177,7 @@ class NormBall:
         coef : (n, d) array
         intercept : (n,) array
         """
-        x, w, b = _batch(points, coef, intercept)
+        x, w, b = read_batch(points, coef, intercept)
         n, d = x.shape
         signed = np.column_stack([x, np.ones(n)])
         scale = np.append(self.feature_scale(d), self.intercept_scale)
@@ -256,21 +241,3 @@ def _scale(values: Any) -> tuple[float, ...]:
     if scale.ndim != 1 or not np.all(np.isfinite(scale)) or np.any(scale < 0):
         refuse("scale", values, "a finite number >= 0 for each feature")
     return tuple(scale.tolist())
-
-
-def _batch(
-    points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
-) -> tuple[Floats, Floats, Floats]:
-    x = np.atleast_2d(read_floats("X", points))
-    w = np.atleast_2d(read_floats("coef", coef))
-    b = np.atleast_1d(read_floats("intercept", intercept))
-    if (
-        x.ndim != 2
-        or w.shape not in ((1, x.shape[1]), x.shape)
-        or b.shape not in ((1,), x[:, 0].shape)
-    ):
-        raise ValueError(
-            f"X {x.shape}, coef {w.shape} and intercept {b.shape} do not fit together; "
-            "expected (n, d), (d,) or (n, d), and a number or (n,)"
-        )
-    return x, w, b

@@ -10,11 +10,11 @@ from holdfast.core.outcome import EXHAUSTED, FOUND
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import over_rows
-from holdfast.problem.ball import pick, score_of, score_rounding, worst_score_of
 from holdfast.problem.costs import cheapest_unit, cost_of
 from holdfast.problem.goal import GUARANTEE, Goal
 from holdfast.problem.losses import loss_value
 from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import pick, score_of, score_rounding, worst_score_of
 from holdfast.result.found import Found
 
 

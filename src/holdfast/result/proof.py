@@ -15,10 +15,10 @@ from holdfast.core.kinds import new_work
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import over_rows
-from holdfast.problem.ball import pick, worst_score_of
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import pick, worst_score_of
 from holdfast.result.found import Found
 
 

@@ -1,0 +1,561 @@
+"""The ellipsoid: a walk along the frontier, every event of which is the root of a quadratic.
+
+Write a_j for the row of feature j of ``radius * factor``, a_0 for the intercept's, and
+``y = a_0 + sum_j a_j x_j``. The worst score is ``w.x + b - |y|``, and the worst model
+``v_j = w_j - a_j.u`` with ``u = y / |y|``. At the gain kappa a feature at rest has
+``|v_j| <= kappa c_j``, one on its way ("free") ``v_j = s_j kappa c_j``, one at its bound more.
+
+While the set of free features stays, with ``(a_j) = Q R`` for these, r the rest of y, rho the
+length of what Q leaves of it, and ``eta(kappa) = R^-T (w - kappa s c)``, the condition is
+``Q^T u = eta``: a straight line, which comes nearest to 0 at ``eta_0 = eta(kappa_0)`` and goes on in
+the direction beta (of length 1 after division by ``speed``). With ``D^2 = 1 - |eta_0|^2`` and
+
+    N(tau) = sqrt(rho^2 + tau^2) / D                              the norm |y|
+    kappa = kappa_0 - tau / (N speed)                             falls as tau rises
+    x_free = R^-1 (eta_0 N + beta tau - Q^T r)
+    N v_j = N w_j - a_j.(Q eta_0 N + Q beta tau + rho r^)
+
+everything that can happen (a feature starts, returns, reaches its bound, leaves it; the score
+reaches a target; nothing is left to gain) is a root of ``A N(tau) + B tau + C``. For rho = 0, where
+all that the adversary feels is free, N has a kink, and nothing else changes.
+
+A feature whose row depends on those of the free ones costs the adversary nothing new: it is bought
+at one gain, along the direction in which y stays, until a feature gets in the way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.outcome import EXHAUSTED, FOUND, UNBOUNDED
+from holdfast.core.row import copy_into, gain_at, outcome_of, stop_score
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import EPS, Floats
+from holdfast.problem.goal import GUARANTEE
+
+REST, FREE, BOUND = 0, 1, 2  # where a feature is
+_DEPENDENT = 1e-10  # relative to its length, what is left of a row that depends on others
+_NOTHING = 1e-30  # relative: what stands for a length of 0
+_LEAST_D = 1e-15  # of D^2: below it, the model is as long as the radius, to rounding
+
+# what an event is about
+RETURNS, ARRIVES, STARTS, GOAL, END, NEVER = 0, 1, 2, 3, 4, 5
+
+
+class EllipsoidScratch(NamedTuple):
+    """Buffers of one thread."""
+
+    where: NDArray[np.int8]  # of each feature: REST, FREE or BOUND, ...
+    sign: Floats  # ... and in which direction it moved
+    free: NDArray[np.int64]  # the free features, in the order in which they were taken in
+    axes: Floats  # Q, an axis in each row
+    corner: Floats  # R
+    rest: Floats  # r, then what Q leaves of it, of length 1
+    rest_in: Floats  # Q^T r
+    nearest: Floats  # eta_0
+    ahead: Floats  # beta
+    nearest_out: Floats  # Q eta_0
+    ahead_out: Floats  # Q beta
+    by_norm: Floats  # x_free = by_norm * N + by_tau * tau + fixed
+    by_tau: Floats
+    fixed: Floats
+
+
+def new_scratch(d: int, k: int) -> EllipsoidScratch:
+    return EllipsoidScratch(
+        np.empty(d, dtype=np.int8),
+        np.empty(d),
+        np.empty(d, dtype=np.int64),
+        np.empty((d + 1, k)),
+        np.empty((d + 1, d + 1)),
+        *(np.empty(k), np.empty(d), np.empty(d), np.empty(d), np.empty(k), np.empty(k)),
+        *(np.empty(d) for _ in range(3)),
+    )
+
+
+class Piece(NamedTuple):
+    """One piece of the walk: the numbers of the module's formulas."""
+
+    count: int  # of free features
+    rho: float
+    depth: float  # D
+    gain: float  # kappa_0
+    speed: float
+    score_by_norm: float  # the score is score_by_norm * N + score_by_tau * tau + score_fixed
+    score_by_tau: float
+    score_fixed: float
+
+
+class Place(NamedTuple):
+    """Where the walk stands."""
+
+    gain: float
+    norm: float
+    score: float
+
+
+@kernel
+def dot(a, b):
+    total = 0.0
+    for m in range(a.size):
+        total += a[m] * b[m]
+    return total
+
+
+@kernel
+def norm_at(piece, tau):
+    return math.hypot(piece.rho, tau) / piece.depth
+
+
+@kernel
+def gain_at_tau(piece, tau):
+    return piece.gain - tau / (norm_at(piece, tau) * piece.speed)
+
+
+@kernel
+def score_at(piece, tau):
+    norm = norm_at(piece, tau)
+    return piece.score_by_norm * norm + piece.score_by_tau * tau + piece.score_fixed
+
+
+@kernel
+def exit_of(piece, by_norm, by_tau, fixed, tau):
+    """Return the first tau' >= tau at which ``by_norm N + by_tau tau' + fixed`` falls below 0.
+
+    On either side of its bend the sum is convex or concave, so that it falls through 0 once at
+    most; inf where it does not.
+    """
+    a, b, c, rho = by_norm / piece.depth, by_tau, fixed, piece.rho
+    now = math.hypot(rho, tau)
+    if a * now + b * tau + c <= 0.0 and a * tau / now + b < 0.0:
+        return tau
+    p = (a - b) * (a + b)
+    inside = c * c - p * rho * rho
+    if inside < 0.0:
+        return math.inf
+    q = b * c + math.copysign(abs(a) * math.sqrt(inside), b * c)
+    best = math.inf
+    for k in range(2):
+        if k == 0:
+            root = q / p if p != 0.0 else math.inf
+        else:
+            root = (a * rho - c) * (a * rho + c) / q if q != 0.0 else math.inf
+        if not tau < root < best:
+            continue
+        nu = math.hypot(rho, root)
+        slope = a * root / nu + b
+        missed = a * nu + b * root + c
+        if slope < 0.0 and abs(missed) <= 1e-6 * (abs(a) * nu + abs(b * root) + abs(c)):
+            better = root - missed / slope  # Newton: squares have lost digits
+            best = better if better > tau else root
+    return best
+
+
+@kernel
+def take_axis(scratch, ellipsoid, j, count):
+    """Add the row of feature j to Q and R; return whether it depends on those that are there."""
+    row, axis, size = ellipsoid.factor[j], scratch.axes[count], 0.0
+    for m in range(row.size):
+        axis[m] = ellipsoid.radius * row[m]
+        size += axis[m] * axis[m]
+    size = math.sqrt(size)
+    for i in range(count):
+        scratch.corner[i, count] = 0.0
+    for _ in range(2):  # the second time against rounding
+        for i in range(count):
+            part = dot(scratch.axes[i], axis)
+            scratch.corner[i, count] += part
+            for m in range(axis.size):
+                axis[m] -= part * scratch.axes[i, m]
+    left = math.sqrt(dot(axis, axis))
+    if left <= _DEPENDENT * size:
+        return True
+    scratch.corner[count, count] = left
+    for m in range(axis.size):
+        axis[m] /= left
+    return False
+
+
+@kernel
+def drop_free(scratch, ellipsoid, at, count):
+    """Take the free feature at a position out of Q and R; return how many are left."""
+    for i in range(at, count - 1):
+        scratch.free[i] = scratch.free[i + 1]
+        take_axis(scratch, ellipsoid, scratch.free[i], i)
+    return count - 1
+
+
+@kernel
+def solve_corner(scratch, count, values):
+    """Solve ``R z = values`` in place."""
+    for i in range(count - 1, -1, -1):
+        total = values[i]
+        for l in range(i + 1, count):
+            total -= scratch.corner[i, l] * values[l]
+        values[i] = total / scratch.corner[i, i]
+
+
+@kernel
+def write_rest(scratch, ellipsoid, y):
+    """Write what features that are not free, and the intercept, contribute to y."""
+    rest, factor, radius, d = scratch.rest, ellipsoid.factor, ellipsoid.radius, y.size
+    for m in range(rest.size):
+        rest[m] = radius * factor[d, m]
+    for j in range(d):
+        if scratch.where[j] != FREE and y[j] != 0.0:
+            for m in range(rest.size):
+                rest[m] += radius * factor[j, m] * y[j]
+
+
+@kernel
+def make_piece(row, intercept, ellipsoid, scratch, count, y):
+    """Work out the piece of the walk on which the first `count` of `scratch.free` are free."""
+    write_rest(scratch, ellipsoid, y)
+    rest, whole = scratch.rest, math.sqrt(dot(scratch.rest, scratch.rest))
+    for i in range(count):
+        scratch.rest_in[i] = 0.0
+    for _ in range(2):
+        for i in range(count):
+            part = dot(scratch.axes[i], rest)
+            scratch.rest_in[i] += part
+            for m in range(rest.size):
+                rest[m] -= part * scratch.axes[i, m]
+    rho = math.sqrt(dot(rest, rest))
+    floor = _NOTHING * (whole + scratch.corner[0, 0])
+    if rho <= 8.0 * EPS * whole or rho <= floor:  # nothing but rounding
+        rho = floor
+        for m in range(rest.size):
+            rest[m] = 0.0
+    else:
+        for m in range(rest.size):
+            rest[m] /= rho
+    near, ahead = scratch.nearest, scratch.ahead
+    for i in range(count):  # R^-T of w, and of s c
+        j = scratch.free[i]
+        near[i], ahead[i] = row.coef[j], scratch.sign[j] * row.cost[j]
+        for l in range(i):
+            near[i] -= scratch.corner[l, i] * near[l]
+            ahead[i] -= scratch.corner[l, i] * ahead[l]
+        near[i] /= scratch.corner[i, i]
+        ahead[i] /= scratch.corner[i, i]
+    speed, across = 0.0, 0.0
+    for i in range(count):
+        speed += ahead[i] * ahead[i]
+    speed = math.sqrt(speed)
+    for i in range(count):
+        ahead[i] /= speed
+        across += near[i] * ahead[i]
+    size = 0.0
+    for i in range(count):
+        near[i] -= across * ahead[i]
+        size += near[i] * near[i]
+    for m in range(rest.size):
+        scratch.nearest_out[m] = scratch.ahead_out[m] = 0.0
+    for i in range(count):
+        scratch.by_norm[i], scratch.by_tau[i] = near[i], ahead[i]
+        scratch.fixed[i] = -scratch.rest_in[i]
+        for m in range(rest.size):
+            scratch.nearest_out[m] += near[i] * scratch.axes[i, m]
+            scratch.ahead_out[m] += ahead[i] * scratch.axes[i, m]
+    solve_corner(scratch, count, scratch.by_norm)
+    solve_corner(scratch, count, scratch.by_tau)
+    solve_corner(scratch, count, scratch.fixed)
+    by_norm, by_tau, fixed = -1.0, 0.0, intercept
+    for i in range(count):
+        w = row.coef[scratch.free[i]]
+        by_norm += w * scratch.by_norm[i]
+        by_tau += w * scratch.by_tau[i]
+        fixed += w * scratch.fixed[i]
+    for j in range(y.size):
+        if scratch.where[j] != FREE:
+            fixed += row.coef[j] * y[j]
+    depth = math.sqrt(max(1.0 - size, _LEAST_D))
+    return Piece(count, rho, depth, across / speed, speed, by_norm, by_tau, fixed)
+
+
+@kernel
+def tau_of(piece, place):
+    """Return where on a piece the walk stands."""
+    ahead = (piece.gain - place.gain) * piece.speed
+    if place.norm > 1e6 * piece.rho or abs(ahead) >= piece.depth:
+        tau = ahead * place.norm
+        if place.norm > 0.0:
+            return tau
+    left = max((piece.depth - ahead) * (piece.depth + ahead), 1e-20)
+    return piece.rho * ahead / math.sqrt(left)
+
+
+@kernel
+def next_event(row, ellipsoid, scratch, piece, tau):
+    """Return (tau, what happens, to which position or feature, direction) of the next event."""
+    first, what, who, way = math.inf, NEVER, -1, 0.0
+    for i in range(piece.count):
+        j = scratch.free[i]
+        s = scratch.sign[j]
+        by_norm, by_tau, fixed = s * scratch.by_norm[i], s * scratch.by_tau[i], scratch.fixed[i]
+        found = exit_of(piece, by_norm, by_tau, s * (fixed - row.start[j]), tau)
+        if found < first:
+            first, what, who, way = found, RETURNS, i, s
+        bound = row.upper[j] if s > 0.0 else row.lower[j]
+        if abs(bound) < math.inf:
+            found = exit_of(piece, -by_norm, -by_tau, s * (bound - fixed), tau)
+            if found < first:
+                first, what, who, way = found, ARRIVES, i, s
+    for j in range(row.coef.size):
+        if scratch.where[j] == FREE or row.lower[j] == row.upper[j]:
+            continue
+        near = ahead = left = 0.0
+        for m in range(scratch.rest.size):
+            a = ellipsoid.radius * ellipsoid.factor[j, m]
+            near += a * scratch.nearest_out[m]
+            ahead += a * scratch.ahead_out[m]
+            left += a * scratch.rest[m]
+        left *= piece.rho
+        by_norm, price, pace = row.coef[j] - near, row.cost[j] * piece.gain, row.cost[j] / piece.speed
+        for s in (1.0, -1.0):
+            if scratch.where[j] == BOUND:
+                if s != scratch.sign[j]:
+                    continue
+                found = exit_of(piece, s * by_norm - price, pace - s * ahead, -s * left, tau)
+            elif (row.upper[j] if s > 0.0 else -row.lower[j]) > s * row.start[j]:
+                found = exit_of(piece, price - s * by_norm, s * ahead - pace, s * left, tau)
+            else:
+                continue
+            if found < first:
+                first, what, who, way = found, STARTS, j, s
+    found = exit_of(piece, piece.gain, -1.0 / piece.speed, 0.0, tau)
+    if found <= first:
+        first, what, who, way = found, END, -1, 0.0
+    return first, what, who, way
+
+
+@kernel
+def write_free(row, scratch, piece, tau, y):
+    """Write where the free features are."""
+    norm = norm_at(piece, tau)
+    for i in range(piece.count):
+        j = scratch.free[i]
+        value = scratch.by_norm[i] * norm + scratch.by_tau[i] * tau + scratch.fixed[i]
+        y[j] = min(max(value, row.lower[j]), row.upper[j])
+
+
+@kernel
+def write_direction(scratch, piece, tau, dual):
+    """Write u, the direction of the worst model."""
+    norm = norm_at(piece, tau)
+    for m in range(dual.size):
+        dual[m] = scratch.nearest_out[m] + (
+            tau * scratch.ahead_out[m] + piece.rho * scratch.rest[m]
+        ) / norm
+
+
+@kernel
+def goal_on(goal, piece, tau, last):
+    """Return the tau at which the goal is met on a piece, up to `last`; inf: beyond it."""
+    if goal.mode == GUARANTEE:
+        if goal.level == math.inf:
+            return math.inf
+        fixed = goal.level - piece.score_fixed
+        found = exit_of(piece, -piece.score_by_norm, -piece.score_by_tau, fixed, tau)
+        return found if found <= last else math.inf
+    low = tau
+    if missing_at(goal, piece, low) <= 0.0:
+        return low
+    high = last
+    if high == math.inf:
+        step = max(abs(tau), piece.rho, _NOTHING)
+        high = tau + step
+        while missing_at(goal, piece, high) > 0.0:
+            if not high < 1e300:
+                return math.inf
+            step *= 4.0
+            high = tau + step
+    elif missing_at(goal, piece, high) > 0.0:
+        return math.inf
+    return root_between(goal, piece, low, high)
+
+
+@kernel
+def missing_at(goal, piece, tau):
+    """Return the score that is missing until the goal is met; it falls along the walk."""
+    gain = gain_at_tau(piece, tau)
+    return stop_score(goal, gain) - score_at(piece, tau)
+
+
+@kernel
+def root_between(goal, piece, low, high):
+    """Return where the goal is met: by the Illinois rule, with a bisection where that is slow."""
+    f_low, f_high = missing_at(goal, piece, low), missing_at(goal, piece, high)
+    side = 0
+    for k in range(200):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        if f_low < math.inf and k % 4 != 3:
+            trial = (low * f_high - high * f_low) / (f_high - f_low)
+            if low < trial < high:
+                middle = trial
+        f = missing_at(goal, piece, middle)
+        if f == 0.0:
+            return middle
+        if f > 0.0:
+            if side == 1:
+                f_high *= 0.5
+            low, f_low, side = middle, f, 1
+        else:
+            if side == -1:
+                f_low *= 0.5
+            high, f_high, side = middle, f, -1
+        if high - low <= 2.0 * EPS * max(abs(low), abs(high)):
+            break
+    return high
+
+
+@kernel
+def jump(row, ellipsoid, scratch, goal, place, j, way, count, y):
+    """Move along the direction in which y stays, in which feature j goes `way`.
+
+    Row `count` of R says how its row depends on those of the free features. Returned are (outcome
+    or -1, free features now, score).
+    """
+    step = scratch.fixed
+    for i in range(count):
+        step[i] = -way * scratch.corner[i, count]
+    solve_corner(scratch, count, step)
+    rate = row.cost[j]
+    for i in range(count):
+        f = scratch.free[i]
+        rate += scratch.sign[f] * row.cost[f] * step[i]
+    rate *= place.gain  # of the score
+    bound = row.upper[j] if way > 0.0 else row.lower[j]
+    room, at = abs(bound - y[j]), -1
+    for i in range(count):
+        f = scratch.free[i]
+        forward = step[i] * scratch.sign[f]
+        if forward > 0.0:
+            end = abs((row.upper[f] if step[i] > 0.0 else row.lower[f]) - y[f]) / abs(step[i])
+        elif forward < 0.0:
+            end = abs(y[f] - row.start[f]) / abs(step[i])
+        else:
+            end = math.inf
+        if end < room:
+            room, at = end, i
+    need = (stop_score(goal, place.gain) - place.score) / rate if rate > 0.0 else math.inf
+    far = min(max(need, 0.0), room)
+    if far == math.inf:
+        return UNBOUNDED, count, place.score
+    for i in range(count):
+        f = scratch.free[i]
+        y[f] = min(max(y[f] + far * step[i], row.lower[f]), row.upper[f])
+    y[j] = min(max(y[j] + way * far, row.lower[j]), row.upper[j])
+    score = place.score + far * rate
+    scratch.sign[j] = way
+    if need <= room:
+        return FOUND, count, score
+    if at < 0:
+        y[j], scratch.where[j] = bound, BOUND
+        return -1, count, score
+    f = scratch.free[at]
+    if step[at] * scratch.sign[f] > 0.0:
+        y[f] = row.upper[f] if step[at] > 0.0 else row.lower[f]
+        scratch.where[f] = BOUND
+    else:
+        y[f], scratch.where[f] = row.start[f], REST
+    count = drop_free(scratch, ellipsoid, at, count)
+    return -1, take_free(scratch, ellipsoid, j, count), score
+
+
+@kernel
+def take_free(scratch, ellipsoid, j, count):
+    """Make feature j one of the free ones, if its row is not a mixture of theirs."""
+    if take_axis(scratch, ellipsoid, j, count):
+        scratch.where[j] = BOUND  # to rounding it is none: it stays where it is
+        return count
+    scratch.free[count], scratch.where[j] = j, FREE
+    return count + 1
+
+
+@kernel
+def first_start(row, ellipsoid, scratch, gain, dual):
+    """Return (gain, feature, way) of the next feature to start while none is free."""
+    most, who, way = 0.0, -1, 0.0
+    for j in range(row.coef.size):
+        if row.lower[j] == row.upper[j]:
+            continue
+        v = row.coef[j] - ellipsoid.radius * dot(ellipsoid.factor[j], dual)
+        s = 1.0 if v > 0.0 else -1.0
+        if scratch.where[j] == BOUND:
+            continue
+        room = row.upper[j] - row.start[j] if s > 0.0 else row.start[j] - row.lower[j]
+        if room > 0.0 and abs(v) > most * row.cost[j]:
+            most, who, way = abs(v) / row.cost[j], j, s
+    return min(most, gain), who, way
+
+
+@kernel
+def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
+    """Write the answer into y, and the direction of the worst model into dual.
+
+    Return (outcome, gain).
+    """
+    d, count, tau = row.coef.size, 0, 0.0
+    copy_into(y, row.start)
+    for j in range(d):
+        scratch.where[j], scratch.sign[j] = REST, 0.0
+    write_rest(scratch, ellipsoid, y)
+    norm = math.sqrt(dot(scratch.rest, scratch.rest))
+    score = intercept - norm
+    for j in range(d):
+        score += row.coef[j] * y[j]
+    for m in range(dual.size):
+        dual[m] = scratch.rest[m] / norm if norm > 0.0 else 0.0
+    place = Place(math.inf, norm, score)
+    for _ in range(100 + 20 * d):
+        if count == 0:
+            gain, who, way = first_start(row, ellipsoid, scratch, place.gain, dual)
+            if place.score >= stop_score(goal, gain) or who < 0:
+                return outcome_of(goal, place.score), gain_at(goal, place.score, place.gain)
+            place = Place(gain, place.norm, place.score)
+            what = STARTS
+        else:
+            piece = make_piece(row, intercept, ellipsoid, scratch, count, y)
+            tau = tau_of(piece, place)
+            event, what, who, way = next_event(row, ellipsoid, scratch, piece, tau)
+            found = goal_on(goal, piece, tau, event)
+            if found <= event and found < math.inf:
+                event, what = found, GOAL
+            if event == math.inf:
+                return UNBOUNDED, 0.0
+            write_free(row, scratch, piece, event, y)
+            write_direction(scratch, piece, event, dual)
+            gain = max(gain_at_tau(piece, event), 0.0)
+            place = Place(min(gain, place.gain), norm_at(piece, event), score_at(piece, event))
+            if what == GOAL:
+                return FOUND, place.gain
+            if what == END:
+                return outcome_of(goal, place.score), 0.0
+        if what == STARTS:
+            if take_axis(scratch, ellipsoid, who, count):
+                outcome, count, score = jump(
+                    row, ellipsoid, scratch, goal, place, who, way, count, y
+                )
+                place = Place(place.gain, place.norm, score)
+                if outcome >= 0:
+                    return outcome, place.gain if outcome == FOUND else 0.0
+            else:
+                scratch.sign[who], scratch.where[who] = way, FREE
+                scratch.free[count] = who
+                count += 1
+        else:
+            f = scratch.free[who]
+            if what == RETURNS:
+                y[f], scratch.where[f] = row.start[f], REST
+            else:
+                y[f] = row.upper[f] if way > 0.0 else row.lower[f]
+                scratch.where[f] = BOUND
+            count = drop_free(scratch, ellipsoid, who, count)
+    return outcome_of(goal, place.score), place.gain

@@ -1,0 +1,174 @@
+"""The models that may come: some that are known, and every mixture of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.machinery.compile import kernel
+from holdfast.machinery.numbers import Floats, read_floats, refuse
+from holdfast.problem.sets import (
+    ModelSet,
+    norm_of,
+    read_batch,
+    score_of,
+    with_radius,
+    worst_score_of,
+)
+
+
+class HullNumbers(NamedTuple):
+    """`ModelList` as the kernels read it."""
+
+    radius: float  # 1: the list has no size
+    coefs: Floats
+    intercepts: Floats
+    scale: Floats  # the largest coefficient of any model
+    intercept_scale: float
+
+
+@worst_score_of.of(HullNumbers)
+@kernel
+def worst_score_in_hull(x, coef, intercept, hull):
+    """Least score under today's model and all of the list."""
+    least = score_of(x, coef, intercept)
+    for m in range(hull.intercepts.size):
+        least = min(least, score_of(x, hull.coefs[m], hull.intercepts[m]))
+    return least
+
+
+@norm_of.of(HullNumbers)
+@kernel
+def hull_norm(x, hull):
+    return math.nan  # a list has no radius
+
+
+@with_radius.of(HullNumbers)
+@kernel
+def hull_with_radius(hull, radius):
+    return hull
+
+
+@dataclass(frozen=True, eq=False)
+class ModelList(ModelSet):
+    """Today's model and some others: last years', other vendors', the members of an ensemble.
+
+    A recourse must be approved by all of them, and then is by every mixture of them.
+
+    Parameters
+    ----------
+    models : sequence of (coef, intercept)
+        Scores are ``coef @ x + intercept``, over the same features as today's model. From fitted
+        models, `holdfast.sets.from_models` makes such a list.
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> others = holdfast.ModelList([([1.0, 0.2], -0.1), ([0.8, 1.1], 0.0)])
+    >>> others.worst_score([[2.0, -1.0]], coef=[1.0, 1.0], intercept=0.0)
+    array([0.5])
+    >>> result = holdfast.solve(
+    ...     [[0.0, 0.0]], [1.0, 1.0], -1.0, robust_to=holdfast.ModelList([([1.0, 0.2], -0.1)]),
+    ...     guarantee=0.5,
+    ... )
+    >>> result.recourse.round(3)
+    array([[1., 0.]])
+    """
+
+    models: Sequence[tuple[ArrayLike, float]]
+    radius = 1.0  # what there is of it is all of it
+    coefs: Floats = None  # type: ignore[assignment]
+    intercepts: Floats = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        coefs, intercepts = _read_models(self.models)
+        object.__setattr__(self, "coefs", coefs)
+        object.__setattr__(self, "intercepts", intercepts)
+        object.__setattr__(self, "models", tuple(zip(coefs, intercepts.tolist(), strict=True)))
+
+    def __repr__(self) -> str:
+        return f"ModelList(<{len(self.intercepts)} models of {self.coefs.shape[1]} features>)"
+
+    def feature_scale(self, n_features: int) -> Floats:
+        """Return the largest coefficient of each feature in any model, without its sign."""
+        if self.coefs.shape[1] != n_features:
+            raise ValueError(
+                f"models have {self.coefs.shape[1]} coefficients each, but there are {n_features} "
+                "features"
+            )
+        return np.asarray(np.abs(self.coefs).max(axis=0))
+
+    @property
+    def intercept_scale(self) -> float:
+        """The largest intercept of any model, without its sign."""
+        return float(np.abs(self.intercepts).max())
+
+    def numbers(self, n_features: int) -> HullNumbers:
+        """Return the list as the kernels read it."""
+        scale = self.feature_scale(n_features)
+        return HullNumbers(1.0, self.coefs, self.intercepts, scale, self.intercept_scale)
+
+    def worst_model(
+        self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+    ) -> tuple[Floats, Floats]:
+        """Return the model that gives each point its worst score: one of the list, or today's.
+
+        Returns
+        -------
+        coef : (n, d) array
+        intercept : (n,) array
+        """
+        x, w, b = read_batch(points, coef, intercept)
+        self.feature_scale(x.shape[1])
+        scores = np.column_stack([(x * w).sum(axis=1) + b, x @ self.coefs.T + self.intercepts])
+        worst = scores.argmin(axis=1)
+        rows = np.arange(len(x))
+        coefs = np.concatenate(
+            [
+                np.broadcast_to(w, x.shape)[:, None],
+                np.broadcast_to(self.coefs, (len(x), *self.coefs.shape)),
+            ],
+            axis=1,
+        )
+        intercepts = np.column_stack(
+            [
+                np.broadcast_to(b, len(x)),
+                np.broadcast_to(self.intercepts, (len(x), len(self.intercepts))),
+            ]
+        )
+        return coefs[rows, worst], intercepts[rows, worst]
+
+
+def _read_models(models: Any) -> tuple[Floats, Floats]:
+    if isinstance(models, (str, dict)) or not hasattr(models, "__iter__"):
+        refuse("models", models, "a list of pairs (coef, intercept)")
+    pairs, coefs, intercepts = list(models), [], []
+    if not pairs:
+        refuse("models", models, "a list of at least one pair (coef, intercept)")
+    for k, pair in enumerate(pairs):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(
+                f"models[{k}] is {type(pair).__name__}, not a pair (coef, intercept); for fitted "
+                "models write holdfast.sets.from_models(models, X)"
+            )
+        coef = read_floats(f"coef of models[{k}]", pair[0]).reshape(-1)
+        intercept = read_floats(f"intercept of models[{k}]", pair[1]).reshape(-1)
+        if intercept.size != 1:
+            raise ValueError(f"intercept of models[{k}] is {intercept.size} numbers, expected one")
+        if coefs and coef.size != coefs[0].size:
+            raise ValueError(
+                f"models[{k}] has {coef.size} coefficients, but models[0] has {coefs[0].size}; "
+                "all models must be of the same features"
+            )
+        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()) or not coef.size:
+            raise ValueError(f"models[{k}] holds numbers that are missing or infinite, or none")
+        coefs.append(coef)
+        intercepts.append(intercept[0])
+    stacked, levels = np.array(coefs), np.array(intercepts)
+    stacked.flags.writeable = levels.flags.writeable = False
+    return stacked, levels

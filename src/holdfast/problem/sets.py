@@ -1,0 +1,102 @@
+"""What every set of models has: how its kernels and its people ask for the worst of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.machinery.compile import choice, kernel
+from holdfast.machinery.numbers import EPS, Floats, read_floats
+
+
+@kernel
+def pick(array, i):
+    """Row i of an array that has one row where all rows share it."""
+    return array[i] if array.shape[0] > 1 else array[0]
+
+
+@kernel
+def score_of(x, coef, intercept):
+    score = intercept
+    for i in range(x.size):
+        score += coef[i] * x[i]
+    return score
+
+
+@choice(3)
+def worst_score_of(x, coef, intercept, robust):
+    """Return the least score of x over the set around (coef, intercept)."""
+
+
+@choice(1)
+def norm_of(x, robust):
+    """Return how much a set of radius 1 lowers the score of x."""
+
+
+@choice(0)
+def with_radius(robust, radius):
+    """Return the same set with another radius."""
+
+
+@kernel
+def score_rounding(point, coef, intercept, robust):
+    """Return what rounding can take off a worst-case score, in whatever order it is summed."""
+    size = abs(intercept) + robust.radius * robust.intercept_scale
+    for j in range(point.size):
+        size += (abs(coef[j]) + robust.radius * robust.scale[j]) * abs(point[j])
+    return (point.size + 4.0) * EPS * size
+
+
+@kernel
+def worst_scores(points, coef, intercept, robust, out):
+    for i in range(points.shape[0]):
+        out[i] = worst_score_of(points[i], pick(coef, i), pick(intercept, i), robust)
+
+
+class ModelSet(ABC):
+    """A set of models around today's: what a recourse must withstand."""
+
+    radius: float
+
+    @abstractmethod
+    def feature_scale(self, n_features: int) -> Floats:
+        """Return how far each coefficient may move at radius 1, at most."""
+
+    @abstractmethod
+    def numbers(self, n_features: int) -> Any:
+        """Return the set as the kernels read it."""
+
+    @abstractmethod
+    def worst_model(
+        self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+    ) -> tuple[Floats, Floats]:
+        """Return a model of the set that gives each point its worst score."""
+
+    def worst_score(self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike) -> Floats:
+        """Return the least score of each point over all models in the set."""
+        x, w, b = read_batch(points, coef, intercept)
+        out = np.empty(x.shape[0])
+        worst_scores(x, w, b, self.numbers(x.shape[1]), out)
+        return out
+
+
+def read_batch(
+    points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    """Read points with the model of all of them, or of each."""
+    x = np.atleast_2d(read_floats("X", points))
+    w = np.atleast_2d(read_floats("coef", coef))
+    b = np.atleast_1d(read_floats("intercept", intercept))
+    if (
+        x.ndim != 2
+        or w.shape not in ((1, x.shape[1]), x.shape)
+        or b.shape not in ((1,), x[:, 0].shape)
+    ):
+        raise ValueError(
+            f"X {x.shape}, coef {w.shape} and intercept {b.shape} do not fit together; "
+            "expected (n, d), (d,) or (n, d), and a number or (n,)"
+        )
+    return x, w, b
