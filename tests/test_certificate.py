@@ -88,6 +88,7 @@ def test_bound_never_exceeds_any_price(seed, p, log_mu, weight):
         rows.lower[0],
         rows.upper[0],
         problem.robust_to.numbers(d),
+        np.empty(0),
         model,
     )
     distance = problem.robust_to.distance(rows.coef[0], rows.intercept[0], model, intercept)

@@ -6,7 +6,7 @@ from holdfast.actions import ActionSet, AtMost, Follows
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
 from holdfast.methods import find_recourse, list_methods
-from holdfast.problem import NormBall
+from holdfast.problem import Ellipsoid, ModelList, NormBall
 from holdfast.radius import estimate_radius
 from holdfast.result import RecourseResult, Status
 
@@ -18,7 +18,9 @@ __version__ = "0.1.0"
 __all__ = [
     "ActionSet",
     "AtMost",
+    "Ellipsoid",
     "Follows",
+    "ModelList",
     "NormBall",
     "RecourseResult",
     "RobustRecourse",

@@ -1,7 +1,7 @@
 """Proof of optimality, from weak duality alone: this room knows nothing of how answers are found.
 
 Let C(t) be the least cost at which a row reaches a worst-case score of at least t. For a start x0
-within its bounds, any multiplier ``mu >= 0`` and any model ``(v, b')`` in the ball,
+within its bounds, any multiplier ``mu >= 0`` and any model ``(v, b')`` in the set,
 
     C(t) >= mu * t - offset,
     offset = mu * (b' + v.x0) + sum_i (mu |v_i| - c_i)_+ * room_i
@@ -13,10 +13,11 @@ bounds everything that is asked:
 - price with a convex loss: price >= inf_t phi(t) + cost_weight * (mu t - offset);
 - price with any loss: the same infimum under several lines at once.
 
-The line is valid whatever model is put in, provided it lies in the ball and ``mu |v_i| <= c_i``
+The line is valid whatever model is put in, provided it lies in the set and ``mu |v_i| <= c_i``
 where the room is infinite; both are enforced here. Below the end of reach (the largest worst-case
 score within the bounds) it is tight for the right multiplier and model, which `saddle_model` reads
-off the recourse and the multiplier. At the end itself there may be no finite multiplier, and the
+off the recourse, the multiplier and, where these do not tell, the dual that the solver found. At
+the end itself there may be no finite multiplier, and the
 line need not be tight.
 """
 
@@ -24,9 +25,10 @@ from __future__ import annotations
 
 import math
 
-from holdfast.machinery.compile import kernel
+from holdfast.machinery.compile import choice, kernel
 from holdfast.machinery.numbers import EPS
-from holdfast.problem.ball import dual_norm, power
+from holdfast.problem.ball import BallNumbers, dual_norm, power
+from holdfast.problem.ellipsoid import EllipsoidNumbers, length
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
 from holdfast.problem.sets import pick
@@ -35,12 +37,47 @@ from holdfast.problem.sets import pick
 _TIE = 1e-12
 
 
-@kernel
-def saddle_model(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
+@choice(8)
+def saddle_model(x, mu, start, coef, intercept, cost, lower, upper, robust, dual, v):
     """Write the coefficients of a worst model that suits (x, mu) into v; return its intercept.
 
-    It lies in the ball, to rounding, whatever x and mu are.
+    It lies in the set, to rounding, whatever x, mu and dual are.
     """
+
+
+@saddle_model.of(EllipsoidNumbers)
+@kernel
+def saddle_ellipsoid(x, mu, start, coef, intercept, cost, lower, upper, ellipsoid, dual, v):
+    """Take the direction that the solver found: at the kink of the norm the point does not tell.
+
+    One that is too long is shortened.
+    """
+    gain, size = 1.0 / mu, length(dual)
+    factor = ellipsoid.radius * (1.0 - 2.0 * (dual.size + 2.0) * EPS)
+    if not size <= 1.0:
+        factor = factor / size if size < math.inf else 0.0  # NaN: today's model
+    for i in range(v.size):
+        v[i] = coef[i] - factor * turned(ellipsoid.factor[i], dual, factor)
+        # where the room is endless, a trace of rounding would cost all of the bound
+        if upper[i] == math.inf or lower[i] == -math.inf:
+            trace = 1e-13 * (abs(coef[i]) + ellipsoid.radius * ellipsoid.scale[i])
+            if abs(abs(v[i]) - gain * cost[i]) <= trace:
+                v[i] = math.copysign(gain * cost[i], v[i])
+    return intercept - factor * turned(ellipsoid.factor[v.size], dual, factor)
+
+
+@kernel
+def turned(row, dual, factor):
+    total = 0.0
+    if factor > 0.0:
+        for m in range(dual.size):
+            total += row[m] * dual[m]
+    return total
+
+
+@saddle_model.of(BallNumbers)
+@kernel
+def saddle_ball(x, mu, start, coef, intercept, cost, lower, upper, ball, dual, v):
     gain = 1.0 / mu
     if ball.radius == 0.0:
         for i in range(v.size):
@@ -234,7 +271,7 @@ def pull_into_ball(gain, coef, intercept, shift, cost, ball, v):
 
 
 @kernel
-def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
+def support_line(x, mu, start, coef, intercept, cost, lower, upper, robust, dual, v):
     """Return (mu, offset) of a line below the frontier, and the intercept of its model (v, .).
 
     mu comes back smaller where an infinite room demands it. For mu = inf the line is upright:
@@ -244,7 +281,7 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
         for i in range(v.size):
             v[i] = coef[i]
         return 0.0, 0.0, intercept
-    b = saddle_model(x, mu, start, coef, intercept, cost, lower, upper, ball, v)
+    b = saddle_model(x, mu, start, coef, intercept, cost, lower, upper, robust, dual, v)
     rounding = (v.size + 4.0) * EPS  # sums are rounded so that no line lies above the true one
     if mu == math.inf:
         reach, terms = b, abs(b)
@@ -273,18 +310,18 @@ def support_line(x, mu, start, coef, intercept, cost, lower, upper, ball, v):
 
 
 @kernel
-def proven_bound(goal, mu, rows, i, x, ball, v):
+def proven_bound(goal, mu, rows, i, x, robust, dual, v):
     """Return (mu, intercept, bound) for row i: the line that is used, and what it proves.
 
     The model of the line is (v, intercept). A bound of inf says that the goal is out of reach.
     """
     if goal.mode == GUARANTEE:
-        mu, offset, b = row_line(rows, i, x, mu, ball, v)
+        mu, offset, b = row_line(rows, i, x, mu, robust, dual, v)
         if mu == math.inf:  # an upright line: nothing beyond `offset` can be reached
             return mu, b, math.inf if goal.level > offset else 0.0
         return mu, b, max(mu * goal.level - offset, 0.0)
     mu = flat_enough(goal.loss, goal.level, mu)
-    mu, offset, b = row_line(rows, i, x, mu, ball, v)
+    mu, offset, b = row_line(rows, i, x, mu, robust, dual, v)
     return mu, b, price_bound(goal.loss, goal.level, mu, offset)
 
 
@@ -300,7 +337,7 @@ def flat_enough(loss, cost_weight, mu):
 
 
 @kernel
-def row_line(rows, i, x, mu, ball, v):
+def row_line(rows, i, x, mu, robust, dual, v):
     """Return `support_line` for row i of a batch."""
     return support_line(
         x,
@@ -311,7 +348,8 @@ def row_line(rows, i, x, mu, ball, v):
         pick(rows.cost, i),
         pick(rows.lower, i),
         pick(rows.upper, i),
-        ball,
+        robust,
+        dual,
         v,
     )
 

@@ -1,34 +1,22 @@
-"""The exact solvers: one kernel for p = 1, one for p = inf, one for everything between."""
+"""The exact solvers: balls with p = 1, p = inf and everything between, ellipsoids, lists."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.batch import Answers, best_score, load_row, radius_rows, solve_rows
+from holdfast.core.batch import Answers, best_score, load_row, radius_rows
 from holdfast.core.kinds import new_work
-from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import over_rows
 from holdfast.problem.goal import GoalNumbers
 from holdfast.problem.problem import RecourseProblem
 
-__all__ = ["Answers", "find_answers", "largest_radii", "largest_score", "new_answers"]
+__all__ = ["Answers", "largest_radii", "largest_score", "new_answers"]
 
 
 def new_answers(n: int, d: int) -> Answers:
     """Return room for the answers to n rows."""
     return Answers(np.empty((n, d)), np.empty(n), np.empty(n, dtype=np.int8))
-
-
-def find_answers(
-    problem: RecourseProblem, goal: GoalNumbers, levels: Floats, threads: int
-) -> Answers:
-    """Solve every row of a problem in even costs, for a guarantee or a price with a convex loss."""
-    n, d = problem.X.shape
-    answers = new_answers(n, d)
-    arguments = (problem.rows(), problem.robust_to.numbers(d), goal, levels, answers)
-    over_rows(solve_rows, n, threads, *arguments, private=lambda: new_work(problem))
-    return answers
 
 
 def largest_radii(

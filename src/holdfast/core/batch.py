@@ -1,4 +1,4 @@
-"""The kernels over a range of rows: check a row, turn it, solve it, turn it back."""
+"""One row of a batch: check it, load it, solve it, write its answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.kinds import make_plan, solve_row
+from holdfast.core.kinds import load, make_plan, solve_row, unload
 from holdfast.core.outcome import (
     BAD_BOUNDS,
     BAD_COST,
@@ -18,12 +18,18 @@ from holdfast.core.outcome import (
     OUT_OF_BOUNDS,
     UNBOUNDED,
 )
-from holdfast.core.row import copy_into, orient
+from holdfast.core.row import copy_into
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
-from holdfast.problem.ball import BallNumbers, dual_norm
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
-from holdfast.problem.sets import pick, score_of, score_rounding, worst_score_of
+from holdfast.problem.sets import (
+    norm_of,
+    pick,
+    score_of,
+    score_rounding,
+    with_radius,
+    worst_score_of,
+)
 
 
 class Answers(NamedTuple):
@@ -59,7 +65,8 @@ def check_row(point, coef, intercept, cost, lower, upper):
 def load_row(rows, i, work):
     """Turn row i into the workspace."""
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
-    orient(work.row, rows.points[i], pick(rows.coef, i), lower, upper, pick(rows.cost, i))
+    coef, intercept, cost = pick(rows.coef, i), pick(rows.intercept, i), pick(rows.cost, i)
+    load(work, rows.points[i], coef, intercept, lower, upper, cost)
 
 
 @kernel
@@ -86,128 +93,111 @@ def own_goal(goal, levels, i):
 
 
 @kernel
-def plan_shared(rows, ball, goal, work):
+def plan_shared(rows, robust, goal, work):
     """Make the plan that all rows share, if they do; return whether they do."""
     shared = rows.coef.shape[0] == 1 and rows.cost.shape[0] == 1
     if shared and rows.points.shape[0] > 0:
         load_row(rows, 0, work)
-        make_plan(work, ball, goal)
+        make_plan(work, robust, goal)
     return shared
 
 
 @kernel
-def turn_back(coef, row, y, point):
-    """Undo `orient`; what rounding put an ulp outside its bounds is put on them."""
-    for j in range(point.size):
-        inside = min(max(y[j], row.lower[j]), row.upper[j])
-        point[j] = inside if coef[j] >= 0.0 else -inside
-
-
-@kernel
-def solve_rows(work, rows, ball, goal, levels, answers, begin, end):
-    """Solve a range of rows, whatever the goal and p: compiled once for all of them."""
+def answer_row(rows, i, robust, goal, shared, work, answers):
+    """Answer row i, whatever the goal; False, and its answer is written, if it cannot be used."""
+    if not open_row(rows, goal.level, answers, i, work):
+        return False
+    if not shared:
+        make_plan(work, robust, goal)
     if goal.mode == GUARANTEE:
-        guarantee_rows(work, rows, ball, goal, answers, begin, end)
+        guarantee_row(rows, i, robust, goal, work, answers)
     else:
-        price_rows(work, rows, ball, goal, levels, answers, begin, end)
+        price_row(rows, i, robust, goal, work, answers)
+    return True
 
 
 @kernel
-def price_rows(work, rows, ball, goal, levels, answers, begin, end):
+def price_row(rows, i, robust, goal, work, answers):
     """Minimise worst-case loss + cost weight * cost, for a convex loss."""
-    shared = plan_shared(rows, ball, own_goal(goal, levels, 0), work)
-    for i in range(begin, end):
-        own = own_goal(goal, levels, i)
-        if open_row(rows, own.level, answers, i, work):
-            if not shared:
-                make_plan(work, ball, own)
-            outcome, gain = solve_row(work, pick(rows.intercept, i), ball, own)
-            turn_back(pick(rows.coef, i), work.row, work.y, answers.recourse[i])
-            answers.outcome[i] = outcome
-            answers.multiplier[i] = 1.0 / gain
+    outcome, gain = solve_row(work, pick(rows.intercept, i), robust, goal)
+    unload(work, pick(rows.coef, i), answers.recourse[i])
+    answers.outcome[i] = outcome
+    answers.multiplier[i] = 1.0 / gain
 
 
 @kernel
-def guarantee_rows(work, rows, ball, goal, answers, begin, end):
+def guarantee_row(rows, i, robust, goal, work, answers):
     """Minimise the cost of reaching the target score."""
-    shared = plan_shared(rows, ball, goal, work)
-    for i in range(begin, end):
-        if not open_row(rows, goal.level, answers, i, work):
-            continue
-        if not shared:
-            make_plan(work, ball, goal)
-        coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
-        if worst_score_of(rows.points[i], coef, intercept, ball) >= goal.level:
-            copy_into(answers.recourse[i], rows.points[i])
-            answers.multiplier[i] = 0.0
-            continue
-        outcome, gain = reach_target(
-            rows.points[i], coef, intercept, ball, goal, work, answers.recourse[i]
-        )
-        answers.outcome[i] = outcome
-        answers.multiplier[i] = 1.0 / gain
+    point, coef, intercept = rows.points[i], pick(rows.coef, i), pick(rows.intercept, i)
+    if worst_score_of(point, coef, intercept, robust) >= goal.level:
+        copy_into(answers.recourse[i], point)
+        answers.multiplier[i] = 0.0
+        return
+    outcome, gain = reach_target(point, coef, intercept, robust, goal, work, answers.recourse[i])
+    answers.outcome[i] = outcome
+    answers.multiplier[i] = 1.0 / gain
 
 
 @kernel
-def reach_target(start, coef, intercept, ball, goal, work, point):
+def reach_target(start, coef, intercept, robust, goal, work, point):
     """Solve for a target score so that the score, as anybody computes it, is not below it.
 
     The kernels land on the target to rounding; aiming a hair above it (by pretending that the
     intercept is a hair lower) makes the guarantee hold to the last bit. Where there is no room
     for a hair, the end of what can be reached will do if it meets the target.
     """
-    margin = 2.0 * score_rounding(start, coef, intercept, ball) + EPS * abs(goal.level)
+    margin = 2.0 * score_rounding(start, coef, intercept, robust) + EPS * abs(goal.level)
     outcome, gain = EXHAUSTED, 0.0
     for _ in range(8):
-        outcome, gain = solve_row(work, intercept - margin, ball, goal)
-        turn_back(coef, work.row, work.y, point)
-        hair = score_rounding(point, coef, intercept, ball)
-        missing = goal.level - worst_score_of(point, coef, intercept, ball)
+        outcome, gain = solve_row(work, intercept - margin, robust, goal)
+        unload(work, coef, point)
+        hair = score_rounding(point, coef, intercept, robust)
+        missing = goal.level - worst_score_of(point, coef, intercept, robust)
         if outcome != FOUND or missing + hair <= 0.0:
             break
         margin = 4.0 * margin + 2.0 * (missing + hair)
     if missing > 0.0:
         return EXHAUSTED, gain
     if outcome != FOUND:
-        gain = cheapest_end(coef, intercept, ball, goal, work, margin, point)
+        gain = cheapest_end(coef, intercept, robust, goal, work, margin, point)
     return FOUND, gain
 
 
 @kernel
-def cheapest_end(coef, intercept, ball, goal, work, margin, point):
+def cheapest_end(coef, intercept, robust, goal, work, margin, point):
     """Replace the end of what can be reached by a cheaper point that just meets the target too.
 
     Return the multiplier there, or just before the end.
     """
-    outcome, gain = solve_row(work, intercept, ball, goal)
+    outcome, gain = solve_row(work, intercept, robust, goal)
     end = point.copy()
-    turn_back(coef, work.row, work.y, point)
-    if outcome == FOUND and worst_score_of(point, coef, intercept, ball) >= goal.level:
+    unload(work, coef, point)
+    if outcome == FOUND and worst_score_of(point, coef, intercept, robust) >= goal.level:
         return gain
     copy_into(point, end)
-    _, gain = solve_row(work, intercept + 4.0 * margin, ball, goal)
+    _, gain = solve_row(work, intercept + 4.0 * margin, robust, goal)
     return gain
 
 
 @kernel
-def radius_rows(work, rows, ball, goal, which, radii, begin, end):
+def radius_rows(work, rows, robust, goal, which, radii, begin, end):
     """Find, for rows whose goal is out of reach, the largest radius at which it is not."""
     for k in range(begin, end):
         load_row(rows, which[k], work)
-        radii[k] = largest_radius(pick(rows.intercept, which[k]), ball, goal, work)
+        radii[k] = largest_radius(pick(rows.intercept, which[k]), robust, goal, work)
 
 
 @kernel
-def largest_radius(intercept, ball, goal, work):
+def largest_radius(intercept, robust, goal, work):
     """Return the largest radius at which the target can still be reached; NaN if not even at 0.
 
     The end of reach is convex in the radius and does not rise with it: Newton's method, kept
     inside a bracket whose lower end is always within reach.
     """
-    best, norm = best_linear_score(intercept, ball, work)
+    best, norm = best_linear_score(intercept, robust, work)
     if best < goal.level:
         return math.nan
-    low, high, radius = 0.0, ball.radius, 0.0
+    low, high, radius = 0.0, robust.radius, 0.0
     for _ in range(200):
         following = 0.5 * (low + high)
         if best < math.inf and norm > 0.0:
@@ -217,8 +207,7 @@ def largest_radius(intercept, ball, goal, work):
             if low < newton < high:
                 following = newton
         radius = following
-        trial = BallNumbers(ball.p, ball.q, radius, ball.scale, ball.intercept_scale)
-        best, norm = best_score(intercept, trial, work)
+        best, norm = best_score(intercept, with_radius(robust, radius), work)
         if best >= goal.level:
             low = radius
         else:
@@ -229,22 +218,23 @@ def largest_radius(intercept, ball, goal, work):
 
 
 @kernel
-def best_score(intercept, ball, work):
+def best_score(intercept, robust, work):
     """Return the largest worst-case score that the bounds allow, and the dual norm there."""
     everything = GoalNumbers(GUARANTEE, 0, math.inf)
-    make_plan(work, ball, everything)
-    outcome, _ = solve_row(work, intercept, ball, everything)
+    make_plan(work, robust, everything)
+    outcome, _ = solve_row(work, intercept, robust, everything)
     if outcome == UNBOUNDED:
         return math.inf, 0.0
-    norm = dual_norm(work.y, ball.scale, ball.intercept_scale, ball.q)
-    return score_of(work.y, work.row.coef, intercept) - ball.radius * norm, norm
+    score = worst_score_of(work.y, work.row.coef, intercept, robust)
+    return score, norm_of(work.y, robust)
 
 
 @kernel
-def best_linear_score(intercept, ball, work):
+def best_linear_score(intercept, robust, work):
     """Return the same at radius 0."""
     for j in range(work.y.size):
         work.y[j] = work.row.upper[j] if work.row.coef[j] > 0.0 else work.row.start[j]
+        if work.row.coef[j] < 0.0:  # in a row that was not turned
+            work.y[j] = work.row.lower[j]
     score = score_of(work.y, work.row.coef, intercept)
-    norm = dual_norm(work.y, ball.scale, ball.intercept_scale, ball.q) if score < math.inf else 0.0
-    return score, norm
+    return score, norm_of(work.y, robust) if score < math.inf else 0.0

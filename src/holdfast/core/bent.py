@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.core.batch import turn_back
-from holdfast.core.kinds import make_plan, solve_row
+from holdfast.core.kinds import make_plan, solve_row, unload
 from holdfast.core.outcome import EXHAUSTED
 from holdfast.core.row import copy_into
 from holdfast.machinery.compile import kernel
@@ -39,14 +38,14 @@ class Lines(NamedTuple):
     costs: Floats
     mus: Floats
     points: Floats
+    duals: Floats
     offsets: Floats
 
 
-def new_lines(d: int) -> Lines:
+def new_lines(d: int, n_duals: int) -> Lines:
     size = MOST_LINES
-    return Lines(
-        np.empty(size), np.empty(size), np.empty(size), np.empty((size, d)), np.empty(size)
-    )
+    scores, costs, mus, offsets = (np.empty(size) for _ in range(4))
+    return Lines(scores, costs, mus, np.empty((size, d)), np.empty((size, n_duals)), offsets)
 
 
 @kernel
@@ -85,43 +84,49 @@ def least_price_between(loss, cost_weight, lines, k, count, cap):
 
 
 @kernel
-def insert(lines, count, score, cost, mu, point):
-    scores, costs, mus, points, _ = lines
+def insert(lines, count, score, cost, mu, point, dual):
+    scores, costs, mus, points, duals, _ = lines
     k = count
     while k > 0 and scores[k - 1] > score:
         scores[k], costs[k], mus[k] = scores[k - 1], costs[k - 1], mus[k - 1]
         copy_into(points[k], points[k - 1])
+        copy_into(duals[k], duals[k - 1])
         k -= 1
     scores[k], costs[k], mus[k] = score, cost, mu
     copy_into(points[k], point)
+    copy_into(duals[k], dual)
 
 
 @kernel
-def solve_bent_row(rows, i, ball, loss, cost_weight, work, lines, best):
-    """Write the answer into `best`; return (number of lines, multiplier of the answer)."""
+def solve_bent_row(rows, i, robust, loss, cost_weight, work, lines, best):
+    """Write the answer into `best`; return (number of lines, multiplier of the answer).
+
+    The dual of the answer is left in the workspace.
+    """
     start, coef, intercept = rows.points[i], pick(rows.coef, i), pick(rows.intercept, i)
     cost = pick(rows.cost, i)
-    start_score = worst_score_of(start, coef, intercept, ball)
-    insert(lines, 0, start_score, 0.0, 0.0, start)
+    start_score = worst_score_of(start, coef, intercept, robust)
+    insert(lines, 0, start_score, 0.0, 0.0, start, work.dual)  # of a line that says nothing
     copy_into(best, start)
     found, best_mu, count, cap = loss_value(loss, start_score), 0.0, 1, math.inf
-    point = np.empty(start.size)
+    point, own = np.empty(start.size), work.dual.copy()
     target = max(start_score, 0.0) + 1.0
     while count < MOST_LINES:
         goal = GoalNumbers(GUARANTEE, loss, target)
-        make_plan(work, ball, goal)
-        outcome, gain = solve_row(work, intercept, ball, goal)
-        turn_back(coef, work.row, work.y, point)
+        make_plan(work, robust, goal)
+        outcome, gain = solve_row(work, intercept, robust, goal)
+        unload(work, coef, point)
         spent, mu = cost_of(point, start, cost), 1.0 / gain
         if outcome == EXHAUSTED:
-            target = worst_score_of(point, coef, intercept, ball)
+            target = worst_score_of(point, coef, intercept, robust)
             cap = min(cap, target)
-        insert(lines, count, target, spent, mu, point)
+        insert(lines, count, target, spent, mu, point, work.dual)
         count += 1
         price = loss_value(loss, target) + cost_weight * spent
         if price < found:
             found, best_mu = price, mu
             copy_into(best, point)
+            copy_into(own, work.dual)
         bound, target = math.inf, math.nan
         for k in range(count):
             if lines.scores[k] >= cap:
@@ -135,4 +140,5 @@ def solve_bent_row(rows, i, ball, loss, cost_weight, work, lines, best):
                     target = 0.5 * (lines.scores[k] + high)
         if bound >= found - _CLOSE * (1.0 + found) or not math.isfinite(target):
             break
+    copy_into(work.dual, own)
     return count, best_mu

@@ -7,8 +7,8 @@ Write a_j for the row of feature j of ``radius * factor``, a_0 for the intercept
 
 While the set of free features stays, with ``(a_j) = Q R`` for these, r the rest of y, rho the
 length of what Q leaves of it, and ``eta(kappa) = R^-T (w - kappa s c)``, the condition is
-``Q^T u = eta``: a straight line, which comes nearest to 0 at ``eta_0 = eta(kappa_0)`` and goes on in
-the direction beta (of length 1 after division by ``speed``). With ``D^2 = 1 - |eta_0|^2`` and
+``Q^T u = eta``: a straight line, which comes nearest to 0 at ``eta_0 = eta(kappa_0)`` and goes on
+in the direction beta (of length 1 after division by ``speed``). With ``D^2 = 1 - |eta_0|^2`` and
 
     N(tau) = sqrt(rho^2 + tau^2) / D                              the norm |y|
     kappa = kappa_0 - tau / (N speed)                             falls as tau rises
@@ -31,11 +31,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.outcome import EXHAUSTED, FOUND, UNBOUNDED
+from holdfast.core.outcome import FOUND, UNBOUNDED
 from holdfast.core.row import copy_into, gain_at, outcome_of, stop_score
-from holdfast.machinery.compile import kernel
+from holdfast.machinery.compile import kernel, summing_kernel
 from holdfast.machinery.numbers import EPS, Floats
+from holdfast.problem.ellipsoid import worst_score_in_ellipsoid
 from holdfast.problem.goal import GUARANTEE
+from holdfast.problem.sets import score_rounding
 
 REST, FREE, BOUND = 0, 1, 2  # where a feature is
 _DEPENDENT = 1e-10  # relative to its length, what is left of a row that depends on others
@@ -80,7 +82,7 @@ def new_scratch(d: int, k: int) -> EllipsoidScratch:
 class Piece(NamedTuple):
     """One piece of the walk: the numbers of the module's formulas."""
 
-    count: int  # of free features
+    n_free: int
     rho: float
     depth: float  # D
     gain: float  # kappa_0
@@ -98,7 +100,7 @@ class Place(NamedTuple):
     score: float
 
 
-@kernel
+@summing_kernel
 def dot(a, b):
     total = 0.0
     for m in range(a.size):
@@ -107,8 +109,13 @@ def dot(a, b):
 
 
 @kernel
+def distance(rho, tau):
+    return math.sqrt(rho * rho + tau * tau)
+
+
+@kernel
 def norm_at(piece, tau):
-    return math.hypot(piece.rho, tau) / piece.depth
+    return distance(piece.rho, tau) / piece.depth
 
 
 @kernel
@@ -123,16 +130,26 @@ def score_at(piece, tau):
 
 
 @kernel
-def exit_of(piece, by_norm, by_tau, fixed, tau):
+def exit_of(piece, by_norm, by_tau, fixed, tau, last):
     """Return the first tau' >= tau at which ``by_norm N + by_tau tau' + fixed`` falls below 0.
 
-    On either side of its bend the sum is convex or concave, so that it falls through 0 once at
-    most; inf where it does not.
+    The sum is convex or concave, so that it falls through 0 once at most; inf where it does not,
+    or does so beyond `last`.
     """
     a, b, c, rho = by_norm / piece.depth, by_tau, fixed, piece.rho
-    now = math.hypot(rho, tau)
-    if a * now + b * tau + c <= 0.0 and a * tau / now + b < 0.0:
-        return tau
+    now = distance(rho, tau)
+    slope, value = a * tau + b * now, a * now + b * tau + c  # the slope is that of now * value
+    if slope < 0.0:
+        if value <= 0.0:
+            return tau
+    elif a >= 0.0:  # convex, and it rises already
+        return math.inf
+    if a <= 0.0 and value >= 0.0:  # concave: above 0 at both ends, and so between them
+        if last < math.inf:
+            if a * distance(rho, last) + b * last + c > 0.0:
+                return math.inf
+        elif a + b >= 0.0:
+            return math.inf
     p = (a - b) * (a + b)
     inside = c * c - p * rho * rho
     if inside < 0.0:
@@ -146,7 +163,7 @@ def exit_of(piece, by_norm, by_tau, fixed, tau):
             root = (a * rho - c) * (a * rho + c) / q if q != 0.0 else math.inf
         if not tau < root < best:
             continue
-        nu = math.hypot(rho, root)
+        nu = distance(rho, root)
         slope = a * root / nu + b
         missed = a * nu + b * root + c
         if slope < 0.0 and abs(missed) <= 1e-6 * (abs(a) * nu + abs(b * root) + abs(c)):
@@ -194,8 +211,8 @@ def solve_corner(scratch, count, values):
     """Solve ``R z = values`` in place."""
     for i in range(count - 1, -1, -1):
         total = values[i]
-        for l in range(i + 1, count):
-            total -= scratch.corner[i, l] * values[l]
+        for k in range(i + 1, count):
+            total -= scratch.corner[i, k] * values[k]
         values[i] = total / scratch.corner[i, i]
 
 
@@ -237,9 +254,9 @@ def make_piece(row, intercept, ellipsoid, scratch, count, y):
     for i in range(count):  # R^-T of w, and of s c
         j = scratch.free[i]
         near[i], ahead[i] = row.coef[j], scratch.sign[j] * row.cost[j]
-        for l in range(i):
-            near[i] -= scratch.corner[l, i] * near[l]
-            ahead[i] -= scratch.corner[l, i] * ahead[l]
+        for k in range(i):
+            near[i] -= scratch.corner[k, i] * near[k]
+            ahead[i] -= scratch.corner[k, i] * ahead[k]
         near[i] /= scratch.corner[i, i]
         ahead[i] /= scratch.corner[i, i]
     speed, across = 0.0, 0.0
@@ -293,41 +310,42 @@ def tau_of(piece, place):
 def next_event(row, ellipsoid, scratch, piece, tau):
     """Return (tau, what happens, to which position or feature, direction) of the next event."""
     first, what, who, way = math.inf, NEVER, -1, 0.0
-    for i in range(piece.count):
+    for i in range(piece.n_free):
         j = scratch.free[i]
         s = scratch.sign[j]
         by_norm, by_tau, fixed = s * scratch.by_norm[i], s * scratch.by_tau[i], scratch.fixed[i]
-        found = exit_of(piece, by_norm, by_tau, s * (fixed - row.start[j]), tau)
+        found = exit_of(piece, by_norm, by_tau, s * (fixed - row.start[j]), tau, first)
         if found < first:
             first, what, who, way = found, RETURNS, i, s
         bound = row.upper[j] if s > 0.0 else row.lower[j]
         if abs(bound) < math.inf:
-            found = exit_of(piece, -by_norm, -by_tau, s * (bound - fixed), tau)
+            found = exit_of(piece, -by_norm, -by_tau, s * (bound - fixed), tau, first)
             if found < first:
                 first, what, who, way = found, ARRIVES, i, s
     for j in range(row.coef.size):
         if scratch.where[j] == FREE or row.lower[j] == row.upper[j]:
             continue
-        near = ahead = left = 0.0
-        for m in range(scratch.rest.size):
-            a = ellipsoid.radius * ellipsoid.factor[j, m]
-            near += a * scratch.nearest_out[m]
-            ahead += a * scratch.ahead_out[m]
-            left += a * scratch.rest[m]
-        left *= piece.rho
-        by_norm, price, pace = row.coef[j] - near, row.cost[j] * piece.gain, row.cost[j] / piece.speed
+        own = ellipsoid.factor[j]
+        near = ellipsoid.radius * dot(own, scratch.nearest_out)
+        ahead = ellipsoid.radius * dot(own, scratch.ahead_out)
+        left = ellipsoid.radius * dot(own, scratch.rest) * piece.rho
+        by_norm, price, pace = (
+            row.coef[j] - near,
+            row.cost[j] * piece.gain,
+            row.cost[j] / piece.speed,
+        )
         for s in (1.0, -1.0):
             if scratch.where[j] == BOUND:
                 if s != scratch.sign[j]:
                     continue
-                found = exit_of(piece, s * by_norm - price, pace - s * ahead, -s * left, tau)
+                found = exit_of(piece, s * by_norm - price, pace - s * ahead, -s * left, tau, first)
             elif (row.upper[j] if s > 0.0 else -row.lower[j]) > s * row.start[j]:
-                found = exit_of(piece, price - s * by_norm, s * ahead - pace, s * left, tau)
+                found = exit_of(piece, price - s * by_norm, s * ahead - pace, s * left, tau, first)
             else:
                 continue
             if found < first:
                 first, what, who, way = found, STARTS, j, s
-    found = exit_of(piece, piece.gain, -1.0 / piece.speed, 0.0, tau)
+    found = exit_of(piece, piece.gain, -1.0 / piece.speed, 0.0, tau, first)
     if found <= first:
         first, what, who, way = found, END, -1, 0.0
     return first, what, who, way
@@ -337,10 +355,27 @@ def next_event(row, ellipsoid, scratch, piece, tau):
 def write_free(row, scratch, piece, tau, y):
     """Write where the free features are."""
     norm = norm_at(piece, tau)
-    for i in range(piece.count):
+    for i in range(piece.n_free):
         j = scratch.free[i]
         value = scratch.by_norm[i] * norm + scratch.by_tau[i] * tau + scratch.fixed[i]
         y[j] = min(max(value, row.lower[j]), row.upper[j])
+
+
+@kernel
+def land(row, intercept, ellipsoid, goal, scratch, piece, tau, y):
+    """Correct tau until the score, as anybody computes it, is the target, to rounding.
+
+    Where rows of free features are nearly dependent, the formulas lose digits.
+    """
+    for _ in range(3):
+        missing = goal.level - worst_score_in_ellipsoid(y, row.coef, intercept, ellipsoid)
+        slope = piece.score_by_norm * tau / (distance(piece.rho, tau) * piece.depth)
+        slope += piece.score_by_tau
+        if not slope > 0.0 or abs(missing) <= score_rounding(y, row.coef, intercept, ellipsoid):
+            break
+        tau += missing / slope
+        write_free(row, scratch, piece, tau, y)
+    return tau
 
 
 @kernel
@@ -348,9 +383,10 @@ def write_direction(scratch, piece, tau, dual):
     """Write u, the direction of the worst model."""
     norm = norm_at(piece, tau)
     for m in range(dual.size):
-        dual[m] = scratch.nearest_out[m] + (
-            tau * scratch.ahead_out[m] + piece.rho * scratch.rest[m]
-        ) / norm
+        dual[m] = (
+            scratch.nearest_out[m]
+            + (tau * scratch.ahead_out[m] + piece.rho * scratch.rest[m]) / norm
+        )
 
 
 @kernel
@@ -360,7 +396,7 @@ def goal_on(goal, piece, tau, last):
         if goal.level == math.inf:
             return math.inf
         fixed = goal.level - piece.score_fixed
-        found = exit_of(piece, -piece.score_by_norm, -piece.score_by_tau, fixed, tau)
+        found = exit_of(piece, -piece.score_by_norm, -piece.score_by_tau, fixed, tau, last)
         return found if found <= last else math.inf
     low = tau
     if missing_at(goal, piece, low) <= 0.0:
@@ -417,33 +453,35 @@ def root_between(goal, piece, low, high):
 
 @kernel
 def jump(row, ellipsoid, scratch, goal, place, j, way, count, y):
-    """Move along the direction in which y stays, in which feature j goes `way`.
+    """Move along the direction in which y stays, and feature j from its start, or from its bound.
 
-    Row `count` of R says how its row depends on those of the free features. Returned are (outcome
-    or -1, free features now, score).
+    `way` leads from its start to its bound. Column `count` of R says how its row depends on those
+    of the free features. Returned are (outcome or -1, free features now, score).
     """
-    step = scratch.fixed
+    step, back = scratch.fixed, scratch.where[j] == BOUND
+    own = -way if back else way
     for i in range(count):
-        step[i] = -way * scratch.corner[i, count]
+        step[i] = -own * scratch.corner[i, count]
     solve_corner(scratch, count, step)
-    rate = row.cost[j]
+    rate = -row.cost[j] if back else row.cost[j]
     for i in range(count):
         f = scratch.free[i]
         rate += scratch.sign[f] * row.cost[f] * step[i]
     rate *= place.gain  # of the score
-    bound = row.upper[j] if way > 0.0 else row.lower[j]
-    room, at = abs(bound - y[j]), -1
+    end = row.upper[j] if way > 0.0 else row.lower[j]
+    if back:
+        end = row.start[j]
+    room, at = abs(end - y[j]), -1
     for i in range(count):
         f = scratch.free[i]
         forward = step[i] * scratch.sign[f]
+        far = math.inf
         if forward > 0.0:
-            end = abs((row.upper[f] if step[i] > 0.0 else row.lower[f]) - y[f]) / abs(step[i])
+            far = abs((row.upper[f] if step[i] > 0.0 else row.lower[f]) - y[f]) / abs(step[i])
         elif forward < 0.0:
-            end = abs(y[f] - row.start[f]) / abs(step[i])
-        else:
-            end = math.inf
-        if end < room:
-            room, at = end, i
+            far = abs(y[f] - row.start[f]) / abs(step[i])
+        if far < room:
+            room, at = far, i
     need = (stop_score(goal, place.gain) - place.score) / rate if rate > 0.0 else math.inf
     far = min(max(need, 0.0), room)
     if far == math.inf:
@@ -451,13 +489,13 @@ def jump(row, ellipsoid, scratch, goal, place, j, way, count, y):
     for i in range(count):
         f = scratch.free[i]
         y[f] = min(max(y[f] + far * step[i], row.lower[f]), row.upper[f])
-    y[j] = min(max(y[j] + way * far, row.lower[j]), row.upper[j])
+    y[j] = min(max(y[j] + own * far, row.lower[j]), row.upper[j])
     score = place.score + far * rate
     scratch.sign[j] = way
     if need <= room:
         return FOUND, count, score
     if at < 0:
-        y[j], scratch.where[j] = bound, BOUND
+        y[j], scratch.where[j] = end, REST if back else BOUND
         return -1, count, score
     f = scratch.free[at]
     if step[at] * scratch.sign[f] > 0.0:
@@ -531,6 +569,8 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
             if event == math.inf:
                 return UNBOUNDED, 0.0
             write_free(row, scratch, piece, event, y)
+            if what == GOAL and goal.mode == GUARANTEE:
+                event = land(row, intercept, ellipsoid, goal, scratch, piece, event, y)
             write_direction(scratch, piece, event, dual)
             gain = max(gain_at_tau(piece, event), 0.0)
             place = Place(min(gain, place.gain), norm_at(piece, event), score_at(piece, event))

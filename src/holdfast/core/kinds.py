@@ -1,4 +1,7 @@
-"""Which solver for which p: one workspace and one kernel for all, so that all is compiled once."""
+"""Which solver for which set: a workspace and a kernel for each.
+
+All balls have one workspace, whatever their p, so that all is compiled once.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,39 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.core.ellipsoid import EllipsoidScratch, new_scratch, solve_ellipsoid
 from holdfast.core.l1 import plan_l1, solve_l1
 from holdfast.core.linf import plan_linf, solve_linf
 from holdfast.core.lp import Scratch, solve_lp
-from holdfast.core.row import Plan, Row, new_plan
-from holdfast.machinery.compile import kernel
+from holdfast.core.row import Plan, Row, copy_into, new_plan, new_row, orient
+from holdfast.machinery.compile import choice, kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
+from holdfast.problem.ellipsoid import EllipsoidNumbers
 from holdfast.problem.problem import RecourseProblem
 
 LINF, L1, LP = 0, 1, 2  # how the norm is treated
 
 
 class Work(NamedTuple):
-    """Buffers of one thread; those that its kind does not use are empty."""
+    """Buffers of one thread for balls; those that its kind does not use are empty."""
 
     kind: int
     row: Row
     y: Floats
+    dual: Floats  # empty: the certificate finds the worst model by itself
     plan: Plan
     kinks: Floats
     scratch: Scratch
+
+
+class EllipsoidWork(NamedTuple):
+    """Buffers of one thread for ellipsoids; the row is as it is, not turned."""
+
+    row: Row
+    y: Floats
+    dual: Floats  # the direction of the worst model
+    scratch: EllipsoidScratch
 
 
 def kind_of(ball: BallNumbers) -> int:
@@ -36,32 +51,105 @@ def kind_of(ball: BallNumbers) -> int:
     return L1 if ball.p == 1.0 else LP
 
 
-def new_work(problem: RecourseProblem) -> Work:
+def new_work(problem: RecourseProblem) -> Work | EllipsoidWork:
     """Return the buffers that a problem needs."""
     d = problem.n_features
-    kind = kind_of(problem.robust_to.numbers(d))
+    numbers, row, y = problem.robust_to.numbers(d), new_row(d), np.empty(d)
+    if isinstance(numbers, EllipsoidNumbers):
+        k = numbers.factor.shape[1]
+        return EllipsoidWork(row, y, np.empty(k), new_scratch(d, k))
+    kind = kind_of(numbers)
     return Work(
         kind,
-        Row(*(np.empty(d) for _ in Row._fields)),
-        np.empty(d),
+        row,
+        y,
+        np.empty(0),
         new_plan({LINF: 2 * d, L1: d, LP: 0}[kind]),
         np.empty(2 * d + 1 if kind == L1 else 0),
         Scratch(*(np.empty(d if kind == LP else 0) for _ in Scratch._fields)),
     )
 
 
+@choice(0)
+def load(work, point, coef, intercept, lower, upper, cost):
+    """Write a row into the workspace."""
+
+
+@load.of(Work)
 @kernel
-def make_plan(work, ball, goal):
+def load_for_ball(work, point, coef, intercept, lower, upper, cost):
+    orient(work.row, point, coef, lower, upper, cost)
+
+
+@load.of(EllipsoidWork)
+@kernel
+def load_for_ellipsoid(work, point, coef, intercept, lower, upper, cost):
+    copy_row(work.row, point, coef, lower, upper, cost)
+
+
+@kernel
+def copy_row(row, point, coef, lower, upper, cost):
+    copy_into(row.coef, coef)
+    copy_into(row.start, point)
+    copy_into(row.lower, lower)
+    copy_into(row.upper, upper)
+    copy_into(row.cost, cost)
+
+
+@choice(0)
+def unload(work, coef, point):
+    """Write the answer in the workspace into `point`."""
+
+
+@unload.of(Work)
+@kernel
+def unload_from_ball(work, coef, point):
+    """Undo `orient`; what rounding put an ulp outside its bounds is put on them."""
+    for j in range(point.size):
+        inside = min(max(work.y[j], work.row.lower[j]), work.row.upper[j])
+        point[j] = inside if coef[j] >= 0.0 else -inside
+
+
+@unload.of(EllipsoidWork)
+@kernel
+def unload_from_ellipsoid(work, coef, point):
+    copy_into(point, work.y)
+
+
+@choice(0)
+def make_plan(work, robust, goal):
     """Prepare what depends on model, costs and goal, but not on the point."""
+
+
+@make_plan.of(EllipsoidWork)
+@kernel
+def plan_ellipsoid(work, ellipsoid, goal):
+    """There is nothing to prepare."""
+
+
+@make_plan.of(Work)
+@kernel
+def plan_ball(work, ball, goal):
     if work.kind == L1:
         plan_l1(work.plan, work.row, goal)
     elif work.kind == LINF:
         plan_linf(work.plan, work.row, ball, goal)
 
 
-@kernel
-def solve_row(work, intercept, ball, goal):
+@choice(0)
+def solve_row(work, intercept, robust, goal):
     """Solve the row in the workspace: answer in work.y, returned are (outcome, gain)."""
+
+
+@solve_row.of(EllipsoidWork)
+@kernel
+def solve_in_ellipsoid(work, intercept, ellipsoid, goal):
+    return solve_ellipsoid(work.row, intercept, ellipsoid, goal, work.scratch, work.y, work.dual)
+
+
+@solve_row.of(Work)
+@kernel
+def solve_in_ball(work, intercept, ball, goal):
     if work.kind == L1:
         return solve_l1(work.row, intercept, ball, goal, work.plan, work.y, work.kinks)
     if work.kind == LINF:

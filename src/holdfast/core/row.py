@@ -49,6 +49,10 @@ class Plan(NamedTuple):
     stop: Floats
 
 
+def new_row(d: int) -> Row:
+    return Row(*(np.empty(d) for _ in Row._fields))
+
+
 def new_plan(size: int) -> Plan:
     return Plan(np.empty(size, dtype=np.int64), np.empty(size), np.empty(size))
 

@@ -6,10 +6,9 @@ import math
 from typing import NamedTuple
 
 from holdfast.certificate import flat_enough, price_bound, support_line
-from holdfast.core.batch import reach_target, turn_back
-from holdfast.core.kinds import make_plan, solve_row
+from holdfast.core.batch import reach_target
+from holdfast.core.kinds import load, make_plan, solve_row, unload
 from holdfast.core.outcome import FOUND, UNBOUNDED
-from holdfast.core.row import orient
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.costs import cost_of
@@ -94,15 +93,15 @@ def solve_leaf(layout, data, case, work, state, leaf):
         return value, value
     if goal.mode == REACH:
         return reach_leaf(case, work, leaf)
-    orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, leaf.costs)
+    load(work, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
     make_plan(work, ball, goal)
     if goal.mode == GUARANTEE:
         outcome, gain = reach_target(leaf.start, coef, intercept, ball, goal, work, leaf.point)
         if outcome != FOUND:
-            return math.inf, empty_leaf(fixed + touched, case, leaf)
+            return math.inf, empty_leaf(fixed + touched, case, work, leaf)
     else:
         _, gain = solve_row(work, intercept, ball, goal)
-        turn_back(coef, work.row, work.y, leaf.point)
+        unload(work, coef, leaf.point)
     score = worst_score_of(leaf.point, coef, intercept, ball)
     paid = fixed + max(touched - unmoved(layout, data, state, leaf), 0.0)
     fixed += touched
@@ -110,14 +109,14 @@ def solve_leaf(layout, data, case, work, state, leaf):
     mu = 1.0 / gain
     if goal.mode == PRICE:
         mu = flat_enough(goal.loss, goal.level, mu)
-    mu, offset = line_of_leaf(mu, case, leaf)
+    mu, offset = line_of_leaf(mu, case, work, leaf)
     if goal.mode == GUARANTEE:
         return value, fixed + max(mu * goal.level - offset, 0.0) if mu < math.inf else fixed
     return value, price_bound(goal.loss, goal.level, mu, offset) + goal.level * fixed
 
 
 @kernel
-def line_of_leaf(mu, case, leaf):
+def line_of_leaf(mu, case, work, leaf):
     """Return the multiplier and the offset of the support line at the point of a leaf."""
     mu, offset, _ = support_line(
         leaf.point,
@@ -129,6 +128,7 @@ def line_of_leaf(mu, case, leaf):
         leaf.lower,
         leaf.upper,
         case.ball,
+        work.dual,
         leaf.model,
     )
     return mu, offset
@@ -138,22 +138,22 @@ def line_of_leaf(mu, case, leaf):
 def reach_leaf(case, work, leaf):
     """Return minus the largest worst-case score, -inf where it has no end; and its proof."""
     coef, intercept, ball = case.coef, case.intercept, case.ball
-    orient(work.row, leaf.start, coef, leaf.lower, leaf.upper, leaf.costs)
+    load(work, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
     everything = GoalNumbers(GUARANTEE, 0, math.inf)
     make_plan(work, ball, everything)
     outcome, _ = solve_row(work, intercept, ball, everything)
     if outcome == UNBOUNDED:
         return -math.inf, -math.inf
-    turn_back(coef, work.row, work.y, leaf.point)
-    mu, offset = line_of_leaf(math.inf, case, leaf)  # upright, but for rounding
+    unload(work, coef, leaf.point)
+    mu, offset = line_of_leaf(math.inf, case, work, leaf)  # upright, but for rounding
     floor = -offset if mu == math.inf else -math.inf
     return -worst_score_of(leaf.point, coef, intercept, ball), floor
 
 
 @kernel
-def empty_leaf(fixed, case, leaf):
+def empty_leaf(fixed, case, work, leaf):
     """Return what is proven of a leaf where no answer was found: inf, if there is none in it."""
-    mu, offset = line_of_leaf(math.inf, case, leaf)
+    mu, offset = line_of_leaf(math.inf, case, work, leaf)
     if mu < math.inf:
         return fixed + max(mu * case.goal.level - offset, 0.0)
     return math.inf if case.goal.level > offset else -math.inf

@@ -1,7 +1,10 @@
 """The question: points, linear scores, costs and bounds, the set of models, the loss, the goal."""
 
 from holdfast.problem.ball import NormBall
+from holdfast.problem.ellipsoid import Ellipsoid
 from holdfast.problem.losses import Loss
+from holdfast.problem.model_list import ModelList
 from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import ModelSet
 
-__all__ = ["Loss", "NormBall", "RecourseProblem"]
+__all__ = ["Ellipsoid", "Loss", "ModelList", "ModelSet", "NormBall", "RecourseProblem"]

@@ -282,8 +282,8 @@ def _square_root(covariance: Floats) -> Floats:
     largest = max(float(lengths[-1]), 0.0)
     if lengths[0] < -_ROUNDING * max(largest, 1.0):
         raise ValueError(
-            f"covariance is not positive semidefinite: between correlations, its least eigenvalue "
-            f"is {lengths[0]:.3g}, its largest {largest:.3g}; no set of models has such a covariance"
+            "covariance is not positive semidefinite: as correlations, its least eigenvalue is "
+            f"{lengths[0]:.3g}, its largest {largest:.3g}; no set of models has such a covariance"
         )
     kept = lengths > 4.0 * len(size) * EPS * largest
     if not kept.any():

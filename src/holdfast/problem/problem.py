@@ -16,9 +16,9 @@ from holdfast.machinery.numbers import (
     read_floats,
     refuse,
 )
-from holdfast.problem.ball import NormBall
 from holdfast.problem.costs import even_exponents, is_uneven, scaled
 from holdfast.problem.losses import Loss, get_loss
+from holdfast.problem.sets import ModelSet
 
 
 class Rows(NamedTuple):
@@ -50,7 +50,8 @@ class RecourseProblem:
     lower, upper : (1, d) or (n, d) arrays
         Where each feature may go; equal bounds mean that it may not move.
     loss : Loss
-    robust_to : NormBall
+    robust_to : ModelSet
+        A `NormBall`, an `Ellipsoid` or a `ModelList`.
     feature_names : the columns of the data frame that the points came in, or None
     index : row labels of that data frame, or None
 
@@ -72,7 +73,7 @@ class RecourseProblem:
     lower: Floats
     upper: Floats
     loss: Loss
-    robust_to: NormBall
+    robust_to: ModelSet
     feature_names: list[Any] | None = None
     index: Any = None
 
@@ -99,7 +100,7 @@ class RecourseProblem:
         coef: ArrayLike,
         intercept: ArrayLike = 0.0,
         *,
-        robust_to: NormBall,
+        robust_to: ModelSet,
         feature_costs: ArrayLike | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         loss: str | Loss = "logistic",
@@ -109,7 +110,7 @@ class RecourseProblem:
         Rows that are themselves unusable (a NaN, a point outside its bounds) are let through:
         each gets its own status in the result.
         """
-        check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
+        check_kind("robust_to", robust_to, ModelSet, "write NormBall(p=..., radius=...)")
         names, index = _labels(X)
         x = read_floats("X", X)
         if x.ndim == 1:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from holdfast.certificate import price_bound_under_lines, proven_bound, row_line
-from holdfast.core import find_answers, new_answers
-from holdfast.core.batch import open_row, own_goal
+from holdfast.core import new_answers
+from holdfast.core.batch import answer_row, open_row, own_goal, plan_shared
 from holdfast.core.bent import new_lines, solve_bent_row
 from holdfast.core.kinds import new_work
 from holdfast.machinery.compile import kernel
@@ -41,7 +40,7 @@ def solve_and_prove(
     n, d = problem.X.shape
     even, exponent = problem.in_even_costs()
     levels, asked = goal.levels(exponent), goal.numbers()
-    rows, ball = even.rows(), even.robust_to.numbers(d)
+    rows, robust = even.rows(), even.robust_to.numbers(d)
     n_kept = n if keep else 1
     kept = Proofs(np.full(n, np.nan), np.full((n_kept, d), np.nan), np.full(n_kept, np.nan))
     bound = np.full(n, np.nan)
@@ -49,20 +48,17 @@ def solve_and_prove(
     def models() -> tuple[Floats, Floats]:
         return (kept.coef, kept.intercept) if keep else (np.empty((1, d)), np.empty(1))
 
+    answers = new_answers(n, d)
+    arguments = (rows, robust, asked, levels, answers, kept.multiplier, bound)
     if goal.is_guarantee or problem.loss.convex:
-        answers = find_answers(even, asked, levels, threads)
-        arguments = (rows, ball, asked, levels, answers, kept.multiplier, bound)
-        over_rows(certify_rows, n, threads, *arguments, private=models)
+        over_rows(prove_rows, n, threads, *arguments, private=lambda: (new_work(even), *models()))
     else:
-        answers = new_answers(n, d)
-        arguments = (rows, ball, asked, levels, answers, kept.multiplier, bound)
-        over_rows(
-            bent_rows,
-            n,
-            threads,
-            *arguments,
-            private=lambda: (new_work(even), new_lines(d), *models()),
-        )
+
+        def buffers() -> tuple[Any, ...]:
+            work = new_work(even)
+            return (work, new_lines(d, work.dual.size), *models())
+
+        over_rows(prove_bent_rows, n, threads, *arguments, private=buffers)
     multiplier = scaled(kept.multiplier, exponent)
     if goal.is_guarantee:
         bound = scaled(bound, exponent)
@@ -80,19 +76,28 @@ def prove(problem: RecourseProblem, goal: Goal, threads: int) -> Proofs:
 
 
 @kernel
-def certify_rows(models, rows, ball, goal, levels, answers, multiplier, bound, begin, end):
-    coefs, intercepts = models
+def prove_rows(private, rows, robust, goal, levels, answers, multiplier, bound, begin, end):
+    """Solve and certify a range of rows, for a guarantee or a price with a convex loss."""
+    work, coefs, intercepts = private
+    shared = plan_shared(rows, robust, own_goal(goal, levels, 0), work)
     for i in range(begin, end):
-        if not math.isnan(answers.multiplier[i]):
-            x, own = answers.recourse[i], own_goal(goal, levels, i)
+        own = own_goal(goal, levels, i)
+        if answer_row(rows, i, robust, own, shared, work, answers):
             multiplier[i], intercept, bound[i] = proven_bound(
-                own, answers.multiplier[i], rows, i, x, ball, pick(coefs, i)
+                own,
+                answers.multiplier[i],
+                rows,
+                i,
+                answers.recourse[i],
+                robust,
+                work.dual,
+                pick(coefs, i),
             )
             intercepts[min(i, intercepts.size - 1)] = intercept
 
 
 @kernel
-def bent_rows(private, rows, ball, goal, levels, answers, multiplier, lower_bound, begin, end):
+def prove_bent_rows(private, rows, robust, goal, levels, answers, multiplier, bound, begin, end):
     """Solve and certify together: of the many lines of such a proof the answer's own is kept."""
     work, lines, coefs, intercepts = private
     for i in range(begin, end):
@@ -101,17 +106,19 @@ def bent_rows(private, rows, ball, goal, levels, answers, multiplier, lower_boun
             continue
         model = pick(coefs, i)
         count, mu = solve_bent_row(
-            rows, i, ball, goal.loss, own.level, work, lines, answers.recourse[i]
+            rows, i, robust, goal.loss, own.level, work, lines, answers.recourse[i]
         )
         for k in range(count):
             lines.mus[k], lines.offsets[k], _ = row_line(
-                rows, i, lines.points[k], lines.mus[k], ball, model
+                rows, i, lines.points[k], lines.mus[k], robust, lines.duals[k], model
             )
         start_score = worst_score_of(
-            rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball
+            rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), robust
         )
-        lower_bound[i] = price_bound_under_lines(
+        bound[i] = price_bound_under_lines(
             goal.loss, own.level, start_score, lines.mus, lines.offsets, count
         )
-        multiplier[i], _, intercept = row_line(rows, i, answers.recourse[i], mu, ball, model)
+        multiplier[i], _, intercept = row_line(
+            rows, i, answers.recourse[i], mu, robust, work.dual, model
+        )
         intercepts[min(i, intercepts.size - 1)] = intercept
