@@ -15,9 +15,9 @@ from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import Reading, as_table
-from holdfast.problem.ball import NormBall
 from holdfast.problem.losses import Loss
 from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import ModelSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,7 @@ def to_problem(
     encoding: Encoding,
     actions: ActionSet,
     *,
-    robust_to: NormBall,
+    robust_to: ModelSet,
     loss: str | Loss | None = None,
     coef: ArrayLike | None = None,
     intercept: ArrayLike = 0.0,
@@ -45,7 +45,7 @@ def to_problem(
     encoding : Encoding
     actions : ActionSet
         It must have a feature for each column that the pipeline uses.
-    robust_to : NormBall
+    robust_to : ModelSet
         The models that may come, in encoded columns.
     loss : str or Loss, optional
         By default the one that the classifier was fitted with.
@@ -79,7 +79,7 @@ def compile_people(
     frame: pd.DataFrame,
     encoding: Encoding,
     actions: ActionSet,
-    robust_to: NormBall,
+    robust_to: ModelSet,
     loss: str | Loss | None,
     scores: tuple[Floats, Floats],
 ) -> Compiled:

@@ -15,11 +15,11 @@ from holdfast.core.batch import check_row
 from holdfast.core.outcome import FOUND
 from holdfast.core.vertices import Vertices, frontier_vertices
 from holdfast.machinery.numbers import check_count, read_floats, refuse, to_number
-from holdfast.problem.ball import NormBall
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
 from holdfast.problem.losses import get_loss
 from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import ModelSet
 from holdfast.result.result import RecourseResult
 from holdfast.result.words import unusable
 
@@ -98,7 +98,7 @@ class Frontier:
 
         if self._vertices is None:
             raise ValueError(
-                f"for p = {self.problem.robust_to.p:g} the frontier is curved and has no "
+                f"for {self.problem.robust_to.label} the frontier is curved and has no "
                 "breakpoints; use sample()"
             )
         scores, multipliers = self._vertices.scores, np.full(len(self._vertices.scores), np.inf)
@@ -156,7 +156,7 @@ def frontier(
     coef: ArrayLike,
     intercept: float = 0.0,
     *,
-    robust_to: NormBall,
+    robust_to: ModelSet,
     feature_costs: ArrayLike | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     loss: str = "logistic",

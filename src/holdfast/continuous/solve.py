@@ -11,9 +11,9 @@ from holdfast.core import largest_radii
 from holdfast.core.outcome import EXHAUSTED, FOUND, NOT_FINITE
 from holdfast.machinery.numbers import Floats, check_kind
 from holdfast.machinery.threads import thread_count
-from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import ModelSet
 from holdfast.result.appraisal import appraise
 from holdfast.result.found import Found
 from holdfast.result.proof import solve_and_prove
@@ -26,7 +26,7 @@ def solve(
     coef: ArrayLike,
     intercept: ArrayLike = 0.0,
     *,
-    robust_to: NormBall,
+    robust_to: ModelSet,
     cost_weight: float | None = None,
     guarantee: float | None = None,
     feature_costs: ArrayLike | None = None,
@@ -46,12 +46,12 @@ def solve(
     coef : (d,) or (n, d)
         One model for all, or one for each row (say, a local linearisation).
     intercept : float or (n,)
-    robust_to : NormBall
+    robust_to : NormBall, Ellipsoid or ModelList
         The models that the recourse must withstand.
     cost_weight : float, optional
         Minimise ``worst-case loss + cost_weight * cost``.
     guarantee : float, optional
-        Minimise the cost such that every model in the ball gives at least this probability.
+        Minimise the cost such that every model in the set gives at least this probability.
     feature_costs : (d,) or (n, d), optional
         Cost of one unit of each feature; ones by default.
     bounds : (lower, upper), optional
@@ -122,7 +122,8 @@ def answer(problem: RecourseProblem, goal: Goal, threads: int) -> RecourseResult
     if lost.size:
         reachable, radius = (np.full(problem.n_rows, np.nan) for _ in range(2))
         reachable[lost] = problem.loss.probability(known.worst_score[lost])
-        radius[lost] = largest_radii(problem, goal.numbers(), lost, threads)
+        if problem.robust_to.has_size:
+            radius[lost] = largest_radii(problem, goal.numbers(), lost, threads)
         found.recourse[lost] = np.nan  # it was the point that proves how much can be had
         for values in known:
             values[lost] = np.nan

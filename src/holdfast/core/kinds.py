@@ -20,7 +20,7 @@ from holdfast.problem.ball import BallNumbers
 from holdfast.problem.ellipsoid import EllipsoidNumbers
 from holdfast.problem.problem import RecourseProblem
 
-LINF, L1, LP = 0, 1, 2  # how the norm is treated
+LINF, L1, LP, ANY = 0, 1, 2, 3  # how the norm is treated
 
 
 class Work(NamedTuple):
@@ -42,10 +42,14 @@ class EllipsoidWork(NamedTuple):
     y: Floats
     dual: Floats  # the direction of the worst model
     scratch: EllipsoidScratch
+    aims: Floats  # directions that a search with discrete parts keeps, ...
+    model: Floats  # ... and the model of one of them, the intercept last
 
 
-def kind_of(ball: BallNumbers) -> int:
+def kind_of(ball: BallNumbers | EllipsoidNumbers) -> int:
     """Pick the solver. Without a ball all p are the same, and the separable one is exact."""
+    if not isinstance(ball, BallNumbers):
+        return ANY
     if ball.q == 1.0 or ball.radius == 0.0 or ball.intercept_scale + ball.scale.sum() == 0.0:
         return LINF
     return L1 if ball.p == 1.0 else LP
@@ -57,7 +61,9 @@ def new_work(problem: RecourseProblem) -> Work | EllipsoidWork:
     numbers, row, y = problem.robust_to.numbers(d), new_row(d), np.empty(d)
     if isinstance(numbers, EllipsoidNumbers):
         k = numbers.factor.shape[1]
-        return EllipsoidWork(row, y, np.empty(k), new_scratch(d, k))
+        return EllipsoidWork(
+            row, y, np.empty(k), new_scratch(d, k), np.empty((3, k)), np.empty(d + 1)
+        )
     kind = kind_of(numbers)
     return Work(
         kind,

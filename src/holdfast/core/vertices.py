@@ -41,7 +41,7 @@ class Vertices(NamedTuple):
 def frontier_vertices(problem: RecourseProblem) -> Vertices | None:
     """Return the vertices of a problem of one row; None where the frontier is curved."""
     work = new_work(problem)
-    if work.kind == LP:
+    if not isinstance(work, Work) or work.kind == LP:
         return None
     rows, ball = problem.rows(), problem.robust_to.numbers(problem.n_features)
     load_row(rows, 0, work)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.kinds import LINF
+from holdfast.core.kinds import ANY, LINF
 from holdfast.discrete.layout import Ints
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Floats
@@ -124,10 +124,12 @@ def allowed_above(v, step, anchor, x0, hi):
 
 
 @kernel
-def reach_of(data, f, cap, anywhere):
+def reach_of(data, f, cap, asked):
     """Return how far number f may go for a cost of `cap`; or, at any cost, for a score of `cap`."""
     reach = cap / data.cost[f]
-    if anywhere:
+    if asked.mode == REACH and asked.kind == ANY:
+        reach = cap * (abs(data.start[f]) + 1.0)
+    elif asked.mode == REACH:
         reach = cap * (abs(data.start[f]) + 1.0 / abs(data.coef[f])) if data.coef[f] != 0.0 else 0.0
         reach = max(reach, 4.0 * abs(data.start[f]))  # 0 may be the best place
     if data.step[f] > 0.0:  # a lattice further out than this cannot be told from its neighbours
@@ -136,14 +138,16 @@ def reach_of(data, f, cap, anywhere):
 
 
 @kernel
-def useful_range(data, f, blunt):
+def useful_range(data, f, asked):
     """Return the bounds of number f within which every move can be of use.
 
     Beyond 0 and its start, a move against its coefficient only costs: both the score and the norm
     get worse. So does one along a coefficient that is not above `blunt`, what the adversary takes
     off it (p = inf). The next allowed value is the last that can be of use.
     """
-    x0, low, high = data.start[f], data.lower[f], data.upper[f]
+    x0, low, high, blunt = data.start[f], data.lower[f], data.upper[f], asked.blunt
+    if asked.kind == ANY:  # a move against its coefficient may still make the set milder
+        return low, high
     least, most = min(x0, 0.0), max(x0, 0.0)
     if data.step[f] > 0.0:
         least = lattice_floor(least, data.step[f], data.anchor[f])
@@ -164,8 +168,8 @@ def open_domains(data, option_start, asked, cap, state):
     """
     searched = math.inf
     for f in range(state.lo.size):
-        x0, reach = data.start[f], reach_of(data, f, cap, asked.mode == REACH)
-        low, high = useful_range(data, f, asked.blunt)
+        x0, reach = data.start[f], reach_of(data, f, cap, asked)
+        low, high = useful_range(data, f, asked)
         below, above = x0 - low > reach, high - x0 > reach
         if below:
             low = x0 - reach
@@ -211,6 +215,8 @@ def drop_dominated(layout, data, asked, state):
     computes it. For p = inf the size is part of the score. The current option stays: it alone is
     no change.
     """
+    if asked.kind == ANY:  # which is better depends on the model
+        return
     hair, with_cost = score_hair(layout, data, asked, state), asked.mode != REACH
     option_start = layout.option_start
     for g in range(option_start.size - 1):
@@ -287,6 +293,7 @@ def build_table(data, option_start, asked, with_cost, state, table):
             table.cost[k] = 0.0
         if asked.kind == LINF:
             table.score[k] -= asked.blunt * table.size[k]
+        if asked.kind == LINF or asked.kind == ANY:
             table.size[k] = 0.0
 
 

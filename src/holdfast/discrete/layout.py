@@ -6,7 +6,7 @@ options of all groups stand one after another in flat arrays.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ class Case(NamedTuple):
     point: Floats
     coef: Floats
     intercept: float
-    ball: BallNumbers
+    ball: Any  # BallNumbers or EllipsoidNumbers
     goal: GoalNumbers
 
 
@@ -109,8 +109,13 @@ def make_layout(problem: DiscreteProblem) -> Layout:
     )
 
 
-def option_sizes(group: Group, ball: BallNumbers) -> Floats:
-    """Return ``||scale * values||_q`` of each option: its part of the dual norm."""
+def option_sizes(group: Group, ball: Any) -> Floats:
+    """Return ``||scale * values||_q`` of each option: its part of the dual norm.
+
+    Only balls have a norm with such parts.
+    """
+    if not isinstance(ball, BallNumbers):
+        return np.zeros(len(group.options))
     parts = np.abs(ball.scale[group.columns] * np.asarray(group.options, dtype=np.float64))
     largest = parts.max(axis=1)
     if ball.q == np.inf:
@@ -155,6 +160,15 @@ def load_data(rows, layout, ball, i, data):
     option_costs = pick(layout.option_costs, i)
     for g in range(layout.option_start.size - 1):
         data.current[g] = layout.current[i, g]
+        for k in range(layout.option_start[g], layout.option_start[g + 1]):
+            data.size[k], data.option_cost[k] = layout.sizes[k], option_costs[k]
+    load_options(layout, coef, data)
+
+
+@kernel
+def load_options(layout, coef, data):
+    """Write what each option contributes to the score of a model."""
+    for g in range(layout.option_start.size - 1):
         column = layout.group_start[g]
         for k in range(layout.option_start[g], layout.option_start[g + 1]):
             first, score, terms = layout.value_start[k], 0.0, 0.0
@@ -163,4 +177,11 @@ def load_data(rows, layout, ball, i, data):
                 score += part
                 terms += abs(part)
             data.score[k], data.terms[k] = score, terms
-            data.size[k], data.option_cost[k] = layout.sizes[k], option_costs[k]
+
+
+@kernel
+def load_model(layout, model, data):
+    """Write a model other than today's: coefficients, the intercept last."""
+    for f in range(layout.columns.size):
+        data.coef[f] = model[layout.columns[f]]
+    load_options(layout, model, data)

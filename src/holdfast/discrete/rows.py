@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,9 @@ from holdfast.discrete.search import search
 from holdfast.discrete.visit import CRAMPED
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import REACH, GoalNumbers
 from holdfast.problem.problem import Rows
-from holdfast.problem.sets import pick
+from holdfast.problem.sets import pick, with_radius
 
 
 class Batch(NamedTuple):
@@ -36,7 +35,7 @@ class Batch(NamedTuple):
 
     rows: Rows
     layout: Layout
-    ball: BallNumbers
+    ball: Any  # BallNumbers or EllipsoidNumbers
     radii: Floats  # of the rows that are searched
     goal: GoalNumbers
     levels: Floats
@@ -164,8 +163,7 @@ def search_rows(private, batch, limits, which, out, begin, end):
     for k in range(begin, end):
         if limits[2][0] != 0:
             return
-        i, radius = which[k], pick(batch.radii, k)
-        ball = BallNumbers(shared.p, shared.q, radius, shared.scale, shared.intercept_scale)
+        i, ball = which[k], with_radius(shared, pick(batch.radii, k))
         goal = own_goal(batch.goal, batch.levels, i)
         outcome = open_discrete_row(rows, layout, ball, i, buffers)
         if outcome == FOUND and math.isnan(goal.level):

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from holdfast.core.kinds import LINF
-from holdfast.core.row import ROUNDING, copy_into
+from holdfast.core.row import copy_into
+from holdfast.discrete.aim import is_endless, question_of
 from holdfast.discrete.buffers import data_of, leaf_of, state_of
 from holdfast.discrete.domains import drop_dominated, open_domains
 from holdfast.discrete.leaf import value_of
-from holdfast.discrete.relax import Asked, Dual
+from holdfast.discrete.relax import Dual
 from holdfast.discrete.stack import load_node, push_children, save_node
 from holdfast.discrete.visit import (
     CRAMPED,
@@ -29,11 +29,10 @@ from holdfast.discrete.visit import (
     visit,
 )
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.problem.ball import dual_norm, power
 from holdfast.problem.costs import cheapest_unit
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH
 from holdfast.problem.losses import loss_slope
-from holdfast.problem.sets import worst_score_of
+from holdfast.problem.sets import norm_of, worst_score_of
 
 MOST_CAPS = 8  # how often numbers without bounds are let go further
 
@@ -45,19 +44,6 @@ class Verdict(NamedTuple):
     bound: float
     nodes: int
     is_complete: bool
-
-
-@kernel
-def question_of(case, kind, unit):
-    """For p = inf the norm is folded into the scores, the intercept's part into the intercept."""
-    ball, goal, base = case.ball, case.goal, case.intercept
-    radius, blunt, rho_0 = ball.radius, 0.0, ball.intercept_scale
-    if kind == LINF:
-        base -= ball.radius * ball.intercept_scale
-        radius, blunt, rho_0 = 0.0, ball.radius, 0.0
-    return Asked(
-        goal.mode, goal.loss, goal.level, kind, base, radius, blunt, ball.p, ball.q, rho_0, unit
-    )
 
 
 @kernel
@@ -103,37 +89,6 @@ def first_cap(data, goal, value, start_score, unit):
 
 
 @kernel
-def is_endless(data, ball, changes):
-    """Whether score can be had without end by moving at most so many numbers.
-
-    Along a ray of numbers without a bound the score grows when their coefficients are out of the
-    adversary's reach: when ``||w / rho||_p > radius``. The largest ratios decide.
-    """
-    total, last, taken = 0.0, math.inf, 0
-    while taken < changes:
-        largest, ties = 0.0, 0
-        for f in range(data.coef.size):
-            w = data.coef[f]
-            room = data.upper[f] if w > 0.0 else -data.lower[f]
-            if w == 0.0 or room < math.inf:
-                continue
-            if abs(w) > ball.radius * data.rho[f] * (1.0 + ROUNDING):
-                return True  # alone
-            ratio = abs(w) / (ball.radius * data.rho[f])
-            if ratio < last and ratio > largest:
-                largest, ties = ratio, 1
-            elif ratio == largest:
-                ties += 1
-        if ball.p == math.inf:
-            return False
-        if ties == 0:
-            break
-        total += power(largest, ball.p) * min(ties, changes - taken)
-        taken, last = taken + ties, largest
-    return total > 1.0 + ROUNDING * ball.p
-
-
-@kernel
 def stay_put(data, case, score, state, leaf):
     """Staying as one is, is the first answer, where it is one; return its value."""
     value = value_of(case.goal, 0.0, 0.0, score)
@@ -162,9 +117,9 @@ def search(layout, buffers, stack, case, kind, work, limits):
     tally[DEAREST], tally[PROVED], tally[UNIT] = math.inf, math.inf, unit
     if goal.mode == GUARANTEE and tally[VALUE] == 0.0:
         return Verdict(0.0, 0.0, 0, True)
-    if goal.mode == REACH and is_endless(data, case.ball, min(layout.max_changes, data.coef.size)):
+    if goal.mode == REACH and is_endless(case.ball, data, min(layout.max_changes, data.coef.size)):
         return Verdict(-math.inf, -math.inf, 0, True)
-    asked = question_of(case, kind, unit)
+    asked = question_of(case.ball, layout, buffers, case, kind, unit, work)
     cap = first_cap(data, goal, tally[VALUE], score, unit)
     searched, last, is_complete, is_settled = math.inf, math.inf, False, False
     for _ in range(MOST_CAPS):
@@ -226,12 +181,10 @@ def is_at_cut_end(layout, state, leaf):
 @kernel
 def first_guess(case, score, unit):
     """Return multipliers to begin with, and no bound."""
-    ball, goal = case.ball, case.goal
-    mu = unit if unit > 0.0 else 1.0
+    goal, mu = case.goal, unit if unit > 0.0 else 1.0
     if goal.mode == PRICE:
         mu = loss_slope(goal.loss, score) / goal.level
-    norm = dual_norm(case.point, ball.scale, ball.intercept_scale, ball.q)
-    return Dual(-math.inf, mu, max(norm, 1e-9), 0.0, 1.0)
+    return Dual(-math.inf, mu, max(norm_of(case.point, case.ball), 1e-9), 0.0, 1.0)
 
 
 @kernel

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -102,7 +100,7 @@ def solve_discrete(
         # what is proven, should the search have been stopped: nothing above it can be had
         most = np.minimum(-reach.bound, np.nextafter(goal.level, -np.inf))
         reachable[lost] = base.loss.probability(most)
-        if base.robust_to.radius > 0.0:
+        if base.robust_to.radius > 0.0 and base.robust_to.has_size:
             radius[lost] = reachable_radii(
                 problem, batch, goal.level, lost, few_nodes(limits), workers
             )
@@ -279,9 +277,9 @@ def largest_kept_radius(
     def own(values: Floats) -> Floats:
         return values[which] if values.shape[0] > 1 else values
 
-    none = replace(base.robust_to, radius=0.0)
+    none = base.robust_to.with_radius(0.0)
     score = none.worst_score(points, own(base.coef), own(base.intercept))
-    one = replace(base.robust_to, radius=1.0)
+    one = base.robust_to.with_radius(1.0)
     size = -one.worst_score(points, np.zeros((1, base.n_features)), np.zeros(1))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(size > 0.0, (score - target) / size, np.inf)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 
-from holdfast.core.kinds import LINF
+from holdfast.core.kinds import ANY, LINF
 from holdfast.core.row import copy_into
+from holdfast.discrete.aim import bound_against
 from holdfast.discrete.bound import separable_minimum
 from holdfast.discrete.branch import is_open, round_node
 from holdfast.discrete.buffers import data_of, leaf_of, relaxed_of, state_of
@@ -21,7 +22,6 @@ from holdfast.discrete.domains import (
     settle_changes,
 )
 from holdfast.discrete.leaf import solve_leaf
-from holdfast.discrete.relax import bound_node
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS
 from holdfast.problem.ball import power
@@ -66,34 +66,34 @@ def has_cut_end(state, f):
 
 
 @kernel
-def budgets_for_ever(relaxed, data, ball, mu, state):
+def budgets_for_ever(relaxed, data, asked, mu, state):
     """Write budgets under which no number of the node gains by going on for ever.
 
     Return (is there one, the intercept's budget). Numbers that were cut off get what that takes,
     the others of `best_gammas` what is left.
     """
-    gammas, most = relaxed.gammas, mu * ball.radius
+    gammas, most = relaxed.gammas, mu * asked.radius
     needed, wanted = 0.0, 0.0
     for b in range(gammas.size):
         gammas[b] = relaxed.best_gammas[b]
         if b < state.lo.size and has_cut_end(state, b):
             gammas[b] = max(gammas[b], mu * abs(data.coef[b]) / data.rho[b] * (1.0 + 8.0 * EPS))
-            needed += power(gammas[b] / most, ball.p)
+            needed += power(gammas[b] / most, asked.p)
         else:
-            wanted += power(gammas[b] / most, ball.p)
-    left = power(1.0 - 4.0 * (gammas.size + 4.0) * EPS, ball.p) - needed
+            wanted += power(gammas[b] / most, asked.p)
+    left = power(1.0 - 4.0 * (gammas.size + 4.0) * EPS, asked.p) - needed
     if not left >= 0.0:  # 0 / 0 too: nothing is attacked
         return False, 0.0
     if wanted <= left:
-        return True, most * power(left - wanted, 1.0 / ball.p)
+        return True, most * power(left - wanted, 1.0 / asked.p)
     for b in range(gammas.size):
         if not (b < state.lo.size and has_cut_end(state, b)):
-            gammas[b] *= power(left / wanted, 1.0 / ball.p)
+            gammas[b] *= power(left / wanted, 1.0 / asked.p)
     return True, 0.0
 
 
 @kernel
-def is_empty(layout, buffers, case, asked, dual, changes):
+def is_empty(layout, buffers, asked, dual, changes):
     """Prove that the node at hand holds no answer, however far its numbers that were cut off go.
 
     The bound is that of `bound.node_bound` without costs: if it is above 0 for some multiplier, it
@@ -110,10 +110,10 @@ def is_empty(layout, buffers, case, asked, dual, changes):
             return False
     if not cut:
         return True
-    if asked.kind == LINF:
+    if asked.kind == LINF or asked.kind == ANY:
         return False
     mu = dual.mu
-    is_there, gamma_0 = budgets_for_ever(relaxed, data, case.ball, mu, state)
+    is_there, gamma_0 = budgets_for_ever(relaxed, data, asked, mu, state)
     if not is_there:
         return False
     build_table(data, layout.option_start, asked, False, state, relaxed.table)
@@ -125,12 +125,12 @@ def is_empty(layout, buffers, case, asked, dual, changes):
 
 
 @kernel
-def close_node(layout, buffers, case, asked, dual, bound, changes):
+def close_node(layout, buffers, asked, dual, bound, changes):
     """Close the node at hand for its bound; note whether it is empty only as far as it was cut."""
     tally = buffers.tally
     close(tally, bound)
     is_unsure = tally[VALUE] == math.inf and tally[UNSURE] == 0.0
-    if is_unsure and not is_empty(layout, buffers, case, asked, dual, changes):
+    if is_unsure and not is_empty(layout, buffers, asked, dual, changes):
         tally[UNSURE] = 1.0
 
 
@@ -234,12 +234,12 @@ def visit(layout, buffers, case, asked, work, node, tolerance):
         if is_root and attempt == 0:
             tally[DEAREST] = dearest(relaxed.table, state.active.size)
         cutoff = cutoff_of(tally, tolerance)
-        dual = bound_node(relaxed, asked, dual, state.active, changes, cutoff)
+        dual = bound_against(case.ball, layout, buffers, case, asked, work, dual, changes, cutoff)
         bound = max(bound, dual.bound)
         if asked.mode == GUARANTEE:
             bound = max(bound, 0.0)  # no cost is below 0
         if bound >= cutoff:
-            close_node(layout, buffers, case, asked, dual, bound, changes)
+            close_node(layout, buffers, asked, dual, bound, changes)
             return False, dual, bound, changes
         if is_decided(data_of(buffers), relaxed.table, state, changes):
             finish(layout, buffers, case, work, bound)

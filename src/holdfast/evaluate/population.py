@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_seed
-from holdfast.problem.ball import NormBall
+from holdfast.problem.ball import NormBall, require_ball
+from holdfast.problem.ellipsoid import Ellipsoid
+from holdfast.problem.model_list import ModelList
+from holdfast.problem.sets import ModelSet
 
 # Corners of a box in so many dimensions are all tried out: 65,536 of them.
 MOST_DIMENSIONS = 16
@@ -22,7 +25,7 @@ _LEAST_GAIN = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class PopulationWorst:
-    """The model of a ball that is worst for all points together.
+    """The model of a set that is worst for all points together.
 
     Attributes
     ----------
@@ -31,7 +34,7 @@ class PopulationWorst:
     loss_sum : float
         Sum of the points' losses ``log(1 + exp(-score))`` under that model.
     exact : bool
-        Whether no model of the ball has a larger sum; otherwise it is the largest one found.
+        Whether no model of the set has a larger sum; otherwise it is the largest one found.
     """
 
     coef: Floats
@@ -48,18 +51,18 @@ def population_worst_model(
     X: ArrayLike,
     coef: ArrayLike,
     intercept: float,
-    robust_to: NormBall,
+    robust_to: ModelSet,
     *,
     starts: int = 32,
     max_steps: int = 1000,
     random_state: int = 0,
 ) -> PopulationWorst:
-    """Find the one model in a ball around today's that maximises the sum of all points' losses.
+    """Find the one model in a set around today's that maximises the sum of all points' losses.
 
-    The sum is convex in the model, so its maximum is at an extreme point of the ball. For p = 1
-    these are few, and for p = inf and up to 15 features not too many: all are tried out. Otherwise
-    an ascent goes from one extreme point to the one that the gradient there points at; it never
-    goes down, because the sum lies above its tangents, but it may stop at a lesser peak.
+    The sum is convex in the model, so its maximum is at an extreme point of the set. In a list,
+    and for p = 1, these are few, for p = inf and up to 15 features not too many: all are tried.
+    Otherwise an ascent goes from one extreme point to the one that the gradient there points at; it
+    never goes down, because the sum lies above its tangents, but it may stop at a lesser peak.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ def population_worst_model(
         Recourses, without missing ones.
     coef, intercept
         Today's model, the same for all.
-    robust_to : NormBall
+    robust_to : NormBall, Ellipsoid or ModelList
     starts : int
         Random extreme points from which an ascent begins, besides each point's own worst model.
     max_steps : int
@@ -84,29 +87,45 @@ def population_worst_model(
     >>> worst.coef, worst.intercept, worst.exact
     (array([0., 1.]), 0.5, True)
     """
-    check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
+    check_kind("robust_to", robust_to, ModelSet, "write NormBall(p=..., radius=...)")
     check_seed(random_state)
     x, w, b = _read(X, coef, intercept)
     check_count("starts", starts, least=0)
     check_count("max_steps", max_steps)
-    scale = robust_to.radius * np.append(
-        robust_to.feature_scale(x.shape[1]), robust_to.intercept_scale
-    )
+    if isinstance(robust_to, ModelList):
+        return _worst_of_list(x, w, b, robust_to)
     score = x @ w + b
+    if isinstance(robust_to, Ellipsoid):
+        factor = robust_to.radius * robust_to.factor(x.shape[1])
+        felt = np.column_stack([x, np.ones(len(x))]) @ factor
+        unit = _ascend(score, felt, NormBall(2.0, 1.0), starts, max_steps, random_state)
+        change, loss = factor @ unit, float(_loss_sum(score, felt, unit[None])[0])
+        return PopulationWorst(w + change[:-1], b + float(change[-1]), loss, len(x) == 1)
+    ball = require_ball(robust_to, "population_worst_model")
+    scale = ball.radius * np.append(ball.feature_scale(x.shape[1]), ball.intercept_scale)
     # a change by scale * unit, with a unit vector of the p-norm, adds moved @ unit to the scores
     moved = np.column_stack([x, np.ones(len(x))]) * scale
     free = np.flatnonzero(np.any(moved != 0.0, axis=0))
     unit = np.zeros(len(scale))
-    exact = robust_to.p == 1.0 or len(free) <= (MOST_DIMENSIONS if math.isinf(robust_to.p) else 1)
+    exact = ball.p == 1.0 or len(free) <= (MOST_DIMENSIONS if math.isinf(ball.p) else 1)
     if len(free) > 0:
         felt = moved[:, free]
         if exact:
-            unit[free] = _best_of(score, felt, _extreme_points(len(free), robust_to.p))
+            unit[free] = _best_of(score, felt, _extreme_points(len(free), ball.p))
         else:
-            unit[free] = _ascend(score, felt, robust_to, starts, max_steps, random_state)
+            unit[free] = _ascend(score, felt, ball, starts, max_steps, random_state)
     change = scale * unit
     loss = float(_loss_sum(score, moved, unit[None])[0])
     return PopulationWorst(w + change[:-1], b + float(change[-1]), loss, exact or len(x) == 1)
+
+
+def _worst_of_list(x: Floats, w: Floats, b: float, models: ModelList) -> PopulationWorst:
+    """Try out all models of a list, and today's."""
+    models.feature_scale(x.shape[1])  # refuses another number of features
+    coefs, intercepts = np.vstack([w, models.coefs]), np.append(b, models.intercepts)
+    sums = np.logaddexp(0.0, -(coefs @ x.T + intercepts[:, None])).sum(axis=1)
+    k = int(np.argmax(sums))
+    return PopulationWorst(coefs[k], float(intercepts[k]), float(sums[k]), True)
 
 
 def _read(X: ArrayLike, coef: ArrayLike, intercept: float) -> tuple[Floats, Floats, float]:

@@ -1,4 +1,4 @@
-"""What models make of recourses: one model, the worst of a ball for each, one worst for all.
+"""What models make of recourses: one model, the worst of a set for each, one worst for all.
 
 A recourse that is missing (a row with NaN) has no score, and does not touch the others.
 """
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from holdfast.evaluate.population import population_worst_model
 from holdfast.machinery.numbers import Floats
 from holdfast.models import LinearModel, Model
-from holdfast.problem.ball import NormBall
+from holdfast.problem.ball import require_ball
+from holdfast.problem.sets import ModelSet
 
 if TYPE_CHECKING:
     from holdfast.models.network import Network
@@ -31,7 +32,7 @@ class PopulationScore(NamedTuple):
 
 
 def judging_of(model: Model) -> str:
-    """Say how the worst model of a ball around this one is found."""
+    """Say how the worst model of a set around this one is found."""
     return {"linear": EXACT, "network": SEARCH}.get(model.kind, NOT_JUDGED)
 
 
@@ -44,9 +45,9 @@ def model_score(model: Model, recourse: Floats) -> Floats:
 
 
 def worst_case_score(
-    model: Model, recourse: Floats, robust_to: NormBall, *, n_jobs: int | None = -1
+    model: Model, recourse: Floats, robust_to: ModelSet, *, n_jobs: int | None = -1
 ) -> Floats:
-    """Score of each recourse by its own worst model of the ball; NaN for a black box.
+    """Score of each recourse by its own worst model of the set; NaN for a black box.
 
     Linear models are judged exactly, networks by `holdfast.models.networks.worst_network`.
     """
@@ -56,15 +57,15 @@ def worst_case_score(
     elif judging_of(model) == SEARCH:
         from holdfast.models.networks import worst_network
 
-        network = cast("Network", model)
-        score[there] = worst_network(network, recourse[there], robust_to, n_jobs=n_jobs).score
+        network, ball = cast("Network", model), require_ball(robust_to, "a network")
+        score[there] = worst_network(network, recourse[there], ball, n_jobs=n_jobs).score
     return score
 
 
 def population_score(
-    model: Model, recourse: Floats, robust_to: NormBall, *, n_jobs: int | None = -1
+    model: Model, recourse: Floats, robust_to: ModelSet, *, n_jobs: int | None = -1
 ) -> PopulationScore:
-    """Score of all recourses by the one model of the ball that is worst for them together.
+    """Score of all recourses by the one model of the set that is worst for them together.
 
     It is the one with the largest sum of ``log(1 + exp(-score))``; see `population_worst_model`
     and `holdfast.models.networks.population_worst_network`.
@@ -81,7 +82,7 @@ def population_score(
 
     network = cast("Network", model)
     score[there] = population_worst_network(
-        network, recourse[there], robust_to, n_jobs=n_jobs
+        network, recourse[there], require_ball(robust_to, "a network"), n_jobs=n_jobs
     ).score
     return PopulationScore(score, SEARCH)
 

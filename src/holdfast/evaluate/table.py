@@ -20,7 +20,7 @@ from holdfast.machinery.numbers import (
 from holdfast.machinery.threads import thread_count
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
-from holdfast.problem import NormBall
+from holdfast.problem import ModelSet
 from holdfast.problem.losses import Loss
 from holdfast.result import RecourseResult, Status
 
@@ -33,14 +33,14 @@ def evaluate_recourse(
     model: Any,
     X: ArrayLike | None = None,
     *,
-    robust_to: NormBall | None = None,
+    robust_to: ModelSet | None = None,
     later_models: Any = None,
     cost_weight: float | None = None,
     feature_costs: ArrayLike | None = None,
     favorable_class: Any = None,
     n_jobs: int | None = -1,
 ) -> pd.DataFrame:
-    """Judge recourses by today's model, by the worst models of a ball, and by later models.
+    """Judge recourses by today's model, by the worst models of a set, and by later models.
 
     Nothing is taken from whoever found the recourses but the recourses themselves, what was asked
     for (ball, costs, cost weight) and the status: scores, costs and prices are computed anew.
@@ -57,8 +57,8 @@ def evaluate_recourse(
         The people as they are, as the model takes them. A result knows them; it is needed beside
         one only where the model is a pipeline and there are later models, which read raw columns.
         Without it plain recourses have no cost and no price.
-    robust_to : NormBall, optional
-        The ball that the worst models are of; a result's own by default.
+    robust_to : NormBall, Ellipsoid or ModelList, optional
+        The set that the worst models are of; a result's own by default.
     later_models : model, list of models or dict from names to models, optional
         Models that came after today's: retrained ones, say. Each takes what `model` takes. Models
         of a list are named 0, 1, ...
@@ -86,12 +86,12 @@ def evaluate_recourse(
         - ``price``: loss under the worst model + cost weight * cost; missing without a cost weight
           (a result that was asked for a guarantee has none);
         - ``current_validity``: probability of approval by today's model;
-        - ``worst_case_validity``: ... by the worst model of the ball for this recourse alone;
-        - ``population_validity``: ... by one model of the ball, that with the largest sum of
+        - ``worst_case_validity``: ... by the worst model of the set for this recourse alone;
+        - ``population_validity``: ... by one model of the set, that with the largest sum of
           ``log(1 + exp(-score))`` over all recourses;
         - ``future_validity``: ... by the later model;
         - ``judging``, ``population_judging``: how the worst models were found. "exact": no model
-          of the ball is worse. "search": the worst that was come upon, so that validities may be
+          of the set is worse. "search": the worst that was come upon, so that validities may be
           lower and prices higher. "not judged": a black box has no parameters to change.
 
         Rows without a recourse hold missing values; so does the future validity of a recourse that
@@ -127,8 +127,8 @@ def evaluate_recourse(
     )
     ball = asked.robust_to if robust_to is None else robust_to
     if ball is None:
-        raise ValueError("robust_to is missing; plain recourses have no ball of their own")
-    check_kind("robust_to", ball, NormBall, "write NormBall(p=..., radius=...)")
+        raise ValueError("robust_to is missing; plain recourses have no set of models of their own")
+    check_kind("robust_to", ball, ModelSet, "write NormBall(p=..., radius=...)")
     costs = asked.feature_costs if feature_costs is None else _read_costs(feature_costs, asked)
     weight = asked.cost_weight if cost_weight is None else _read_weight(cost_weight)
     workers = thread_count(n_jobs)
@@ -175,7 +175,7 @@ class _Asked:
     loss: Loss
     written: NDArray[np.bool_]
     raw: Any
-    robust_to: NormBall | None = None
+    robust_to: ModelSet | None = None
     feature_costs: Any = 1.0
     cost_weight: float = np.nan
     cost: Floats | None = None  # where it is more than that of the columns: with categories

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from holdfast.machinery.numbers import Floats
 from holdfast.methods._kernels import STEP_LIMIT
 from holdfast.models import Model
+from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
 from holdfast.result import MethodStatus
@@ -24,8 +25,8 @@ class Task:
     Attributes
     ----------
     problem : RecourseProblem
-        Points, costs, bounds, the ball, and a linear score for each row: the model's own, or
-        its surrogate around that row.
+        Points, costs, bounds, the set of models, and a linear score for each row: the model's
+        own, or its surrogate around that row.
     goal : Goal
     model : Model
         The model itself.
@@ -66,6 +67,7 @@ class Method:
     name: ClassVar[str]
     summary: ClassVar[str]
     guarantees: ClassVar[str]
+    any_set: ClassVar[bool] = False  # whether it knows sets other than balls
     exponents: ClassVar[tuple[float, ...] | None] = None  # None: every p
     # kinds of models; "surrogate": any, for it asks only for the linear score that stands for it
     kinds: ClassVar[tuple[str, ...]] = ("linear", "surrogate")
@@ -82,12 +84,16 @@ class Method:
 
     def check(self, task: Task) -> None:
         """Refuse what the method cannot do."""
-        problem, ball = task.problem, task.problem.robust_to
+        problem, robust_to = task.problem, task.problem.robust_to
         kind = task.model.kind
         if kind not in self.kinds and "surrogate" not in self.kinds:
             why = "has no gradients" if kind == "black box" else "is not a network"
             raise ValueError(f"{self.name} needs {_wanted(self.kinds)}; a {kind} model {why}")
-        if self.exponents is not None and ball.p not in self.exponents:
+        ball = robust_to if isinstance(robust_to, NormBall) else None
+        if ball is None and not self.any_set:
+            kind = type(robust_to).__name__
+            raise ValueError(f"{self.name} knows balls (NormBall) only, no {kind}; use 'exact'")
+        if ball is not None and self.exponents is not None and ball.p not in self.exponents:
             allowed = " or ".join(f"{p:g}" for p in self.exponents)
             raise ValueError(f"{self.name} needs p = {allowed}, not {ball.p:g}")
         if task.goal.is_guarantee and not self.gives_guarantee:
@@ -97,7 +103,7 @@ class Method:
         bounded = np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any()
         if bounded and not self.honours_bounds:
             raise ValueError(f"{self.name} cannot honour bounds; use 'exact'")
-        if ball.scale is not None and not self.honours_scale:
+        if ball is not None and ball.scale is not None and not self.honours_scale:
             raise ValueError(f"{self.name} knows no scale of the coefficients; use 'exact'")
         if self.needs_training and task.X_train is None:
             raise ValueError(f"{self.name} needs the training points; give X_train=...")

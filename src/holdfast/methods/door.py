@@ -18,9 +18,9 @@ from holdfast.methods.exact import Exact
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
 from holdfast.models.linearise import Lineariser, get_lineariser
-from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import ModelSet
 from holdfast.result.result import RecourseResult
 from holdfast.result.status import MethodStatus, Status, sort_proven
 from holdfast.result.surrogate import Surrogate
@@ -61,7 +61,7 @@ def find_recourse(
     model: Any,
     method: str | Method = "exact",
     *,
-    robust_to: NormBall,
+    robust_to: ModelSet,
     cost_weight: float | None = None,
     guarantee: float | None = None,
     linearise: str | Lineariser | Surrogate | None = None,
@@ -90,7 +90,7 @@ def find_recourse(
         Whatever `holdfast.models.as_model` understands.
     method : str or Method
         A name of `list_methods`, or a method with its settings.
-    robust_to : NormBall
+    robust_to : NormBall, Ellipsoid or ModelList
         The models that the recourse must withstand: around the coefficients of a linear model,
         or around those of the surrogate.
     cost_weight, guarantee : float

@@ -20,6 +20,7 @@ class Exact(Method):
     guarantees = "optimal for linear scores, any p, proven for each row"
     losses = tuple(LOSSES)
     honours_bounds = True
+    any_set = True
     gives_guarantee = True
     compiled = True
 

@@ -92,6 +92,7 @@ class RobustBayesian(Method):
     """
 
     name = "rbr"
+    any_set = True  # none of them, in truth: the set only judges it
     summary = "robust Bayesian recourse: least odds of refusal among perturbed samples"
     guarantees = "none: heuristic and local; the ball and the cost weight only judge it"
     kinds = ("linear", "network", "black box")

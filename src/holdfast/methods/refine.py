@@ -13,7 +13,7 @@ from holdfast.continuous.solve import answer
 from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import Floats, check_count, check_positive
 from holdfast.methods.base import Method, Proposal, Task, all_converged
-from holdfast.problem.ball import NormBall
+from holdfast.problem.ball import require_ball
 from holdfast.problem.problem import RecourseProblem, frozen
 from holdfast.result import MethodStatus
 
@@ -171,7 +171,7 @@ class _Walk:
             intercept=frozen(intercept),
             lower=frozen(lower),
             upper=frozen(upper),
-            robust_to=NormBall(part.robust_to.p, 0.0),
+            robust_to=part.robust_to.with_radius(0.0),
         )
         best = answer(linear, self.task.goal, self.task.n_jobs)
         candidates = np.where(np.isnan(best.recourse_array), x, best.recourse_array)
@@ -199,7 +199,7 @@ class _Walk:
         found = worst_network(
             self.task.model,  # type: ignore[arg-type]
             points,
-            part.robust_to,
+            require_ball(part.robust_to, self.method.name),
             steps=self.method.ascent_steps,
             starts=self.method.ascent_starts,
             random_state=self.task.random_state,

@@ -23,6 +23,7 @@ from holdfast.machinery.threads import over_rows
 from holdfast.methods._kernels import CONVERGED, STEP_LIMIT, sign_of
 from holdfast.methods.base import Method, Proposal, Task, statuses
 from holdfast.paper.bceloss import share_left_by_bceloss
+from holdfast.problem.ball import require_ball
 from holdfast.problem.costs import cost_of
 from holdfast.problem.losses import loss_slope, loss_value
 from holdfast.problem.sets import pick, score_of
@@ -77,7 +78,7 @@ class Algorithm1(Method):
         n, d = task.problem.X.shape
         recourse, steps = task.problem.X.copy(), np.zeros(n, dtype=np.int64)
         outcome = np.empty(n, dtype=np.int8)
-        ball = task.problem.robust_to
+        ball = require_ball(task.problem.robust_to, self.name)
         over_rows(
             algorithm1_rows,
             n,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,6 +146,22 @@ class NormBall(ModelSet):
         """Scale of the intercept: 0 when it is not attacked."""
         return float(self.intercept)
 
+    @property
+    def label(self) -> str:
+        """Its norm and its size."""
+        return f"p={self.p:g}, radius={self.radius:g}"
+
+    @property
+    def crowd(self) -> str:
+        """All of its models, as a sentence speaks of them."""
+        if self.radius == 0.0:
+            return "today's model"
+        return f"every model within a radius of {self.radius:.4g} of today's"
+
+    def with_radius(self, radius: float) -> NormBall:
+        """Return the same ball in another size."""
+        return replace(self, radius=radius)
+
     def feature_scale(self, n_features: int) -> Floats:
         """Scale of each feature's coefficient, as an array."""
         if self.scale is None:
@@ -229,6 +245,14 @@ class NormBall(ModelSet):
         if not np.isfinite(largest).all():
             largest = np.where(np.isfinite(largest), largest, 1.0)
         return np.asarray(largest[:, 0] * np.linalg.norm(felt / largest, ord=self.p, axis=1))
+
+
+def require_ball(robust_to: ModelSet, who: str) -> NormBall:
+    """Return the set if it is a ball; refuse it in the name of who knows no other."""
+    if not isinstance(robust_to, NormBall):
+        kind = type(robust_to).__name__
+        raise TypeError(f"{who} knows balls only, no {kind}; write NormBall(p=..., radius=...)")
+    return robust_to
 
 
 def _scale(values: Any) -> tuple[float, ...]:

@@ -154,6 +154,18 @@ class Ellipsoid(ModelSet):
         size = " x ".join(map(str, self.covariance.shape))
         return f"Ellipsoid(<{size} covariance>, radius={self.radius:g}{intercept})"
 
+    @property
+    def label(self) -> str:
+        """What it is, and its size."""
+        return f"ellipsoid, radius={self.radius:g}"
+
+    @property
+    def crowd(self) -> str:
+        """All of its models, as a sentence speaks of them."""
+        if self.radius == 0.0:
+            return "today's model"
+        return f"every model within {self.radius:.4g} standard deviations of today's"
+
     def with_radius(self, radius: float) -> Ellipsoid:
         """Return the same ellipsoid in another size."""
         return replace(self, radius=radius)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,9 +81,10 @@ class ModelList(ModelSet):
     """
 
     models: Sequence[tuple[ArrayLike, float]]
-    radius = 1.0  # what there is of it is all of it
-    coefs: Floats = None  # type: ignore[assignment]
-    intercepts: Floats = None  # type: ignore[assignment]
+    coefs: Floats = field(init=False, repr=False)
+    intercepts: Floats = field(init=False, repr=False)
+    radius: float = field(default=1.0, init=False, repr=False)  # there is no other
+    has_size = False
 
     def __post_init__(self) -> None:
         coefs, intercepts = _read_models(self.models)
@@ -93,6 +94,16 @@ class ModelList(ModelSet):
 
     def __repr__(self) -> str:
         return f"ModelList(<{len(self.intercepts)} models of {self.coefs.shape[1]} features>)"
+
+    @property
+    def label(self) -> str:
+        """How many models there are, today's among them."""
+        return f"{len(self.intercepts) + 1} models"
+
+    @property
+    def crowd(self) -> str:
+        """All of its models, as a sentence speaks of them."""
+        return f"each of the {len(self.intercepts) + 1} models"
 
     def feature_scale(self, n_features: int) -> Floats:
         """Return the largest coefficient of each feature in any model, without its sign."""
@@ -107,6 +118,10 @@ class ModelList(ModelSet):
     def intercept_scale(self) -> float:
         """The largest intercept of any model, without its sign."""
         return float(np.abs(self.intercepts).max())
+
+    def with_radius(self, radius: float) -> ModelList:
+        """Refuse: a list has no size."""
+        raise ValueError("a list of models has no radius")
 
     def numbers(self, n_features: int) -> HullNumbers:
         """Return the list as the kernels read it."""
@@ -147,7 +162,9 @@ class ModelList(ModelSet):
 def _read_models(models: Any) -> tuple[Floats, Floats]:
     if isinstance(models, (str, dict)) or not hasattr(models, "__iter__"):
         refuse("models", models, "a list of pairs (coef, intercept)")
-    pairs, coefs, intercepts = list(models), [], []
+    pairs = list(models)
+    coefs: list[Floats] = []
+    intercepts: list[float] = []
     if not pairs:
         refuse("models", models, "a list of at least one pair (coef, intercept)")
     for k, pair in enumerate(pairs):
@@ -168,7 +185,7 @@ def _read_models(models: Any) -> tuple[Floats, Floats]:
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()) or not coef.size:
             raise ValueError(f"models[{k}] holds numbers that are missing or infinite, or none")
         coefs.append(coef)
-        intercepts.append(intercept[0])
+        intercepts.append(float(intercept[0]))
     stacked, levels = np.array(coefs), np.array(intercepts)
     stacked.flags.writeable = levels.flags.writeable = False
     return stacked, levels

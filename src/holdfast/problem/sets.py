@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,10 +60,25 @@ class ModelSet(ABC):
     """A set of models around today's: what a recourse must withstand."""
 
     radius: float
+    has_size: ClassVar[bool] = True  # whether it can be made smaller, down to today's model alone
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """A few words that tell it from other sets."""
+
+    @property
+    @abstractmethod
+    def crowd(self) -> str:
+        """All of its models, as a sentence speaks of them, in the singular."""
 
     @abstractmethod
     def feature_scale(self, n_features: int) -> Floats:
         """Return how far each coefficient may move at radius 1, at most."""
+
+    @abstractmethod
+    def with_radius(self, radius: float) -> ModelSet:
+        """Return the same set in another size."""
 
     @abstractmethod
     def numbers(self, n_features: int) -> Any:

@@ -1,4 +1,4 @@
-"""The estimator: a fitted model, a ball, an action set; people in, recommendations out."""
+"""The estimator: a fitted model, a set of models, an action set; people in, recommendations out."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from holdfast.actions.fit import check_fit
 from holdfast.machinery.numbers import check_count, check_kind
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import as_table
-from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
+from holdfast.problem.sets import ModelSet
 from holdfast.recommend.advised import find_advice
 from holdfast.recommend.question import Question
 from holdfast.recommend.recommendations import Recommendations
 
 
 class RobustRecourse(BaseEstimator):  # type: ignore[misc]
-    """Recourse that holds for every model of a ball, in raw units, within what people can do.
+    """Recourse that holds for every model of a set, in raw units, within what people can do.
 
     The answer is exact: categories, whole numbers, steps and at-most-k are solved by branch and
     bound, and the cheapest change there is comes with its proof.
@@ -29,12 +29,12 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     ----------
     model : fitted pipeline or classifier
         Scalers and encoders (in a `ColumnTransformer` or in sequence), then a linear classifier.
-    robust_to : NormBall
+    robust_to : NormBall, Ellipsoid or ModelList
         The models that may come, around the classifier's coefficients in encoded columns.
     actions : ActionSet
         What people can change, in raw units.
     guarantee : float, optional
-        Probability of approval that every model of the ball must give. Give this or
+        Probability of approval that every model of the set must give. Give this or
         `cost_weight`.
     cost_weight : float, optional
         Minimise ``worst-case loss + cost_weight * cost`` instead.
@@ -77,7 +77,7 @@ is 2.25."
         self,
         model: Any,
         *,
-        robust_to: NormBall,
+        robust_to: ModelSet,
         actions: ActionSet,
         guarantee: float | None = None,
         cost_weight: float | None = None,

@@ -14,8 +14,8 @@ from holdfast.discrete import DiscreteProblem, Links, solve_discrete, solve_link
 from holdfast.discrete.answer import chosen_options
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoding
-from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
+from holdfast.problem.sets import ModelSet
 from holdfast.recommend.features import changed_features
 from holdfast.recommend.ways import Ways
 from holdfast.result.result import RecourseResult
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A model, the ball around it, what people can do, and what is asked for.
+    """A model, the set around it, what people can do, and what is asked for.
 
     The action set has been validated, and fits the pipeline.
     """
 
     encoding: Encoding
     actions: ActionSet
-    robust_to: NormBall
+    robust_to: ModelSet
     goal: Goal
     n_jobs: int | None
 

@@ -40,7 +40,7 @@ class Recommendations:
     guarantee, cost_weight : float or None
         What was asked for.
     radius : float
-        Of the ball.
+        Of the set of models.
 
     Examples
     --------
@@ -52,6 +52,7 @@ class Recommendations:
         self._refused = dict(outcome.refused)
         self.guarantee, self.cost_weight = question.goal.guarantee, question.goal.cost_weight
         self.radius = float(question.robust_to.radius)
+        self._robust_to = question.robust_to
         self.status = np.empty(len(self), dtype=object)
         self.status[:] = Status.INVALID_INPUT
         self.status[outcome.rows] = outcome.status

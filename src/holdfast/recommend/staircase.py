@@ -37,7 +37,7 @@ class Staircase:
     Attributes
     ----------
     guarantee : array
-        Probabilities that every model of the ball must give; from the least that costs as much.
+        Probabilities that every model of the set must give; from the least that costs as much.
     cost : array
         Least cost of each.
     worst_case_validity : array
@@ -111,7 +111,7 @@ class Staircase:
         return np.array(cost), np.array(had)
 
     def plot(self, axes: Axes | None = None) -> Any:
-        """Draw cost against the probability that every model of the ball gives."""
+        """Draw cost against the probability that every model of the set gives."""
         from matplotlib import pyplot as plt
 
         if axes is None:

@@ -76,10 +76,8 @@ def _today(probability: float) -> str:
 
 
 def _every(result: Recommendations) -> str:
-    radius = result.radius
-    return (
-        f"Every model within a radius of {radius:g} of today's" if radius > 0.0 else "Today's model"
-    )
+    crowd = result._robust_to.crowd
+    return crowd[0].upper() + crowd[1:]
 
 
 def _chance(result: Recommendations, probability: float) -> str:
@@ -136,14 +134,16 @@ def _proof(result: Recommendations, way: Way) -> str:
 def _hopeless(result: Recommendations, label: Any) -> str:
     reach, radius = result.reachable(label)
     wanted = f"{100.0 * (result.guarantee or 0.0):.10g}%"
-    who = _every(result).replace("Every", "every", 1).replace("Today's", "today's", 1)
+    who = result._robust_to.crowd
     said = f"Nothing that you may change gives you {wanted} with {who}"
     if not result._has_probabilities:
         said = f"Nothing that you may change gets you approved by {who}"
     said += f": the best within reach is {at_least(reach)}. " if np.isfinite(reach) else ". "
     if np.isfinite(radius):
         said += f"It becomes possible at a radius of {below(radius)}. "
-    elif np.isfinite(reach) and result.radius > 0.0:  # with links neither of the two is known
+    elif (
+        np.isfinite(reach) and result.radius > 0.0 and result._robust_to.has_size
+    ):  # with links neither of the two is known
         said += "It is impossible even with today's model alone. "
     releases = result.releases(label)
     if not releases:

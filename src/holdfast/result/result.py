@@ -45,7 +45,7 @@ class Certificate:
         Slope of the frontier at the recourse: what the last bit of worst-case score cost, for a
         whole unit of it. The next bit costs as much or more.
     worst_model : (coef, intercept)
-        A model of the ball under which the bound holds; it is a worst one for the optimum.
+        A model of the set under which the bound holds; it is a worst one for the optimum.
 
     For an infeasible row the multiplier is inf: under the worst model, no point within the bounds
     has the score that was asked for.
@@ -91,7 +91,7 @@ class RecourseResult:
     lower_bound, gap : arrays
         The certificate: nothing is better than `lower_bound`; ``gap = price - lower_bound``.
     worst_case_loss, worst_case_score, worst_case_validity : arrays
-        Loss, score and probability of approval of the recourse under the worst model in the ball.
+        Loss, score and probability of approval of the recourse under the worst model in the set.
     current_validity : array
         Probability of approval of the recourse under today's model.
     initial_validity : array
@@ -206,10 +206,10 @@ class RecourseResult:
         names, counts = np.unique(self.status.astype(str), return_counts=True)
         found = [f"{count} {name}" for name, count in zip(names, counts, strict=True)]
         rows = ", ".join(found) or "nothing to solve"
-        ball = f"p={self.problem.robust_to.p:g}, radius={self.problem.robust_to.radius:g}"
         who = "" if self.method == "exact" else f"{self.method}, "
         of = "" if self.surrogate is None else f", {self.surrogate.name} surrogate"
-        return f"<RecourseResult, rows: {len(self)} ({who}{self.goal}, {ball}{of}): {rows}>"
+        asked = f"{who}{self.goal}, {self.problem.robust_to.label}{of}"
+        return f"<RecourseResult, rows: {len(self)} ({asked}): {rows}>"
 
     @property
     def guarantee(self) -> float | None:
@@ -271,7 +271,7 @@ class RecourseResult:
         )
 
     def worst_models(self, n_jobs: int | None = -1) -> tuple[Floats, Floats]:
-        """Return the worst model of the ball for each recourse: coefficients and intercepts.
+        """Return the worst model of the set for each recourse: coefficients and intercepts.
 
         Where several are equally bad, it is the one that proves the recourse optimal.
         """

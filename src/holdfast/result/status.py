@@ -54,7 +54,7 @@ class Status(StrEnum):
 
 _SENTENCES = {
     Status.OPTIMAL: "The best recourse there is, proven by its certificate.",
-    Status.ALREADY_VALID: "Every model of the ball approves this point as it is; nothing to do.",
+    Status.ALREADY_VALID: "Every model of the set approves this point as it is; nothing to do.",
     Status.STILL_REFUSED: "The best that was asked for, proven; but today's model still refuses "
     "this point. Ask for a guarantee, or a higher one, to get a yes.",
     Status.INFEASIBLE: "No change within the bounds gives the guarantee.",

@@ -70,22 +70,17 @@ def _unknown_score(result: RecourseResult, i: int) -> str:
 
 def _infeasible(result: RecourseResult, i: int) -> str:
     radius, reach = result.reachable_radius[i], result.reachable_validity[i]
-    row, ball = result.problem.row(i), result.problem.robust_to
+    row, robust_to = result.problem.row(i), result.problem.robust_to
     bounded = np.isfinite(row.lower).any() or np.isfinite(row.upper).any()
     which = "No change within the bounds" if bounded else "No change"
     asked = "reaches the score asked for"
     if result.guarantee is not None:
         asked = f"gives a probability of {result.guarantee:.4g}"
-    who = (
-        f"under every model within a radius of {ball.radius:.4g}"
-        if ball.radius > 0.0
-        else "under the model"
-    )
     best = f": at most {reach:.4g} is within reach" if np.isfinite(reach) else ""
-    said = f"{which} {asked} {who}{best}."
+    said = f"{which} {asked} under {robust_to.crowd}{best}."
     if np.isfinite(radius):
         return f"{said} Any radius below {radius:.4g} would work."
-    if np.isfinite(reach) and ball.radius > 0.0:
+    if np.isfinite(reach) and robust_to.radius > 0.0 and robust_to.has_size:
         return f"{said} Even today's model alone cannot be satisfied."
     return said
 

@@ -13,7 +13,7 @@ from scipy import special
 from holdfast.machinery.numbers import Floats, check_kind, read_floats, read_matrix, refuse
 from holdfast.models.network import Network
 from holdfast.models.networks.ascent import WorstNetworks, read_points, worst_network
-from holdfast.problem.ball import NormBall
+from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.goal import check_cost_weight
 from holdfast.result.result import RecourseResult
 
@@ -136,7 +136,11 @@ def judge_network(
         raise ValueError(f"a network is judged by cross-entropy, not by {result.problem.loss.name}")
     there = np.flatnonzero(np.isfinite(result.recourse_array).all(axis=1))
     score, loss = (np.full(len(result), np.nan) for _ in range(2))
-    found = ascent(network, result.recourse_array[there], robust_to or result.problem.robust_to)
+    found = ascent(
+        network,
+        result.recourse_array[there],
+        robust_to or require_ball(result.problem.robust_to, "a network"),
+    )
     score[there], loss[there] = found.score, found.loss
     weight = np.nan if result.cost_weight is None else result.cost_weight
     with np.errstate(invalid="ignore"):

@@ -1,0 +1,216 @@
+"""The question as a node asks it, and its bound: against a ball, or against one model at a time.
+
+For a ball the adversary's budget is spread over the features (`duals`). In other sets the features
+do not share a norm that could be split: there a node is bounded against one model of the set, which
+is valid whichever it is. A good one is the worst model of the relaxed node: with each category at
+the option that the last model made best, the core solves the numbers as if they were continuous,
+and says which model that is; and so on, as long as it helps.
+"""
+
+from __future__ import annotations
+
+import math
+
+from holdfast.core.ellipsoid import dot
+from holdfast.core.kinds import LINF, load, make_plan, solve_row
+from holdfast.core.row import ROUNDING, copy_into
+from holdfast.discrete.branch import heaviest
+from holdfast.discrete.buffers import data_of, leaf_of, relaxed_of, state_of
+from holdfast.discrete.domains import build_table
+from holdfast.discrete.layout import load_model
+from holdfast.discrete.relax import Asked, bound_node
+from holdfast.machinery.compile import choice
+from holdfast.machinery.compile import viewing_kernel as kernel
+from holdfast.machinery.numbers import EPS
+from holdfast.problem.ball import BallNumbers, power
+from holdfast.problem.ellipsoid import EllipsoidNumbers, pull_of
+from holdfast.problem.goal import GUARANTEE, REACH, GoalNumbers
+
+MOST_AIMS = 4  # models that a node is bounded against
+
+
+@choice(0)
+def question_of(robust, layout, buffers, case, kind, unit, work):
+    """Return what a node asks."""
+
+
+@question_of.of(BallNumbers)
+@kernel
+def question_of_ball(ball, layout, buffers, case, kind, unit, work):
+    """For p = inf the norm is folded into the scores, the intercept's part into the intercept."""
+    goal, base = case.goal, case.intercept
+    radius, blunt, rho_0 = ball.radius, 0.0, ball.intercept_scale
+    if kind == LINF:
+        base -= ball.radius * ball.intercept_scale
+        radius, blunt, rho_0 = 0.0, ball.radius, 0.0
+    return Asked(
+        goal.mode, goal.loss, goal.level, kind, base, radius, blunt, ball.p, ball.q, rho_0, unit
+    )
+
+
+@question_of.of(EllipsoidNumbers)
+@kernel
+def question_of_ellipsoid(ellipsoid, layout, buffers, case, kind, unit, work):
+    """Against the worst model of the start, to begin with."""
+    size = pull_of(case.point, ellipsoid, work.aims[0])
+    for m in range(work.dual.size):
+        work.aims[0, m] = work.aims[0, m] / size if size > 0.0 else 0.0
+    aim_at(layout, buffers, case, ellipsoid, work, work.aims[0])
+    goal = case.goal
+    return Asked(
+        goal.mode, goal.loss, goal.level, kind, case.intercept, 0.0, 0.0, 1.0, 1.0, 0.0, unit
+    )
+
+
+@choice(0)
+def bound_against(robust, layout, buffers, case, asked, work, dual, changes, cutoff):
+    """Return the `Dual` of the node at hand, whose candidates are listed."""
+
+
+@bound_against.of(BallNumbers)
+@kernel
+def bound_against_ball(ball, layout, buffers, case, asked, work, dual, changes, cutoff):
+    state, relaxed = state_of(buffers), relaxed_of(buffers)
+    return bound_node(relaxed, asked, dual, state.active, changes, cutoff)
+
+
+@bound_against.of(EllipsoidNumbers)
+@kernel
+def bound_against_ellipsoid(ellipsoid, layout, buffers, case, asked, work, dual, changes, cutoff):
+    state, relaxed, aims = state_of(buffers), relaxed_of(buffers), work.aims
+    asked = against(asked, work)
+    best = bound_node(relaxed, asked, dual, state.active, changes, cutoff)
+    copy_into(aims[1], aims[0])
+    is_best = True
+    for k in range(MOST_AIMS):
+        if best.bound >= cutoff:
+            break
+        worst_of_node(layout, buffers, case, ellipsoid, work, best)
+        for m in range(work.dual.size):  # the mean of all: the set is convex
+            aims[0, m] = (aims[0, m] * k + work.dual[m]) / (k + 1.0)
+        aim_at(layout, buffers, case, ellipsoid, work, aims[0])
+        retable(layout, buffers, asked)
+        asked = against(asked, work)
+        found = bound_node(relaxed, asked, best, state.active, changes, cutoff)
+        gained = found.bound - best.bound
+        is_best = gained > 0.0
+        if is_best:
+            best = found
+            copy_into(aims[1], aims[0])
+        if not gained > 0.01 * (cutoff - best.bound) and k > 0:
+            break
+    if not is_best:
+        copy_into(aims[0], aims[1])
+        aim_at(layout, buffers, case, ellipsoid, work, aims[0])
+        retable(layout, buffers, asked)
+        asked = against(asked, work)
+        best = bound_node(relaxed, asked, best, state.active, changes, cutoff)
+    return best
+
+
+@kernel
+def against(asked, work):
+    """Return the question against the model at hand."""
+    return Asked(
+        asked.mode,
+        asked.loss,
+        asked.level,
+        asked.kind,
+        work.model[work.model.size - 1],
+        asked.radius,
+        asked.blunt,
+        asked.p,
+        asked.q,
+        asked.rho_0,
+        asked.unit,
+    )
+
+
+@kernel
+def retable(layout, buffers, asked):
+    """List the candidates again: the scores are another model's."""
+    state, data, table = state_of(buffers), data_of(buffers), relaxed_of(buffers).table
+    build_table(data, layout.option_start, asked, asked.mode != REACH, state, table)
+
+
+@kernel
+def aim_at(layout, buffers, case, ellipsoid, work, direction):
+    """Take the model in a direction (of length 1 at most) as the one to be bounded against."""
+    model, d = work.model, case.coef.size
+    size = math.sqrt(dot(direction, direction))
+    inside = ellipsoid.radius * (1.0 - 4.0 * (direction.size + 2.0) * EPS) / max(size, 1.0)
+    for j in range(d):
+        model[j] = case.coef[j] - inside * dot(ellipsoid.factor[j], direction)
+    model[d] = case.intercept - inside * dot(ellipsoid.factor[d], direction)
+    load_model(layout, model, data_of(buffers))
+
+
+@kernel
+def worst_of_node(layout, buffers, case, ellipsoid, work, dual):
+    """Write the direction of the worst model of the relaxed node into `work.dual`.
+
+    Categories stand at the heaviest option of the relaxed point, numbers anywhere in their range.
+    """
+    state, data, relaxed = state_of(buffers), data_of(buffers), relaxed_of(buffers)
+    leaf, numbers = leaf_of(buffers), layout.columns.size
+    for f in range(numbers):
+        j = layout.columns[f]
+        leaf.lower[j], leaf.upper[j] = state.lo[f], state.hi[f]
+        leaf.start[j] = min(max(data.start[f], state.lo[f]), state.hi[f])
+    for g in range(layout.option_start.size - 1):
+        best, _ = heaviest(relaxed, dual.share, numbers + g)
+        k = layout.option_start[g] + int(relaxed.table.value[best])
+        first = layout.group_start[g]
+        for i in range(first, layout.group_start[g + 1]):
+            j = layout.group_columns[i]
+            value = layout.values[layout.value_start[k] + i - first]
+            leaf.start[j] = leaf.lower[j] = leaf.upper[j] = value
+    goal = case.goal
+    if goal.mode == REACH:
+        goal = GoalNumbers(GUARANTEE, 0, math.inf)
+    load(work, leaf.start, case.coef, case.intercept, leaf.lower, leaf.upper, leaf.costs)
+    make_plan(work, ellipsoid, goal)
+    solve_row(work, case.intercept, ellipsoid, goal)
+
+
+@choice(0)
+def is_endless(robust, data, changes):
+    """Whether score can be had without end by moving at most so many numbers."""
+
+
+@is_endless.of(EllipsoidNumbers)
+@kernel
+def is_endless_in_ellipsoid(ellipsoid, data, changes):
+    return False  # it is found out on the way
+
+
+@is_endless.of(BallNumbers)
+@kernel
+def is_endless_in_ball(ball, data, changes):
+    """Whether score can be had without end by moving at most so many numbers.
+
+    Along a ray of numbers without a bound the score grows when their coefficients are out of the
+    adversary's reach: when ``||w / rho||_p > radius``. The largest ratios decide.
+    """
+    total, last, taken = 0.0, math.inf, 0
+    while taken < changes:
+        largest, ties = 0.0, 0
+        for f in range(data.coef.size):
+            w = data.coef[f]
+            room = data.upper[f] if w > 0.0 else -data.lower[f]
+            if w == 0.0 or room < math.inf:
+                continue
+            if abs(w) > ball.radius * data.rho[f] * (1.0 + ROUNDING):
+                return True  # alone
+            ratio = abs(w) / (ball.radius * data.rho[f])
+            if ratio < last and ratio > largest:
+                largest, ties = ratio, 1
+            elif ratio == largest:
+                ties += 1
+        if ball.p == math.inf:
+            return False
+        if ties == 0:
+            break
+        total += power(largest, ball.p) * min(ties, changes - taken)
+        taken, last = taken + ties, largest
+    return total > 1.0 + ROUNDING * ball.p
