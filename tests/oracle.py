@@ -7,6 +7,7 @@ import math
 import cvxpy as cp
 import numpy as np
 
+from holdfast import Ellipsoid, ModelList
 from holdfast.problem import RecourseProblem
 
 
@@ -19,14 +20,11 @@ def oracle(
 ) -> tuple[float, np.ndarray]:
     """Return (price, point) for row i: least price, or least cost of the target score."""
     row, d = problem.row(i), problem.n_features
-    ball = problem.robust_to
     # in units in which every feature costs 1: an interior-point solver likes tame numbers
     units = 1.0 / row.feature_costs[0]
     x = cp.Variable(d)
     raw = cp.multiply(units, x)
-    felt = cp.hstack([cp.multiply(ball.feature_scale(d), raw), np.array([ball.intercept_scale])])
-    norm = cp.norm(felt, "inf") if math.isinf(ball.dual_p) else cp.pnorm(felt, ball.dual_p)
-    score = row.coef[0] @ raw + row.intercept[0] - ball.radius * norm
+    score = worst_score_by_cvxpy(row, raw)
     cost = cp.norm1(x - row.X[0] / units)
     lower, upper = row.lower[0] / units, row.upper[0] / units
     constraints = [x[j] >= lower[j] for j in range(d) if np.isfinite(lower[j])]
@@ -43,6 +41,24 @@ def oracle(
     question.solve(solver=cp.CLARABEL)
     value = math.inf if question.value is None else float(question.value)
     return value, (np.full(d, np.nan) if x.value is None else x.value * units)
+
+
+def worst_score_by_cvxpy(row: RecourseProblem, x: cp.Expression) -> cp.Expression:
+    """State the worst score over the set, from its definition."""
+    models, d = row.robust_to, row.n_features
+    score = row.coef[0] @ x + row.intercept[0]
+    if isinstance(models, ModelList):
+        others = [coef @ x + intercept for coef, intercept in models.models]
+        return cp.minimum(score, *others)
+    if isinstance(models, Ellipsoid):  # of its covariance, not of our factor of it
+        variances, axes = np.linalg.eigh(models.covariance)
+        root = axes * np.sqrt(np.maximum(variances, 0.0))
+        root = root if models.intercept else np.vstack([root, np.zeros(root.shape[1])])
+        return score - models.radius * cp.norm(root[:-1].T @ x + root[-1])
+    scale = models.feature_scale(d)
+    felt = cp.hstack([cp.multiply(scale, x), np.array([models.intercept_scale])])
+    norm = cp.norm(felt, "inf") if math.isinf(models.dual_p) else cp.pnorm(felt, models.dual_p)
+    return score - models.radius * norm
 
 
 def price_of(

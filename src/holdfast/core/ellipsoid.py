@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.outcome import FOUND, UNBOUNDED
-from holdfast.core.row import copy_into, gain_at, outcome_of, stop_score
+from holdfast.core.row import ROUNDING, copy_into, gain_at, outcome_of, stop_score
 from holdfast.machinery.compile import kernel, summing_kernel
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.ellipsoid import worst_score_in_ellipsoid
@@ -43,6 +43,8 @@ REST, FREE, BOUND = 0, 1, 2  # where a feature is
 _DEPENDENT = 1e-10  # relative to its length, what is left of a row that depends on others
 _NOTHING = 1e-30  # relative: what stands for a length of 0
 _LEAST_D = 1e-15  # of D^2: below it, the model is as long as the radius, to rounding
+
+_TIE = 1e-14  # relative: what is no more than that above 0 falls now, together with others
 
 # what an event is about
 RETURNS, ARRIVES, STARTS, GOAL, END, NEVER = 0, 1, 2, 3, 4, 5
@@ -140,7 +142,7 @@ def exit_of(piece, by_norm, by_tau, fixed, tau, last):
     now = distance(rho, tau)
     slope, value = a * tau + b * now, a * now + b * tau + c  # the slope is that of now * value
     if slope < 0.0:
-        if value <= 0.0:
+        if value <= _TIE * (abs(a) * now + abs(b * tau) + abs(c)):
             return tau
     elif a >= 0.0:  # convex, and it rises already
         return math.inf
@@ -431,7 +433,7 @@ def root_between(goal, piece, low, high):
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        if f_low < math.inf and k % 4 != 3:
+        if f_low < math.inf and f_high > -math.inf and k % 4 != 3:
             trial = (low * f_high - high * f_low) / (f_high - f_low)
             if low < trial < high:
                 middle = trial
@@ -540,7 +542,7 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
 
     Return (outcome, gain).
     """
-    d, count, tau = row.coef.size, 0, 0.0
+    d, count, tau, most = row.coef.size, 0, 0.0, 0.0
     copy_into(y, row.start)
     for j in range(d):
         scratch.where[j], scratch.sign[j] = REST, 0.0
@@ -558,7 +560,7 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
             if place.score >= stop_score(goal, gain) or who < 0:
                 return outcome_of(goal, place.score), gain_at(goal, place.score, place.gain)
             place = Place(gain, place.norm, place.score)
-            what = STARTS
+            most, what = max(most, gain), STARTS
         else:
             piece = make_piece(row, intercept, ellipsoid, scratch, count, y)
             tau = tau_of(piece, place)
@@ -576,7 +578,7 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
             place = Place(min(gain, place.gain), norm_at(piece, event), score_at(piece, event))
             if what == GOAL:
                 return FOUND, place.gain
-            if what == END:
+            if what == END or place.gain <= ROUNDING * most:  # nothing but rounding is left to gain
                 return outcome_of(goal, place.score), 0.0
         if what == STARTS:
             if take_axis(scratch, ellipsoid, who, count):
