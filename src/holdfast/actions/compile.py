@@ -14,7 +14,7 @@ from holdfast.actions.fit import check_fit, read_action_levels
 from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoding
-from holdfast.models.encoding.reading import Reading, as_table
+from holdfast.models.encoding.reading import as_table
 from holdfast.problem.ball import NormBall
 from holdfast.problem.losses import Loss
 from holdfast.problem.problem import RecourseProblem
@@ -88,9 +88,11 @@ def compile_people(
     read_action_levels(reading, frame, encoding, actions)
     refused = reading.problems()
     rows = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
-    people = frame.iloc[rows]
-    arrays = Arrays(encoding, actions, _take(reading, rows))
-    arrays.points = encoding.encode_reading(people[encoding.names], arrays.reading)
+    # people are kept, and what becomes of the table later must not reach them
+    people = frame.iloc[rows] if refused else frame.copy()
+    reading = reading.take(rows) if refused else reading
+    encoded = encoding.encode_reading(people, reading)
+    arrays = Arrays(encoding, actions, reading, encoded.points.copy())
     arrays.fill()
     coef, intercept = _own(scores, rows, len(frame))
     problem = RecourseProblem.build(
@@ -125,15 +127,9 @@ def compile_people(
         fixed,
         arrays.levels,
         arrays.ranges,
+        encoded,
         encoding,
         actions,
-    )
-
-
-def _take(reading: Reading, rows: NDArray[np.int64]) -> Reading:
-    return Reading(
-        {name: values[rows] for name, values in reading.numbers.items()},
-        {name: values[rows] for name, values in reading.levels.items()},
     )
 
 

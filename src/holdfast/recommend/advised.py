@@ -78,7 +78,7 @@ def find_advice(question: Question, people: pd.DataFrame, n_options: int) -> Adv
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
     compiled = question.compile(people)
     base = compiled.problem.problem
-    question.encoding.compare(compiled.people, base.X, base.loss)
+    question.encoding.compare(compiled.encoded, base.X, base.loss)
     answer = question.solve(compiled.problem, compiled.links)
     everybody = np.arange(base.n_rows)
     nothing = np.zeros((base.n_rows, len(compiled.names)), dtype=bool)
@@ -151,8 +151,7 @@ def _printed(question: Question, compiled: Compiled, options: list[Ways]) -> lis
 def _check(compiled: Compiled, printed: Printed) -> None:
     """Check every recommendation once more, in raw units: a violation is a bug, and raises."""
     ways, after = printed
-    compiled.encoding.compare(after, ways.recourse, compiled.problem.problem.loss)
-    wrong = check_changes(compiled.actions, compiled.people.iloc[ways.who], after)
+    wrong = check_changes(compiled.actions, compiled.people_at(ways.who), after)
     for k, said in wrong.items():
         label = compiled.people.index[ways.who[k]]
         raise RuntimeError(f"row {label}: {'; '.join(said)}: a bug, please report it")

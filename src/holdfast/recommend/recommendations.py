@@ -113,12 +113,28 @@ class Recommendations:
         if index.nlevels == 1:
             index = index.rename("person")
         columns: dict[str, Any] = {name: values[order] for name, values in joined.items()}
-        for name in outcome.people.columns:
-            after = pd.concat([table[name] for _, table in outcome.options], ignore_index=True)
-            values = after.reindex(order)
+        for name, values in self._afterwards(order, index).items():
             missing = bool(values.isna().any())
-            columns[f"recourse.{name}"] = values.to_numpy() if missing else values.set_axis(index)
+            columns[f"recourse.{name}"] = values.to_numpy() if missing else values
         return pd.DataFrame(columns, index=index, copy=False)
+
+    def _afterwards(self, order: NDArray[np.int64], index: pd.Index[Any]) -> pd.DataFrame:
+        """Return rows of all options, one option below another, in another order and copied.
+
+        Where there is no such row, all is missing.
+        """
+        import pandas as pd
+
+        tables = [table for _, table in self._outcome.options]
+        if len(tables) == 1:
+            after = tables[0]
+        else:  # column by column, or all would be there twice for a while
+            names = self._outcome.people.columns
+            each = {name: pd.concat([t[name] for t in tables], ignore_index=True) for name in names}
+            after = pd.DataFrame(each, copy=False)
+        if len(order) == len(after) and (order == np.arange(len(after))).all():
+            return after.set_axis(index).copy()
+        return after.reset_index(drop=True).reindex(order).set_axis(index)
 
     def _without_option(self) -> dict[str, Any]:
         """Return what `to_frame` says of those who have no option."""
@@ -226,9 +242,9 @@ class Recommendations:
     def _words(self, option: int, which: slice = slice(None)) -> list[list[str]]:
         """Say what each of those who have an option changes."""
         ways, after = self._outcome.options[option - 1]
-        before = self._outcome.people.iloc[ways.who[which]]
+        people, who = self._outcome.people, ways.who[which]
         changed = dict(zip(self._outcome.names, ways.changed[which].T, strict=True))
-        return change_words(before, after.iloc[which], changed, self._question.actions)
+        return change_words(people, who, after.iloc[which], changed, self._question.actions)
 
     def _places(self, k: int) -> list[int]:
         """Return the place of person k among those who have each option."""

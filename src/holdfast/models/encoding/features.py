@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,15 @@ class Category:
     columns: NDArray[np.int64]
     levels: tuple[Any, ...]
     options: Floats
+
+    @cached_property
+    def level_array(self) -> NDArray[Any]:
+        """The levels as an array: of numbers or booleans where all are, else of objects."""
+        if len({isinstance(level, bool) for level in self.levels}) == 1:
+            array = np.array(self.levels)
+            if array.dtype.kind in "biuf":
+                return array
+        return np.array(self.levels, dtype=object)
 
     def decode(self, encoded: Floats) -> list[Any]:
         """Return the level of each row of encoded values."""

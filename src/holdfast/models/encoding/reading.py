@@ -51,6 +51,13 @@ class Reading:
             self.refuse(int(i), name, column.iloc[int(i)], f"{who} has never seen it, only {known}")
         self.levels[name] = places
 
+    def take(self, rows: NDArray[Any]) -> Reading:
+        """Return what was read in some rows, all of which can be used."""
+        return Reading(
+            {name: values[rows] for name, values in self.numbers.items()},
+            {name: values[rows] for name, values in self.levels.items()},
+        )
+
     def refuse(self, row: int, name: str, value: Any, reason: str) -> None:
         """Note why a row cannot be used."""
         what = "is missing" if is_missing(value) else f"= {plain(value)!r}: {reason}"
