@@ -86,12 +86,10 @@ class Arrays:
         return np.stack(self.current, axis=1)
 
 
-def labelled_points(arrays: Arrays, people: Any) -> Any:
-    """Return the points as a data frame whose columns say what they are."""
-    import pandas as pd
-
-    names = [""] * arrays.encoding.n_columns
-    for name, part in arrays.encoding.features.items():
+def column_names(encoding: Encoding) -> list[str]:
+    """Return names of the encoded columns that say what they are."""
+    names = [""] * encoding.n_columns
+    for name, part in encoding.features.items():
         if isinstance(part, Number):
             names[part.column] = name
         else:
@@ -100,7 +98,7 @@ def labelled_points(arrays: Arrays, people: Any) -> Any:
                 names[column] = f"{name}={level}" if len(part.columns) > 1 else name
     if len(set(names)) < len(names):
         names = [f"{name} [{j}]" for j, name in enumerate(names)]
-    return pd.DataFrame(arrays.points, columns=names, index=people.index)
+    return names
 
 
 def encode_links(arrays: Arrays) -> Links:

@@ -81,7 +81,7 @@ def check_changes(
     """
     if len(before) != len(after):
         raise ValueError(f"{len(before)} people before, but {len(after)} after")
-    columns = [{name: _values(table[name]) for name in table.columns} for table in (before, after)]
+    columns = [{name: _values(column) for name, column in t.items()} for t in (before, after)]
     return _check(actions, columns[0], columns[1], len(before))
 
 

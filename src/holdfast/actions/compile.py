@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast.actions.action_set import ActionSet
-from holdfast.actions.arrays import Arrays, encode_links, labelled_points
+from holdfast.actions.arrays import Arrays, column_names, encode_links
 from holdfast.actions.compiled import Compiled
 from holdfast.actions.fit import check_fit, read_action_levels
 from holdfast.discrete import DiscreteProblem
@@ -96,7 +97,7 @@ def compile_people(
     arrays.fill()
     coef, intercept = _own(scores, rows, len(frame))
     problem = RecourseProblem.build(
-        labelled_points(arrays, people),
+        arrays.points,
         coef,
         intercept,
         robust_to=robust_to,
@@ -104,6 +105,8 @@ def compile_people(
         bounds=(arrays.lower, arrays.upper),
         loss=encoding.model.loss if loss is None else loss,
     )
+    # a frame with these labels would say the same, and be taken apart at once
+    problem = replace(problem, feature_names=column_names(encoding), index=people.index)
     discrete = DiscreteProblem(
         problem=problem,
         step=arrays.step,

@@ -91,8 +91,9 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
     status[first.who] = Status.NOT_FOUND  # found, but no row of the table has it, unless
     status[printed[0].ways.who] = printed[0].ways.status
     told = {name: getattr(answer, name).copy() for name in ("cost", "price", "lower_bound", "gap")}
+    lost = status == Status.NOT_FOUND
     for values in told.values():
-        values[status == Status.NOT_FOUND] = np.nan
+        values[lost] = np.nan
     return Advised(
         people=compiled.people,
         rows=compiled.rows,

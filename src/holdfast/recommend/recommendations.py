@@ -114,7 +114,7 @@ class Recommendations:
             index = index.rename("person")
         columns: dict[str, Any] = {name: values[order] for name, values in joined.items()}
         for name, values in self._afterwards(order, index).items():
-            missing = bool(values.isna().any())
+            missing = _can_miss(values.dtype) and bool(values.isna().any())
             columns[f"recourse.{name}"] = values.to_numpy() if missing else values
         return pd.DataFrame(columns, index=index, copy=False)
 
@@ -139,7 +139,9 @@ class Recommendations:
     def _without_option(self) -> dict[str, Any]:
         """Return what `to_frame` says of those who have no option."""
         outcome = self._outcome
-        lost = np.setdiff1d(np.arange(len(outcome.rows)), outcome.options[0].ways.who)
+        is_lost = np.ones(len(outcome.rows), dtype=bool)
+        is_lost[outcome.options[0].ways.who] = False
+        lost = np.flatnonzero(is_lost)
         refused = np.array([row for row, _ in outcome.refused], dtype=np.int64)
         count = len(lost) + len(refused)
         nan = np.full(count, np.nan)
@@ -271,6 +273,10 @@ class Recommendations:
         """State the problem of one person again; it is not kept for everybody."""
         k = self._usable(label)
         return self._question.compile(self._outcome.people.iloc[k : k + 1])
+
+
+def _can_miss(dtype: Any) -> bool:
+    return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
 
 
 def _objects(texts: list[str]) -> NDArray[np.object_]:

@@ -235,6 +235,7 @@ class Encoding:
             # its type is said, or texts would be made another type, and unmade by the encoder
             columns[name] = pd.Series(values, index, values.dtype, copy=False)
         plain = pd.DataFrame(columns, index, copy=False)
+        plain.columns = pd.Index(self.names, dtype=object)  # encoders look names up as objects
         return plain if self._named else plain.to_numpy()
 
     def _compare(self, encoded: Floats, reading: Reading) -> None:

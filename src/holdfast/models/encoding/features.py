@@ -107,6 +107,6 @@ def _feature(name: str, places: list[int], columns: list[Column]) -> Number | Ca
             "a change of it would move several columns at once, which is not understood"
         )
     options = np.stack([part.values for part in coded], axis=1)
-    if len(np.unique(options, axis=0)) < len(options):
+    if len({tuple(option) for option in options.tolist()}) < len(options):
         raise ValueError(f"column {name!r}: {origins[0]} encodes two of its levels as the same")
     return Category(name, np.array(places, dtype=np.int64), coded[0].levels, options)
