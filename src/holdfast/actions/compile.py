@@ -14,7 +14,7 @@ from holdfast.actions.compiled import Compiled
 from holdfast.actions.fit import check_fit, read_action_levels
 from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding import Encoding
+from holdfast.models.encoding import Encoded, Encoding
 from holdfast.models.encoding.reading import as_table
 from holdfast.problem.ball import NormBall
 from holdfast.problem.losses import Loss
@@ -73,7 +73,7 @@ def to_problem(
     check_fit(encoding, actions)
     frame = as_table(X)
     scores = _scores(encoding, coef, intercept)
-    return compile_people(frame, encoding, actions, robust_to, loss, scores)
+    return compile_people(frame, encoding, actions, robust_to, loss, scores)[0]
 
 
 def compile_people(
@@ -83,8 +83,11 @@ def compile_people(
     robust_to: NormBall,
     loss: str | Loss | None,
     scores: tuple[Floats, Floats],
-) -> Compiled:
-    """Return what `to_problem` does, of an action set that has been found to fit the pipeline."""
+) -> tuple[Compiled, Encoded]:
+    """Return what `to_problem` does, of an action set that has been found to fit the pipeline.
+
+    Beside it stands what the pipeline's encoders made of the people.
+    """
     reading = encoding.read(frame)
     read_action_levels(reading, frame, encoding, actions)
     refused = reading.problems()
@@ -121,7 +124,7 @@ def compile_people(
     unseen = "the pipeline was not fitted on it"
     fixed |= {name: unseen for name in actions if name not in encoding.names}
     links = encode_links(arrays)
-    return Compiled(
+    compiled = Compiled(
         discrete,
         links,
         people,
@@ -130,10 +133,10 @@ def compile_people(
         fixed,
         arrays.levels,
         arrays.ranges,
-        encoded,
         encoding,
         actions,
     )
+    return compiled, encoded
 
 
 def _scores(

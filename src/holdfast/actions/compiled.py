@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.ranges import Range
 from holdfast.discrete import DiscreteProblem, Links
-from holdfast.models.encoding import Encoded, Encoding, Number
+from holdfast.models.encoding import Encoding, Number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +40,6 @@ class Compiled:
         For each group of the problem, in its order: the name of the feature and its levels.
     ranges : dict
         For each number that is no group: where it may go in raw units.
-    encoded : Encoded
-        What the pipeline's encoders made of these people.
     """
 
     problem: DiscreteProblem
@@ -52,7 +50,6 @@ class Compiled:
     fixed: dict[str, str]
     levels: dict[str, tuple[Any, ...]]
     ranges: dict[str, Range]
-    encoded: Encoded
     encoding: Encoding
     actions: ActionSet
 

@@ -76,9 +76,8 @@ def find_advice(question: Question, people: pd.DataFrame, n_options: int) -> Adv
 
 
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
-    compiled = question.compile(people)
+    compiled = question.compile_compared(people)
     base = compiled.problem.problem
-    question.encoding.compare(compiled.encoded, base.X, base.loss)
     answer = question.solve(compiled.problem, compiled.links)
     everybody = np.arange(base.n_rows)
     nothing = np.zeros((base.n_rows, len(compiled.names)), dtype=bool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class Recommendations:
                     "row": outcome.rows[ways.who],
                     "option": np.full(len(ways), option),
                     "status": ways.status,
-                    "changes": _objects([", ".join(words) for words in self._words(option)]),
+                    "changes": _objects(self._all_words(option)),
                     "cost": ways.cost,
                     "price": ways.price,
                     "lower_bound": ways.lower_bound,
@@ -112,7 +113,7 @@ class Recommendations:
         index = self.labels.take(row[order])
         if index.nlevels == 1:
             index = index.rename("person")
-        columns: dict[str, Any] = {name: values[order] for name, values in joined.items()}
+        columns: dict[str, Any] = {name: joined.pop(name)[order] for name in list(joined)}
         for name, values in self._afterwards(order, index).items():
             missing = _can_miss(values.dtype) and bool(values.isna().any())
             columns[f"recourse.{name}"] = values.to_numpy() if missing else values
@@ -192,7 +193,7 @@ class Recommendations:
             many = f"{len(places)} option{'s' if len(places) != 1 else ''}"
             raise ValueError(f"person {plain(label)!r} has {many}; there is no option {option}")
         place = places[option - 1]
-        return self._words(option, slice(place, place + 1))[0]
+        return [words for _, words in self._words(option, slice(place, place + 1))]
 
     def ways(self, label: Any) -> list[Way]:
         """Return the ways of a person in encoded columns, each with its certificate."""
@@ -241,8 +242,15 @@ class Recommendations:
     def _probability(self, score: Any) -> Any:
         return self._question.goal.loss.probability(score)
 
-    def _words(self, option: int, which: slice = slice(None)) -> list[list[str]]:
-        """Say what each of those who have an option changes."""
+    def _all_words(self, option: int) -> list[str]:
+        """Say in one text what each of those who have an option changes."""
+        texts = [""] * len(self._outcome.options[option - 1].ways)
+        for row, words in self._words(option, slice(None)):
+            texts[row] = f"{texts[row]}, {words}" if texts[row] else words
+        return texts
+
+    def _words(self, option: int, which: slice) -> Iterator[tuple[int, str]]:
+        """Say what some of those who have an option change, with the place of each among them."""
         ways, after = self._outcome.options[option - 1]
         people, who = self._outcome.people, ways.who[which]
         changed = dict(zip(self._outcome.names, ways.changed[which].T, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,12 +25,12 @@ def change_words(
     after: pd.DataFrame,
     changed: dict[str, NDArray[np.bool_]],
     actions: ActionSet,
-) -> list[list[str]]:
+) -> Iterator[tuple[int, str]]:
     """Say what each person changes, in the order of the table: 'duration from 48 to 36 months'.
 
-    `who` are positions among `people`; they have the rows of `after` and `changed`.
+    `who` are positions among `people`; they have the rows of `after` and `changed`, and a row
+    comes before each text.
     """
-    words: list[list[str]] = [[] for _ in range(len(who))]
     for name in people.columns:
         rows = np.flatnonzero(changed[name]) if name in changed else who[:0]
         if not rows.size:
@@ -38,8 +39,7 @@ def change_words(
         unit = f" {feature.unit}" if isinstance(feature, NumberFeature) and feature.unit else ""
         old, new = _plain(people[name], who[rows]), _plain(after[name], rows)
         for row, was, is_now in zip(rows.tolist(), old, new, strict=True):
-            words[row].append(f"{name} from {numeral(was)} to {numeral(is_now)}{unit}")
-    return words
+            yield row, f"{name} from {numeral(was)} to {numeral(is_now)}{unit}"
 
 
 def _plain(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[Any]:

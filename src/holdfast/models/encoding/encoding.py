@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Encoded(NamedTuple):
-    """Rows that the encoders of a pipeline have been asked about."""
+    """Rows that the encoders of a pipeline have been asked about; not to be written to."""
 
     reading: Reading
     raw: Any  # as the pipeline was given them
@@ -156,7 +156,7 @@ class Encoding:
         encoder has never seen, or text instead of a number are refused, even where the pipeline
         would fill something in: see `read` for a reason for each row.
         """
-        return self.encode_table(table).points
+        return np.array(self.encode_table(table).points)
 
     def encode_table(self, table: Any) -> Encoded:
         """Encode a table as `encode` does, and keep all that came up on the way."""
@@ -179,7 +179,7 @@ class Encoding:
         for step in self._steps:
             made = step.transform(made)
         values = made.toarray() if hasattr(made, "toarray") else made
-        points = np.array(values, dtype=np.float64)
+        points = np.asarray(values, dtype=np.float64)
         self._compare(points, reading)
         return Encoded(reading, raw, made, points)
 
