@@ -175,7 +175,7 @@ class Encoding:
         if not len(frame):
             return Encoded(reading, frame, None, np.empty((0, self.n_columns)))
         raw = self._prepare(frame, reading)
-        made: Any = raw
+        made: Any = raw.copy()  # a step may write into what it is given
         for step in self._steps:
             made = step.transform(made)
         values = made.toarray() if hasattr(made, "toarray") else made
