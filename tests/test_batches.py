@@ -89,6 +89,24 @@ def test_the_check_reads_columns_of_every_type(actions, seed):
         assert check_person(actions, *rows) == together.get(k, [])
 
 
+@pytest.mark.parametrize("dtypes", [("string", "string"), (None, None), ("string", object)])
+@given(actions=action_sets(), seed=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_the_check_compares_texts_of_every_type_and_those_that_are_missing(actions, seed, dtypes):
+    rng = np.random.default_rng(seed)
+    tables = []
+    for dtype in dtypes:
+        table = pd.DataFrame({name: rng.choice(values, 30) for name, values in RAW.items()})
+        texts = rng.choice(np.array([*RAW["c"], "none", None], dtype=object), 30)
+        table["c"] = pd.Series(texts, dtype=dtype)
+        tables.append(table)
+    before, after = tables
+    together = check_changes(actions, before, after)
+    for k in range(30):
+        rows = [{name: table[name].iloc[k] for name in table} for table in (before, after)]
+        assert check_person(actions, *rows) == together.get(k, [])
+
+
 def test_the_check_of_tables_that_do_not_fit():
     actions = ActionSet.from_data(pd.DataFrame({"a": [1, 2]}))
     with pytest.raises(ValueError, match="2 people before, but 1 after"):

@@ -29,6 +29,7 @@ from sklearn.preprocessing import (
 
 from holdfast.datasets import load_german
 from holdfast.models.encoding import Category, Encoding, Number
+from holdfast.problem.losses import get_loss
 
 N = 30
 NUMBER_STEPS = [
@@ -325,3 +326,22 @@ def test_large_numbers_do_not_look_misunderstood():
     np.testing.assert_array_equal(
         Encoding.of(pipeline).encode(table), pipeline[:-1].transform(table)
     )
+
+
+@pytest.mark.parametrize("columns", [["a"], ["a", "b"]])
+@pytest.mark.parametrize("as_array", [False, True])
+def test_steps_that_write_into_their_input_spoil_nothing(columns, as_array):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(3.0, 2.0, (N, 2)), columns=["a", "b"])[columns]
+    given = table.to_numpy() if as_array else table
+    steps = [("scale", StandardScaler(copy=False)), ("last", LogisticRegression())]
+    model = Pipeline(steps).fit(given.copy(), table["a"] > 3.0)
+    before = table.copy()
+    encoding = Encoding.of(model)
+    rows = encoding.encode_table(given)
+    encoding.compare(rows, rows.points, get_loss("logistic"))
+    np.testing.assert_allclose(rows.points, (before - before.mean()) / before.std(ddof=0))
+    for j, name in enumerate(columns):
+        read = rows.reading.numbers["x" + str(j) if as_array else name]
+        np.testing.assert_array_equal(read, before[name])
+    pd.testing.assert_frame_equal(table, before)

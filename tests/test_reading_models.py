@@ -525,6 +525,21 @@ def test_who_lies_only_about_recommended_points_is_found_out(model):
         )
 
 
+@pytest.mark.parametrize("kind", [Pipeline, Derived])
+def test_whose_advice_only_is_lied_about_is_found_out(kind):
+    model = kind([("scale", StandardScaler()), ("capped", Capped())]).fit(PEOPLE, DEFAULT)
+    scaled = StandardScaler().fit_transform(PEOPLE)
+    people = PEOPLE[(model.predict(PEOPLE) == 1) & (scaled[:, 0] < 1.0)]
+    first, *others = PEOPLE.columns
+    actions = ActionSet.from_data(PEOPLE, immutable=others)
+    actions[first].set(lower=None, upper=None)
+    recourse = RobustRecourse(
+        model, favorable_class=0, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.9
+    )
+    with pytest.raises(ValueError, match="Not accounted for: step 'capped': Capped"):
+        recourse.recommend(people)
+
+
 def test_a_margin_needs_a_decision_function():
     class Card(ClassifierMixin):
         """A scorecard whose base odds stand apart from its coefficients."""

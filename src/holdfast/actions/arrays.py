@@ -27,9 +27,9 @@ class Arrays:
     encoding: Encoding
     actions: ActionSet
     reading: Reading
+    points: Floats  # what the pipeline makes of the people
 
     def __post_init__(self) -> None:
-        self.points: Floats = np.empty(0)
         self.groups: list[Group] = []
         self.current: list[NDArray[np.int64]] = []
         self.level_costs: list[Floats] = []
@@ -38,16 +38,21 @@ class Arrays:
 
     def fill(self) -> None:
         """Fill in every feature, from the encoded points of the people."""
+        for name, part in self.encoding.features.items():
+            if name in self.reading.levels:
+                self._fill_group(self.actions[name], part)
         self.lower, self.upper = self.points.copy(), self.points.copy()
+        for group in self.groups:
+            self.lower[:, group.columns] = group.options.min(axis=0)
+            self.upper[:, group.columns] = group.options.max(axis=0)
         self.costs = np.ones((1, self.encoding.n_columns))
         self.fixed_costs = np.zeros((1, self.encoding.n_columns))
         self.step = np.zeros((1, self.encoding.n_columns))
         self.anchor = self.points.copy()
         for name, part in self.encoding.features.items():
             feature = self.actions[name]
-            if name in self.reading.levels:
-                self._fill_group(feature, part)
-            elif isinstance(part, Number) and isinstance(feature, NumberFeature):
+            if name not in self.reading.levels and isinstance(feature, NumberFeature):
+                assert isinstance(part, Number)
                 self._fill_number(feature, part)
             # else a number that is an immutable category: its bounds are its value already
 
@@ -69,8 +74,6 @@ class Arrays:
             values = part.encode(np.array(levels, dtype=np.float64))[:, None]
         current = self.reading.levels[feature.name]
         self.points[:, columns] = values[current]  # to the last bit, as the solver expects
-        self.anchor[:, columns] = values[current]
-        self.lower[:, columns], self.upper[:, columns] = values.min(axis=0), values.max(axis=0)
         self.groups.append(Group(columns, values))
         self.current.append(current)
         self.level_costs.append(switch_costs(feature, levels)[current])
@@ -83,12 +86,10 @@ class Arrays:
         return np.stack(self.current, axis=1)
 
 
-def labelled_points(arrays: Arrays, people: Any) -> Any:
-    """Return the points as a data frame whose columns say what they are."""
-    import pandas as pd
-
-    names = [""] * arrays.encoding.n_columns
-    for name, part in arrays.encoding.features.items():
+def column_names(encoding: Encoding) -> list[str]:
+    """Return names of the encoded columns that say what they are."""
+    names = [""] * encoding.n_columns
+    for name, part in encoding.features.items():
         if isinstance(part, Number):
             names[part.column] = name
         else:
@@ -97,7 +98,7 @@ def labelled_points(arrays: Arrays, people: Any) -> Any:
                 names[column] = f"{name}={level}" if len(part.columns) > 1 else name
     if len(set(names)) < len(names):
         names = [f"{name} [{j}]" for j, name in enumerate(names)]
-    return pd.DataFrame(arrays.points, columns=names, index=people.index)
+    return names
 
 
 def encode_links(arrays: Arrays) -> Links:

@@ -84,7 +84,7 @@ class CategoryFeature(Feature):
         if self.stays:
             return "may not change"
         for level in (before, after):
-            if level not in self.levels:
+            if is_missing(level) or level not in self.levels:
                 return f"has no level {level!r}, only {shorten(self.levels)}"
         if self.moves is not None and after not in self.moves.get(before, ()):
             reachable = shorten(self.moves.get(before, ())) or "nothing else"

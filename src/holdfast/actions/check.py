@@ -81,7 +81,7 @@ def check_changes(
     """
     if len(before) != len(after):
         raise ValueError(f"{len(before)} people before, but {len(after)} after")
-    columns = [{name: _values(table[name]) for name in table.columns} for table in (before, after)]
+    columns = [{name: _values(column) for name, column in t.items()} for t in (before, after)]
     return _check(actions, columns[0], columns[1], len(before))
 
 
@@ -214,12 +214,25 @@ def _check_category(
     report: _Report,
 ) -> None:
     """Check the rows that change a category."""
-    for row in rows.tolist():
-        old, new = plain(before[row]), plain(after[row])
+    fine: set[tuple[Any, Any]] = set()  # switches that many may make are looked up once
+    switches = zip(before[rows].tolist(), after[rows].tolist(), strict=True)
+    for row, switch in zip(rows.tolist(), switches, strict=True):
+        if _is_among(switch, fine):
+            continue
+        old, new = map(plain, switch)
         reason = feature.refusal(old, new)
-        if reason is not None:
+        if reason is None:
+            fine.add((old, new))
+        else:
             said = f"{feature.name} changes from {old!r} to {new!r}, but {reason}"
             report([row], said)
+
+
+def _is_among(switch: tuple[Any, Any], switches: set[tuple[Any, Any]]) -> bool:
+    try:
+        return switch in switches
+    except TypeError:  # what cannot be hashed is no level
+        return False
 
 
 def _check_count(most: int, changed: dict[Any, NDArray[np.bool_]], n: int, report: _Report) -> None:
@@ -278,15 +291,26 @@ def _object(value: Any) -> NDArray[np.object_]:
     return single
 
 
-def _values(column: pd.Series[Any]) -> NDArray[Any]:
-    """Return a column as an array: of numbers where it holds nothing else."""
+def _values(column: Any) -> Any:
+    """Return a column as an array: of numbers or of texts where it holds nothing else."""
     dtype: Any = column.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return np.asarray(column.to_numpy())
+    if _is_text(column):
+        return column.array
     return np.asarray(column.to_numpy(dtype=object))
 
 
+def _is_text(values: Any) -> bool:
+    """Whether it is one of pandas' arrays of texts, which are compared without looking at each."""
+    import pandas as pd
+
+    return isinstance(values.dtype, pd.StringDtype)
+
+
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if _is_text(values):
+        return np.asarray(values.isna())  # type: ignore[attr-defined]
     if values.dtype.kind == "O":
         return np.array([is_missing(value) for value in values], dtype=bool)
     return np.asarray(values != values)
@@ -296,6 +320,11 @@ def _differs(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.bool_]:
     """Say where two columns differ; a missing value is like another missing one."""
     if old.dtype.kind != "O" and new.dtype.kind != "O":
         return np.asarray((old != new) & ~(_missing(old) & _missing(new)))
+    if old.dtype == new.dtype and _is_text(old):
+        equal: Any = old == new
+        if not isinstance(equal, np.ndarray):  # missing where one of them is
+            equal = equal.to_numpy(dtype=bool, na_value=False)
+        return np.asarray(~equal & ~(_missing(old) & _missing(new)))
     before, after = old.tolist(), new.tolist()
     differs = np.zeros(len(before), dtype=bool)
     for k, equal in enumerate(map(operator.eq, before, after)):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast.actions.action_set import ActionSet
-from holdfast.actions.arrays import Arrays, encode_links, labelled_points
+from holdfast.actions.arrays import Arrays, column_names, encode_links
 from holdfast.actions.compiled import Compiled
 from holdfast.actions.fit import check_fit, read_action_levels
 from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding import Encoding
-from holdfast.models.encoding.reading import Reading, as_table
+from holdfast.models.encoding import Encoded, Encoding
+from holdfast.models.encoding.reading import as_table
 from holdfast.problem.losses import Loss
 from holdfast.problem.problem import RecourseProblem
 from holdfast.problem.sets import ModelSet
@@ -72,7 +73,7 @@ def to_problem(
     check_fit(encoding, actions)
     frame = as_table(X)
     scores = _scores(encoding, coef, intercept)
-    return compile_people(frame, encoding, actions, robust_to, loss, scores)
+    return compile_people(frame, encoding, actions, robust_to, loss, scores)[0]
 
 
 def compile_people(
@@ -82,19 +83,24 @@ def compile_people(
     robust_to: ModelSet,
     loss: str | Loss | None,
     scores: tuple[Floats, Floats],
-) -> Compiled:
-    """Return what `to_problem` does, of an action set that has been found to fit the pipeline."""
+) -> tuple[Compiled, Encoded]:
+    """Return what `to_problem` does, of an action set that has been found to fit the pipeline.
+
+    Beside it stands what the pipeline's encoders made of the people.
+    """
     reading = encoding.read(frame)
     read_action_levels(reading, frame, encoding, actions)
     refused = reading.problems()
     rows = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
-    people = frame.iloc[rows]
-    arrays = Arrays(encoding, actions, _take(reading, rows))
-    arrays.points = encoding.encode_reading(people[encoding.names], arrays.reading)
+    # people are kept, and what becomes of the table later must not reach them
+    people = frame.iloc[rows] if refused else frame.copy()
+    reading = reading.take(rows) if refused else reading
+    encoded = encoding.encode_reading(people, reading)
+    arrays = Arrays(encoding, actions, reading, encoded.points.copy())
     arrays.fill()
     coef, intercept = _own(scores, rows, len(frame))
     problem = RecourseProblem.build(
-        labelled_points(arrays, people),
+        arrays.points,
         coef,
         intercept,
         robust_to=robust_to,
@@ -102,6 +108,8 @@ def compile_people(
         bounds=(arrays.lower, arrays.upper),
         loss=encoding.model.loss if loss is None else loss,
     )
+    # a frame with these labels would say the same, and be taken apart at once
+    problem = replace(problem, feature_names=column_names(encoding), index=people.index)
     discrete = DiscreteProblem(
         problem=problem,
         step=arrays.step,
@@ -116,7 +124,7 @@ def compile_people(
     unseen = "the pipeline was not fitted on it"
     fixed |= {name: unseen for name in actions if name not in encoding.names}
     links = encode_links(arrays)
-    return Compiled(
+    compiled = Compiled(
         discrete,
         links,
         people,
@@ -128,13 +136,7 @@ def compile_people(
         encoding,
         actions,
     )
-
-
-def _take(reading: Reading, rows: NDArray[np.int64]) -> Reading:
-    return Reading(
-        {name: values[rows] for name, values in reading.numbers.items()},
-        {name: values[rows] for name, values in reading.levels.items()},
-    )
+    return compiled, encoded
 
 
 def _scores(

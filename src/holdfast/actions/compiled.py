@@ -53,6 +53,12 @@ class Compiled:
     encoding: Encoding
     actions: ActionSet
 
+    def people_at(self, who: NDArray[np.int64]) -> pd.DataFrame:
+        """Return some of the people, by position; not to be written to."""
+        n = len(self.people)
+        everybody = len(who) == n and bool((who == np.arange(n)).all())
+        return self.people if everybody else self.people.iloc[who]
+
     @property
     def names(self) -> list[str]:
         """The features that may change: numbers, then categories."""

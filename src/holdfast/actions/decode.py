@@ -78,7 +78,7 @@ def decode_people(
 ) -> pd.DataFrame:
     """Decode points of some people, by position: a row for each of them."""
     start, current = compiled.problem.problem.X, compiled.problem.current
-    result = compiled.people.iloc[who].copy()
+    result = compiled.people_at(who).copy()
     for name, raw in compiled.ranges.items():
         number = compiled.encoding[name]
         assert isinstance(number, Number)
@@ -128,7 +128,7 @@ def multiples(counts: Floats, step: float) -> Floats:
     return np.array([float(int(k) * exact) for k in counts.tolist()])
 
 
-def _replaced(column: pd.Series[Any], moved: NDArray[np.int64], values: Floats) -> pd.Series[Any]:
+def _replaced(column: Any, moved: NDArray[np.int64], values: Floats) -> Any:
     """Put numbers into a column, in its own type if that can hold them."""
     dtype: Any = column.dtype
     kind = getattr(dtype, "kind", "O")
@@ -140,18 +140,28 @@ def _replaced(column: pd.Series[Any], moved: NDArray[np.int64], values: Floats) 
             column, cast = column.astype(np.float64), values
     else:
         cast = np.array([int(v) if v == int(v) else v for v in values.tolist()], dtype=object)
-    column = column.copy()
-    column.iloc[moved] = cast
-    return column
+    return _with(column, moved, cast)
 
 
 def _relabelled(column: Any, moved: NDArray[np.int64], taken: list[Any]) -> Any:
     """Put levels into a column; a pandas category learns those that it does not know."""
     import pandas as pd
 
-    column = column.copy()
     if isinstance(column.dtype, pd.CategoricalDtype):
         new = [level for level in dict.fromkeys(taken) if level not in column.cat.categories]
         column = column.cat.add_categories(new) if new else column
-    column.iloc[moved] = taken
+    if not isinstance(column.dtype, np.dtype):
+        return _with(column, moved, taken)
+    column = column.copy()
+    column.iloc[moved] = taken  # which may need another type
     return column
+
+
+def _with(column: Any, moved: NDArray[np.int64], values: Any) -> Any:
+    """Return a column with other values in some rows, which its type can hold."""
+    import pandas as pd
+
+    is_array = isinstance(column.dtype, np.dtype)
+    array = column.to_numpy(copy=True) if is_array else column.array.copy()
+    array[moved] = values
+    return pd.Series(array, column.index, column.dtype, copy=False)

@@ -31,9 +31,12 @@ def switch_costs(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:
         allowed &= ~np.isnan(rise)
     np.fill_diagonal(allowed, False)
     costs = np.full((m, m), np.inf)
-    for a, b in np.argwhere(allowed):
-        costs[a, b] = _cost(feature, levels[a], levels[b], abs(float(rise[a, b])))
-        costs[a, b] += feature.fixed_cost
+    if isinstance(feature.cost, dict):
+        for a, b in np.argwhere(allowed):
+            costs[a, b] = _pair_cost(feature, levels[a], levels[b]) + feature.fixed_cost
+    else:
+        steps = np.abs(rise) if feature.cost_by == "step" else np.ones((m, m))
+        costs[allowed] = feature.cost * steps[allowed] + feature.fixed_cost
     np.fill_diagonal(costs, 0.0)
     return costs
 
@@ -45,9 +48,7 @@ def _rises(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:
     return np.asarray(place[None, :] - place[:, None])
 
 
-def _cost(feature: CategoryFeature, before: Any, after: Any, steps: float) -> float:
-    if not isinstance(feature.cost, dict):
-        return float(feature.cost * (steps if feature.cost_by == "step" else 1.0))
+def _pair_cost(feature: CategoryFeature, before: Any, after: Any) -> float:
     if (before, after) not in feature.cost:
         raise ValueError(
             f"{feature.name}: a switch from {before!r} to {after!r} is allowed, but has no cost; "

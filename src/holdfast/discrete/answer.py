@@ -36,10 +36,11 @@ def option_costs_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Flo
 def costs_of(problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64]) -> Floats:
     """Cost of moving every row to its recourse, straight from the definition."""
     base, numbers = problem.problem, problem.number_columns
-    moved = base.feature_costs * np.abs(recourse - base.X)
-    moved += np.where(recourse != base.X, problem.fees, 0.0)
+    to, start = recourse[:, numbers], base.X[:, numbers]
+    moved = base.feature_costs[:, numbers] * np.abs(to - start)
+    moved += np.where(to != start, problem.fees[:, numbers], 0.0)
     paid = option_costs_of(problem, options)
-    return np.asarray(moved[:, numbers].sum(axis=1) + paid.sum(axis=1))
+    return np.asarray(moved.sum(axis=1) + paid.sum(axis=1))
 
 
 def cheapest_units(rows: Rows, numbers: NDArray[np.int64], ball: BallNumbers) -> Floats:

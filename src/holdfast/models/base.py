@@ -12,7 +12,7 @@ from scipy import special
 
 from holdfast.machinery.numbers import Floats, read_floats
 from holdfast.models.encoding.reading import plain
-from holdfast.models.origin import Origin, agreement
+from holdfast.models.origin import Origin, Said, agreement
 from holdfast.problem.goal import check_guarantee
 from holdfast.problem.losses import LOSSES, Loss, get_loss
 
@@ -78,7 +78,7 @@ class Model:
         encoders = [] if self.origin is None else self.origin.steps
         if encoders:
             names = list(getattr(encoders[0][1], "feature_names_in_", [])) or None
-        if names is None or not hasattr(X, "columns"):
+        if names is None or not hasattr(X, "columns") or X.columns.tolist() == names:
             return X
         missing = [name for name in names if name not in X.columns]
         # encoders take what they know from a larger table
@@ -131,19 +131,24 @@ class Model:
                 "at least that"
             )
 
-    def compare_people(self, X: Any, encoded: Any, loss: Loss) -> None:
+    def compare_people(self, X: Any, encoded: Any, loss: Loss, *, made: Any = None) -> None:
         """Compare what was read with what the whole model says of people, given in raw columns.
 
-        Rows that are not finite once encoded are passed over. A difference is an error.
+        Rows that are not finite once encoded are passed over. A difference is an error. What the
+        model's own encoders have `made` of these rows they need not make once more.
         """
         points = np.asarray(encoded, dtype=np.float64)
         rows = np.flatnonzero(np.isfinite(points).all(axis=1))
         if self.origin is None or not rows.size:
             return
         X = self.in_order(X)
-        raw = X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+        tolerance = agreement(X, encoded)
         labels = X.index[rows] if hasattr(X, "iloc") else rows
-        self._compare(raw, points[rows], labels, loss, whole=True, tolerance=agreement(X, encoded))
+        if rows.size < len(points):
+            X, made = (X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]), None
+            points = points[rows]
+        said = self.origin.ask_whole(X, made)
+        self._compare(said, points, labels, loss, tolerance)
 
     def compare_points(self, encoded: Any, labels: Any, loss: Loss) -> None:
         """Compare what was read with what the classifier says of encoded points.
@@ -156,13 +161,10 @@ class Model:
                 import pandas as pd
 
                 asked = pd.DataFrame(encoded, columns=self.feature_names)
-            self._compare(asked, encoded, labels, loss, whole=whole, tolerance=agreement(encoded))
+            said = self.origin.ask_whole(asked) if whole else self.origin.ask_last(asked)
+            self._compare(said, encoded, labels, loss, agreement(encoded))
 
-    def _compare(
-        self, rows: Any, X: Floats, labels: Any, loss: Loss, *, whole: bool, tolerance: float
-    ) -> None:
-        assert self.origin is not None
-        said = self.origin.ask_whole(rows) if whole else self.origin.ask_last(rows)
+    def _compare(self, said: Said, X: Floats, labels: Any, loss: Loss, tolerance: float) -> None:
         ours = self.score(X)
         near = tolerance * (1.0 + self.size(X))
         pairs: list[tuple[str, Any, Any, Any]] = []

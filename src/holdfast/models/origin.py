@@ -91,8 +91,14 @@ class Origin:
             return None
         return [str(name) for name in names]
 
-    def ask_whole(self, X: Any) -> Said:
-        """Ask the whole of it about raw rows."""
+    def ask_whole(self, X: Any, made: Any = None) -> Said:
+        """Ask the whole of it about raw rows, of which its encoders may have `made` something.
+
+        A pipeline of scikit-learn's own does nothing but hand that to its classifier.
+        """
+        known = made is not None and _is_plain_pipeline(self.whole)
+        if known and self.whole[-1] is self.last:
+            return self._ask(self.last, made)
         return self._ask(self.whole, X)
 
     def ask_last(self, encoded: Any) -> Said:

@@ -76,9 +76,8 @@ def find_advice(question: Question, people: pd.DataFrame, n_options: int) -> Adv
 
 
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
-    compiled = question.compile(people)
+    compiled = question.compile_compared(people)
     base = compiled.problem.problem
-    question.encoding.compare(compiled.people, base.X, base.loss)
     answer = question.solve(compiled.problem, compiled.links)
     everybody = np.arange(base.n_rows)
     nothing = np.zeros((base.n_rows, len(compiled.names)), dtype=bool)
@@ -91,8 +90,9 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
     status[first.who] = Status.NOT_FOUND  # found, but no row of the table has it, unless
     status[printed[0].ways.who] = printed[0].ways.status
     told = {name: getattr(answer, name).copy() for name in ("cost", "price", "lower_bound", "gap")}
+    lost = status == Status.NOT_FOUND
     for values in told.values():
-        values[status == Status.NOT_FOUND] = np.nan
+        values[lost] = np.nan
     return Advised(
         people=compiled.people,
         rows=compiled.rows,
@@ -151,8 +151,7 @@ def _printed(question: Question, compiled: Compiled, options: list[Ways]) -> lis
 def _check(compiled: Compiled, printed: Printed) -> None:
     """Check every recommendation once more, in raw units: a violation is a bug, and raises."""
     ways, after = printed
-    compiled.encoding.compare(after, ways.recourse, compiled.problem.problem.loss)
-    wrong = check_changes(compiled.actions, compiled.people.iloc[ways.who], after)
+    wrong = check_changes(compiled.actions, compiled.people_at(ways.who), after)
     for k, said in wrong.items():
         label = compiled.people.index[ways.who[k]]
         raise RuntimeError(f"row {label}: {'; '.join(said)}: a bug, please report it")

@@ -20,6 +20,8 @@ def numeral(value: Any) -> str:
     >>> numeral(48), numeral(36.0), numeral(0.1), numeral(1234567.25), numeral("own")
     ('48', '36', '0.1', '1,234,567.25', 'own')
     """
+    if type(value) is str:  # most are
+        return value
     if isinstance(value, np.generic) and not isinstance(value, np.floating):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)):

@@ -21,11 +21,11 @@ from holdfast.actions.check import check_changes
 from holdfast.actions.decode import decode_people, multiples
 from holdfast.discrete.answer import costs_of
 from holdfast.machinery.numbers import EPS, Floats
-from holdfast.models.encoding import Number
+from holdfast.models.encoding import Encoded, Number
 from holdfast.models.encoding.unwrap import AGREEMENT
 from holdfast.recommend.features import changed_features, take_people
 from holdfast.recommend.ways import Ways, join_ways
-from holdfast.result.status import GAP_TOLERANCE, Status
+from holdfast.result.status import GAP_TOLERANCE, Status, are_proven
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +56,7 @@ class Printed(NamedTuple):
 
 
 class _Verdict(NamedTuple):
+    encoded: Encoded
     recourse: Floats
     cost: Floats
     price: Floats
@@ -143,13 +144,13 @@ class _Judge:
         """Judge a row of the table for each of some people."""
         problem = take_people(self.compiled.problem, who)
         base = problem.problem
-        encoded = self.compiled.encoding.encode(after)
+        encoded = self.compiled.encoding.encode_table(after)
         recourse = base.X.copy()
         for name, raw in self.compiled.ranges.items():
             number = self.compiled.encoding[name]
             assert isinstance(number, Number)
-            moved = _floats(after[name]) != raw.value[who]
-            recourse[moved, number.column] = encoded[moved, number.column]
+            moved = encoded.reading.numbers[name] != raw.value[who]
+            recourse[moved, number.column] = encoded.points[moved, number.column]
         for g, group in enumerate(problem.groups):
             recourse[:, group.columns] = group.options[levels[:, g]]
         cost = costs_of(problem, recourse, levels)
@@ -166,14 +167,14 @@ class _Judge:
             own = self.compiled.encoding.model.score(recourse)  # a second opinion
             holds = (worst >= self.aim.target) & (own >= self.aim.target)
             clearly = worst - room >= self.aim.target
-        return _Verdict(recourse, cost, price, worst, score, holds, clearly)
+        return _Verdict(encoded, recourse, cost, price, worst, score, holds, clearly)
 
     def pipeline_agrees(
         self, after: pd.DataFrame, verdict: _Verdict, which: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         """Ask the pipeline itself about rows as they are typed, in the table's own precision.
 
-        Only where a hair could decide: all that is printed is compared with the model later on.
+        Only where a hair could decide: all that is printed is compared with the model as well.
         """
         model = self.compiled.encoding.model
         agrees = np.ones(len(after), dtype=bool)
@@ -230,7 +231,9 @@ def _print(judge: _Judge, ways: Ways) -> list[Printed]:
     done: list[Printed] = []
     left = np.arange(len(ways))
     for digits in [*range(_DIGITS if free else 0), None]:
-        rows, some = after.iloc[left], ways.take(left)
+        rows, some = after, ways
+        if len(left) < len(ways):
+            rows, some = after.iloc[left], ways.take(left)
         if digits is not None:
             moved = {name: where[left] for name, where in free.items()}
             rows = _rounded(judge, rows, some.who, moved, digits)
@@ -253,7 +256,7 @@ def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -
     good = verdict.holds_clearly & (gap <= room) if rounded else verdict.holds
     good = good & judge.pipeline_agrees(after, verdict, good)
     if compiled.actions.links:
-        wrong = check_changes(compiled.actions, compiled.people.iloc[ways.who], after)
+        wrong = check_changes(compiled.actions, compiled.people_at(ways.who), after)
         good[list(wrong)] = False
     printed = replace(
         ways,
@@ -267,7 +270,12 @@ def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -
         worst_case_score=verdict.worst_score,
         score=verdict.score,
     )
-    return Printed(printed, after) if good.all() else Printed(printed.take(good), after[good])
+    if not good.all():
+        printed, after = printed.take(good), after[good]
+    # all that is printed is compared with the model, as the pipeline has just read it
+    loss = compiled.problem.problem.loss
+    compiled.encoding.compare(verdict.encoded.take(good), printed.recourse, loss)
+    return Printed(printed, after)
 
 
 def _rounded(
@@ -329,22 +337,18 @@ def _room(ways: Ways, verdict: _Verdict, aim: Aim) -> Floats:
     """
     gaps = ways.gap + 8.0 * EPS * (1.0 + verdict.price)
     more = GAP_TOLERANCE * (verdict.price + (0.0 if aim.weight is None else 1.0))
-    return np.where(_proven(ways.status), np.maximum(gaps, more), gaps + more)
+    return np.where(are_proven(ways.status), np.maximum(gaps, more), gaps + more)
 
 
 def _statuses(
     before: NDArray[np.object_], close: NDArray[np.bool_], score: Floats, aim: Aim
 ) -> NDArray[np.object_]:
     """What the printed rows are: rounding may leave the optimum, and a price promises no yes."""
-    status, proven = before.copy(), _proven(before)
+    status, proven = before.copy(), are_proven(before)
     status[proven & (before == Status.STILL_REFUSED)] = Status.OPTIMAL
     status[proven & (score < aim.cutoff)] = Status.STILL_REFUSED
     status[proven & ~close] = Status.GAP_OPEN
     return status
-
-
-def _proven(status: NDArray[np.object_]) -> NDArray[np.bool_]:
-    return np.array([each.is_proven for each in status.tolist()], dtype=bool)
 
 
 def _floats(column: pd.Series[Any]) -> Floats:

@@ -13,7 +13,7 @@ from holdfast.actions.compile import compile_people, own_scores
 from holdfast.discrete import DiscreteProblem, Links, solve_discrete, solve_linked
 from holdfast.discrete.answer import chosen_options
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding import Encoding
+from holdfast.models.encoding import Encoded, Encoding
 from holdfast.problem.goal import Goal
 from holdfast.problem.sets import ModelSet
 from holdfast.recommend.features import changed_features
@@ -50,13 +50,18 @@ class Question:
 
     def compile(self, people: pd.DataFrame, actions: ActionSet | None = None) -> Compiled:
         """State what people can do as a discrete problem; perhaps with another action set."""
+        return self._compiled(people, self.actions if actions is None else actions)[0]
+
+    def compile_compared(self, people: pd.DataFrame) -> Compiled:
+        """State it, and compare what the model itself says of people with what was read."""
+        compiled, encoded = self._compiled(people, self.actions)
+        self.encoding.compare(encoded, compiled.problem.problem.X, self.goal.loss)
+        return compiled
+
+    def _compiled(self, people: pd.DataFrame, actions: ActionSet) -> tuple[Compiled, Encoded]:
+        scores = own_scores(self.encoding)
         return compile_people(
-            people,
-            self.encoding,
-            self.actions if actions is None else actions,
-            self.robust_to,
-            self.goal.loss,
-            own_scores(self.encoding),
+            people, self.encoding, actions, self.robust_to, self.goal.loss, scores
         )
 
     def solve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,7 +96,7 @@ class Recommendations:
                     "row": outcome.rows[ways.who],
                     "option": np.full(len(ways), option),
                     "status": ways.status,
-                    "changes": _objects([", ".join(words) for words in self._words(option)]),
+                    "changes": _objects(self._all_words(option)),
                     "cost": ways.cost,
                     "price": ways.price,
                     "lower_bound": ways.lower_bound,
@@ -113,18 +114,36 @@ class Recommendations:
         index = self.labels.take(row[order])
         if index.nlevels == 1:
             index = index.rename("person")
-        columns: dict[str, Any] = {name: values[order] for name, values in joined.items()}
-        for name in outcome.people.columns:
-            after = pd.concat([table[name] for _, table in outcome.options], ignore_index=True)
-            values = after.reindex(order)
-            missing = bool(values.isna().any())
-            columns[f"recourse.{name}"] = values.to_numpy() if missing else values.set_axis(index)
+        columns: dict[str, Any] = {name: joined.pop(name)[order] for name in list(joined)}
+        for name, values in self._afterwards(order, index).items():
+            missing = _can_miss(values.dtype) and bool(values.isna().any())
+            columns[f"recourse.{name}"] = values.to_numpy() if missing else values
         return pd.DataFrame(columns, index=index, copy=False)
+
+    def _afterwards(self, order: NDArray[np.int64], index: pd.Index[Any]) -> pd.DataFrame:
+        """Return rows of all options, one option below another, in another order and copied.
+
+        Where there is no such row, all is missing.
+        """
+        import pandas as pd
+
+        tables = [table for _, table in self._outcome.options]
+        if len(tables) == 1:
+            after = tables[0]
+        else:  # column by column, or all would be there twice for a while
+            names = self._outcome.people.columns
+            each = {name: pd.concat([t[name] for t in tables], ignore_index=True) for name in names}
+            after = pd.DataFrame(each, copy=False)
+        if len(order) == len(after) and (order == np.arange(len(after))).all():
+            return after.set_axis(index).copy()
+        return after.reset_index(drop=True).reindex(order).set_axis(index)
 
     def _without_option(self) -> dict[str, Any]:
         """Return what `to_frame` says of those who have no option."""
         outcome = self._outcome
-        lost = np.setdiff1d(np.arange(len(outcome.rows)), outcome.options[0].ways.who)
+        is_lost = np.ones(len(outcome.rows), dtype=bool)
+        is_lost[outcome.options[0].ways.who] = False
+        lost = np.flatnonzero(is_lost)
         refused = np.array([row for row, _ in outcome.refused], dtype=np.int64)
         count = len(lost) + len(refused)
         nan = np.full(count, np.nan)
@@ -175,7 +194,7 @@ class Recommendations:
             many = f"{len(places)} option{'s' if len(places) != 1 else ''}"
             raise ValueError(f"person {plain(label)!r} has {many}; there is no option {option}")
         place = places[option - 1]
-        return self._words(option, slice(place, place + 1))[0]
+        return [words for _, words in self._words(option, slice(place, place + 1))]
 
     def ways(self, label: Any) -> list[Way]:
         """Return the ways of a person in encoded columns, each with its certificate."""
@@ -224,12 +243,19 @@ class Recommendations:
     def _probability(self, score: Any) -> Any:
         return self._question.goal.loss.probability(score)
 
-    def _words(self, option: int, which: slice = slice(None)) -> list[list[str]]:
-        """Say what each of those who have an option changes."""
+    def _all_words(self, option: int) -> list[str]:
+        """Say in one text what each of those who have an option changes."""
+        texts = [""] * len(self._outcome.options[option - 1].ways)
+        for row, words in self._words(option, slice(None)):
+            texts[row] = f"{texts[row]}, {words}" if texts[row] else words
+        return texts
+
+    def _words(self, option: int, which: slice) -> Iterator[tuple[int, str]]:
+        """Say what some of those who have an option change, with the place of each among them."""
         ways, after = self._outcome.options[option - 1]
-        before = self._outcome.people.iloc[ways.who[which]]
+        people, who = self._outcome.people, ways.who[which]
         changed = dict(zip(self._outcome.names, ways.changed[which].T, strict=True))
-        return change_words(before, after.iloc[which], changed, self._question.actions)
+        return change_words(people, who, after.iloc[which], changed, self._question.actions)
 
     def _places(self, k: int) -> list[int]:
         """Return the place of person k among those who have each option."""
@@ -256,6 +282,10 @@ class Recommendations:
         """State the problem of one person again; it is not kept for everybody."""
         k = self._usable(label)
         return self._question.compile(self._outcome.people.iloc[k : k + 1])
+
+
+def _can_miss(dtype: Any) -> bool:
+    return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
 
 
 def _objects(texts: list[str]) -> NDArray[np.object_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,29 +20,37 @@ if TYPE_CHECKING:
 
 
 def change_words(
-    before: pd.DataFrame,
+    people: pd.DataFrame,
+    who: NDArray[np.int64],
     after: pd.DataFrame,
     changed: dict[str, NDArray[np.bool_]],
     actions: ActionSet,
-) -> list[list[str]]:
-    """Say what each person changes, in the order of the table: 'duration from 48 to 36 months'."""
-    words: list[list[str]] = [[] for _ in range(len(before))]
-    for name in before.columns:
-        if name not in changed:
+) -> Iterator[tuple[int, str]]:
+    """Say what each person changes, in the order of the table: 'duration from 48 to 36 months'.
+
+    `who` are positions among `people`; they have the rows of `after` and `changed`, and a row
+    comes before each text.
+    """
+    for name in people.columns:
+        rows = np.flatnonzero(changed[name]) if name in changed else who[:0]
+        if not rows.size:
             continue
-        rows = np.flatnonzero(changed[name])
         feature = actions[name]
         unit = f" {feature.unit}" if isinstance(feature, NumberFeature) and feature.unit else ""
-        old, new = (_plain(table[name].iloc[rows]) for table in (before, after))
+        old, new = _plain(people[name], who[rows]), _plain(after[name], rows)
         for row, was, is_now in zip(rows.tolist(), old, new, strict=True):
-            words[row].append(f"{name} from {numeral(was)} to {numeral(is_now)}{unit}")
-    return words
+            yield row, f"{name} from {numeral(was)} to {numeral(is_now)}{unit}"
 
 
-def _plain(column: pd.Series[Any]) -> list[Any]:
-    """List values; those in single precision stay what they are, to be shown as such."""
-    single = getattr(column.dtype, "kind", "O") == "f" and column.dtype != np.float64
-    return list(column.to_numpy()) if single else column.tolist()
+def _plain(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[Any]:
+    """List some values; those in single precision stay what they are, to be shown as such."""
+    dtype: Any = column.dtype
+    if getattr(dtype, "kind", "O") == "f" and dtype != np.float64:
+        return list(column.to_numpy()[rows])
+    is_array = isinstance(dtype, np.dtype)
+    values: Any = column.to_numpy() if is_array else column.array
+    listed: list[Any] = values[rows].tolist()
+    return listed
 
 
 def explanation(result: Recommendations, label: Any) -> str:

@@ -70,6 +70,15 @@ _SENTENCES = {
 }
 
 
+def are_proven(status: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Say of each status whether it `is_proven`."""
+    proven = np.zeros(status.shape, dtype=bool)
+    for each in Status:
+        if each.is_proven:
+            proven |= status == each
+    return proven
+
+
 def sort_proven(
     status: NDArray[np.object_],
     stays: NDArray[np.bool_],
@@ -82,7 +91,7 @@ def sort_proven(
 
     `target` is the worst-case score that was asked for; None: the least price was.
     """
-    proven = np.array([each.is_proven for each in status], dtype=bool)
+    proven = are_proven(status)
     enough = cutoff if target is None else target
     status[proven] = Status.OPTIMAL
     status[proven & (worst_score >= enough) & stays] = Status.ALREADY_VALID

@@ -1,6 +1,6 @@
 """A fitted scikit-learn pipeline, taken apart: what each raw column becomes for the classifier."""
 
-from holdfast.models.encoding.encoding import Encoding
+from holdfast.models.encoding.encoding import Encoded, Encoding
 from holdfast.models.encoding.features import Category, Number
 
-__all__ = ["Category", "Encoding", "Number"]
+__all__ = ["Category", "Encoded", "Encoding", "Number"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.columns import Affine, Column
@@ -19,6 +20,22 @@ if TYPE_CHECKING:
 
     from holdfast.models import Model
     from holdfast.problem.losses import Loss
+
+
+class Encoded(NamedTuple):
+    """Rows that the encoders of a pipeline have been asked about; not to be written to."""
+
+    reading: Reading
+    raw: Any  # as the pipeline was given them
+    made: Any  # of them, as the last encoder gave it
+    points: Floats  # the same as numbers, (n, d)
+
+    def take(self, which: NDArray[np.bool_]) -> Encoded:
+        """Return some of the rows."""
+        if which.all():
+            return self
+        parts = (self.reading.take(which), self.raw[which], self.made[which])
+        return Encoded(*parts, self.points[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +156,10 @@ class Encoding:
         encoder has never seen, or text instead of a number are refused, even where the pipeline
         would fill something in: see `read` for a reason for each row.
         """
+        return np.array(self.encode_table(table).points)
+
+    def encode_table(self, table: Any) -> Encoded:
+        """Encode a table as `encode` does, and keep all that came up on the way."""
         frame = self._check(table)
         reading = self.read(frame)
         problems = reading.problems()
@@ -148,17 +169,19 @@ class Encoding:
             raise ValueError(f"row {frame.index[row]!r} cannot be encoded: {reason}{more}")
         return self.encode_reading(frame, reading)
 
-    def encode_reading(self, frame: pd.DataFrame, reading: Reading) -> Floats:
+    def encode_reading(self, table: pd.DataFrame, reading: Reading) -> Encoded:
         """Encode rows all of which could be read."""
+        frame = self._check(table)
         if not len(frame):
-            return np.empty((0, self.n_columns))
-        values: Any = self._prepare(frame, reading)
+            return Encoded(reading, frame, None, np.empty((0, self.n_columns)))
+        raw = self._prepare(frame, reading)
+        made: Any = raw.copy()  # a step may write into what it is given
         for step in self._steps:
-            values = step.transform(values)
-        values = values.toarray() if hasattr(values, "toarray") else values
-        encoded = np.array(values, dtype=np.float64)
-        self._compare(encoded, reading)
-        return encoded
+            made = step.transform(made)
+        values = made.toarray() if hasattr(made, "toarray") else made
+        points = np.asarray(values, dtype=np.float64)
+        self._compare(points, reading)
+        return Encoded(reading, raw, made, points)
 
     def decode(self, encoded: Floats) -> pd.DataFrame:
         """Return the raw columns that are used, from encoded rows, up to rounding."""
@@ -172,12 +195,13 @@ class Encoding:
                 result[name] = feature.decode(encoded[:, feature.columns])
         return pd.DataFrame(result)
 
-    def compare(self, table: Any, encoded: Floats, loss: Loss) -> None:
-        """Compare what the model itself says of rows with what was read out of it."""
-        frame = self._check(table)
-        if len(frame):
-            whole = self._prepare(frame, self.read(frame))
-            self.model.compare_people(whole, encoded, loss)
+    def compare(self, rows: Encoded, points: Floats, loss: Loss) -> None:
+        """Compare what the model itself says of rows with what was read out of it.
+
+        `points` are what is computed with in place of ``rows.points``.
+        """
+        if len(points):
+            self.model.compare_people(rows.raw, points, loss, made=rows.made)
 
     def _check(self, table: Any) -> pd.DataFrame:
         """Return a data frame with the columns of the fit, in their order."""
@@ -190,17 +214,29 @@ class Encoding:
         missing = [name for name in self.names if name not in frame.columns]
         if missing:
             raise ValueError(f"X lacks columns of the model: {missing}")
-        return frame[self.names]
+        return frame if frame.columns.tolist() == self.names else frame[self.names]
 
     def _prepare(self, frame: pd.DataFrame, reading: Reading) -> Any:
         """Bring the columns to plain types: float32 or objects would be encoded less exactly."""
-        frame = frame.copy()
-        for name, feature in self.features.items():
-            if isinstance(feature, Number):
-                frame[name] = reading.numbers[name]
-            else:
-                frame[name] = [feature.levels[k] for k in reading.levels[name]]
-        return frame if self._named else frame.to_numpy()
+        import pandas as pd
+
+        columns: dict[str, Any] = {}
+        index = frame.index
+        for name in self.names:
+            feature = self.features.get(name)
+            if feature is None:
+                columns[name] = frame[name]
+                continue
+            values: NDArray[Any] = (
+                reading.numbers[name]
+                if isinstance(feature, Number)
+                else feature.level_array[reading.levels[name]]
+            )
+            # its type is said, or texts would be made another type, and unmade by the encoder
+            columns[name] = pd.Series(values, index, values.dtype, copy=False)
+        plain = pd.DataFrame(columns, index, copy=False)
+        plain.columns = pd.Index(self.names, dtype=object)  # encoders look names up as objects
+        return plain if self._named else plain.to_numpy()
 
     def _compare(self, encoded: Floats, reading: Reading) -> None:
         if encoded.shape[1] != self.n_columns:

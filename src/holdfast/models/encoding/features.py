@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,15 @@ class Category:
     levels: tuple[Any, ...]
     options: Floats
 
+    @cached_property
+    def level_array(self) -> NDArray[Any]:
+        """The levels as an array: of numbers or booleans where all are, else of objects."""
+        if len({isinstance(level, bool) for level in self.levels}) == 1:
+            array = np.array(self.levels)
+            if array.dtype.kind in "biuf":
+                return array
+        return np.array(self.levels, dtype=object)
+
     def decode(self, encoded: Floats) -> list[Any]:
         """Return the level of each row of encoded values."""
         distance = np.abs(encoded[:, None, :] - self.options).max(axis=2)
@@ -97,6 +107,6 @@ def _feature(name: str, places: list[int], columns: list[Column]) -> Number | Ca
             "a change of it would move several columns at once, which is not understood"
         )
     options = np.stack([part.values for part in coded], axis=1)
-    if len(np.unique(options, axis=0)) < len(options):
+    if len({tuple(option) for option in options.tolist()}) < len(options):
         raise ValueError(f"column {name!r}: {origins[0]} encodes two of its levels as the same")
     return Category(name, np.array(places, dtype=np.int64), coded[0].levels, options)

@@ -51,6 +51,13 @@ class Reading:
             self.refuse(int(i), name, column.iloc[int(i)], f"{who} has never seen it, only {known}")
         self.levels[name] = places
 
+    def take(self, rows: NDArray[Any]) -> Reading:
+        """Return what was read in some rows, all of which can be used."""
+        return Reading(
+            {name: values[rows] for name, values in self.numbers.items()},
+            {name: values[rows] for name, values in self.levels.items()},
+        )
+
     def refuse(self, row: int, name: str, value: Any, reason: str) -> None:
         """Note why a row cannot be used."""
         what = "is missing" if is_missing(value) else f"= {plain(value)!r}: {reason}"
@@ -105,12 +112,15 @@ def positions(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int
     import pandas as pd
 
     known = {level: k for k, level in enumerate(levels)}
-    codes, found = pd.factorize(column)  # a missing value has the code -1
-    place = np.array([known.get(plain(value), -1) for value in found] + [-1], dtype=np.int64)
+    codes, found = pd.factorize(column.array)  # a missing value has the code -1
+    levels_found = [known.get(plain(value), -1) for value in found.tolist()]
+    place = np.array([*levels_found, -1], dtype=np.int64)
     return np.asarray(place[codes], dtype=np.int64)
 
 
 def _floats(column: pd.Series[Any]) -> Floats:
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return np.array(column.to_numpy(), dtype=np.float64)
     if getattr(column.dtype, "kind", "O") in "biuf":
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.array([_float(value) for value in column], dtype=np.float64)
