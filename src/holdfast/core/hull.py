@@ -496,9 +496,7 @@ def add_weights(scratch, weights):
                 weights[k] += scratch.tilt[r] * scratch.table[r, q]
 
 
-def hull_vertices(
-    row: Row, coefs: Floats, intercepts: Floats, scratch: HullScratch
-) -> Vertices:
+def hull_vertices(row: Row, coefs: Floats, intercepts: Floats, scratch: HullScratch) -> Vertices:
     """Return the whole frontier of one row."""
     t, terms = open_hull(row, coefs, intercepts, scratch)
     last = scratch.in_column.size
