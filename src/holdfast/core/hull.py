@@ -50,10 +50,11 @@ class HullScratch(NamedTuple):
 
     models: Floats  # (m, d), coefficients over costs
     at_start: Floats  # (m,), scores at the start
+    terms: Floats  # (m,), the size of what they are sums of
     table: Floats  # (m, d + 1)
     in_row: NDArray[np.int64]  # (m,), which quantity depends
     in_column: NDArray[np.int64]  # (d,), which rests
-    noise: Floats  # (m,), the rounding of a row of the table, in units of its columns' sizes
+    noise: Floats  # (m, 3), of each row: what its entries, its rate and its value are made of
     tilt: Floats  # (m,), what a step up of the dependent quantities pays, for a mixture
     pull: Floats  # (d + 1,)
     value: Floats  # (d + m,), as all that follow
@@ -61,21 +62,31 @@ class HullScratch(NamedTuple):
     high: Floats
     slope: Floats  # what a step up pays now, where the quantity depends
     price: Floats  # what a step away from the start costs: 1 for a feature, 0 for a slack
-    size: Floats  # the largest coefficient
+    size: Floats  # of an entry in its column, relative to the noise of the row
 
 
 def new_hull_scratch(m: int, d: int) -> HullScratch:
     """Return the buffers for m models of d features."""
+    models, table, noise = np.empty((m, d)), np.empty((m, d + 1)), np.empty((m, 3))
+    in_row, in_column = np.empty(m, dtype=np.int64), np.empty(d, dtype=np.int64)
+    at_start, terms, tilt = (np.empty(m) for _ in range(3))
+    value, low, high, slope, price, size = (np.empty(d + m) for _ in range(6))
     return HullScratch(
-        np.empty((m, d)),
-        np.empty(m),
-        np.empty((m, d + 1)),
-        np.empty(m, dtype=np.int64),
-        np.empty(d, dtype=np.int64),
-        np.empty(m),
-        np.empty(m),
-        np.empty(d + 1),
-        *(np.empty(d + m) for _ in range(6)),
+        models=models,
+        at_start=at_start,
+        terms=terms,
+        table=table,
+        in_row=in_row,
+        in_column=in_column,
+        noise=noise,
+        tilt=tilt,
+        pull=np.empty(d + 1),
+        value=value,
+        low=low,
+        high=high,
+        slope=slope,
+        price=price,
+        size=size,
     )
 
 
@@ -85,12 +96,12 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
 
     The row is not oriented, and its `coef` is not used.
     """
-    t, terms = open_hull(row, coefs, intercepts, scratch)
+    t = open_hull(row, coefs, intercepts, scratch)
     age, stalled = 0, 0
     last = scratch.in_column.size
     for _ in range(100 * (scratch.value.size + 10)):
         by_index = stalled > _STALLED
-        i, way, step, broken = find_event(scratch, _BLUR * (terms + abs(t)), by_index)
+        i, way, step, broken = find_event(scratch, t, by_index)
         mu = -scratch.pull[last]
         gain = 1.0 / mu
         if mu > 0.0 and not broken:
@@ -143,30 +154,34 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
 
 @kernel
 def open_hull(row, coefs, intercepts, scratch):
-    """Begin at the start; return the least score there, and the size of the terms of the scores."""
+    """Begin at the start; return the least score there."""
     m, d = coefs.shape
     for j in range(d):
         scratch.low[j] = row.cost[j] * (row.lower[j] - row.start[j])
         scratch.high[j] = row.cost[j] * (row.upper[j] - row.start[j])
         scratch.value[j], scratch.slope[j] = 0.0, 0.0
         scratch.price[j], scratch.size[j] = 1.0, 0.0
-    least, most_terms = math.inf, 0.0
+    least = math.inf
     for i in range(m):
-        score, terms = intercepts[i], abs(intercepts[i])
+        score, terms, largest = intercepts[i], abs(intercepts[i]), 0.0
         for j in range(d):
             score += coefs[i, j] * row.start[j]
             terms += abs(coefs[i, j] * row.start[j])
             scratch.models[i, j] = coefs[i, j] / row.cost[j]
-            scratch.size[j] = max(scratch.size[j], abs(scratch.models[i, j]))
-        scratch.at_start[i] = score
-        least, most_terms = min(least, score), max(most_terms, terms)
+            largest = max(largest, abs(scratch.models[i, j]))
+        scratch.at_start[i], scratch.terms[i] = score, terms
+        least = min(least, score)
+        if largest == 0.0:
+            largest = 1.0
         scratch.low[d + i], scratch.high[d + i] = 0.0, math.inf
-        scratch.slope[d + i], scratch.price[d + i], scratch.size[d + i] = 0.0, 0.0, 1.0
+        scratch.slope[d + i], scratch.price[d + i], scratch.size[d + i] = 0.0, 0.0, 1.0 / largest
+        for j in range(d):
+            scratch.size[j] = max(scratch.size[j], abs(scratch.models[i, j]) / largest)
     for i in range(m):
         scratch.value[d + i] = scratch.at_start[i] - least
     lay_table(scratch)
     survey_table(scratch)
-    return least, most_terms
+    return least
 
 
 @kernel
@@ -214,11 +229,22 @@ def survey_table(scratch):
         if slope != 0.0:
             for q in range(n):
                 scratch.pull[q] -= slope * scratch.table[i, q]
-        scratch.noise[i] = 1.0 if scratch.in_row[i] >= n - 1 else 0.0
+        scratch.noise[i, 0] = scratch.noise[i, 1] = scratch.noise[i, 2] = 0.0
+        add_noise(scratch, i, scratch.in_row[i], 1.0)
     for q in range(n - 1):
         if scratch.in_column[q] >= n - 1:
             for i in range(m):
-                scratch.noise[i] += abs(scratch.table[i, q])
+                add_noise(scratch, i, scratch.in_column[q], abs(scratch.table[i, q]))
+
+
+@kernel
+def add_noise(scratch, i, k, times):
+    """Add to the noise of row i what it has of quantity k, if that is the slack of a model."""
+    d = scratch.in_column.size
+    if k >= d:
+        scratch.noise[i, 0] += times / scratch.size[k]
+        scratch.noise[i, 1] += times
+        scratch.noise[i, 2] += times * scratch.terms[k - d]
 
 
 @kernel
@@ -242,7 +268,7 @@ def pulls_at_rest(scratch, k):
 
 
 @kernel
-def find_event(scratch, blur, by_index):
+def find_event(scratch, t, by_index):
     """Find the row that first comes to an end of its range as t rises.
 
     Return (row, which way it goes, how far t rises, is it beyond its end already): that happens
@@ -254,13 +280,13 @@ def find_event(scratch, blur, by_index):
     for i in range(scratch.in_row.size):
         k = scratch.in_row[i]
         low, high = own_range(scratch, k)
-        allowed = blur * scratch.noise[i]
+        allowed = _BLUR * (scratch.noise[i, 2] + abs(t) * scratch.noise[i, 1])
         beyond = max(low - scratch.value[k], scratch.value[k] - high)
         if beyond > worst * allowed:
             worst, found = beyond / allowed, i
             way = -1.0 if scratch.value[k] < low else 1.0
         rate = scratch.table[i, last]
-        if abs(rate) > _NOISE * scratch.noise[i]:
+        if abs(rate) > _NOISE * scratch.noise[i, 1]:
             room = high - scratch.value[k] if rate > 0.0 else scratch.value[k] - low
             limit = min(limit, (max(room, 0.0) + allowed) / abs(rate))
     if found >= 0:
@@ -269,11 +295,11 @@ def find_event(scratch, blur, by_index):
     for i in range(scratch.in_row.size):
         k = scratch.in_row[i]
         rate = scratch.table[i, last]
-        if abs(rate) <= _NOISE * scratch.noise[i]:
+        if abs(rate) <= _NOISE * scratch.noise[i, 1]:
             continue
         low, high = own_range(scratch, k)
         room = max(high - scratch.value[k] if rate > 0.0 else scratch.value[k] - low, 0.0)
-        rank = -float(k) if by_index else abs(rate) / scratch.noise[i]
+        rank = -float(k) if by_index else abs(rate) / scratch.noise[i, 1]
         if room < math.inf and room / abs(rate) <= limit and rank > best:
             best, found, step = rank, i, room / abs(rate)
             way = math.copysign(1.0, rate)
@@ -290,7 +316,7 @@ def find_entering(scratch, i, way, by_index):
     d, k = scratch.in_column.size, scratch.in_row[i]
     blur = 0.0
     for r in range(scratch.in_row.size):
-        blur += _BLUR * abs(scratch.slope[scratch.in_row[r]]) * scratch.noise[r]
+        blur += _BLUR * abs(scratch.slope[scratch.in_row[r]]) * scratch.noise[r, 0]
     limit = math.inf
     for q in range(d):
         entry, gap = entry_and_gap(scratch, i, way, q)
@@ -316,7 +342,7 @@ def find_entering(scratch, i, way, by_index):
 def entry_and_gap(scratch, i, way, q):
     """Return the entry of row i, and how far the pull of column q is from its end; inf: no end."""
     entry, k = way * scratch.table[i, q], scratch.in_column[q]
-    if abs(entry) <= _NOISE * scratch.noise[i] * scratch.size[k]:
+    if abs(entry) <= _NOISE * scratch.noise[i, 0] * scratch.size[k]:
         return entry, math.inf
     down, up = pulls_at_rest(scratch, k)
     gap = scratch.pull[q] - down if entry > 0.0 else up - scratch.pull[q]
@@ -373,7 +399,7 @@ def refresh_table(scratch, t):
                 continue
             for j in range(d):
                 if scratch.pull[j] == 1.0:
-                    rank = abs(scratch.table[i, j]) / scratch.size[j]
+                    rank = abs(scratch.table[i, j]) / scratch.size[j] * scratch.size[d + i]
                     if rank > best:
                         best, r, c = rank, i, j
         if r < 0:
@@ -498,13 +524,13 @@ def add_weights(scratch, weights):
 
 def hull_vertices(row: Row, coefs: Floats, intercepts: Floats, scratch: HullScratch) -> Vertices:
     """Return the whole frontier of one row."""
-    t, terms = open_hull(row, coefs, intercepts, scratch)
+    t = open_hull(row, coefs, intercepts, scratch)
     last = scratch.in_column.size
     points, multipliers, ray = [row.start.copy()], [], None
     stalled = 0
     for _ in range(100 * (scratch.value.size + 10)):
         by_index = stalled > _STALLED
-        i, way, step, broken = find_event(scratch, _BLUR * (terms + abs(t)), by_index)
+        i, way, step, broken = find_event(scratch, t, by_index)
         mu = -scratch.pull[last]
         if i < 0:
             ray = _ray(row, scratch)
