@@ -97,59 +97,61 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
     The row is not oriented, and its `coef` is not used.
     """
     t = open_hull(row, coefs, intercepts, scratch)
-    age, stalled = 0, 0
     last = scratch.in_column.size
+    age, stalled, returned = 0, 0, False
     for _ in range(100 * (scratch.value.size + 10)):
-        by_index = stalled > _STALLED
-        i, way, step, broken = find_event(scratch, t, by_index)
+        if age >= _FRESH:
+            refresh_table(scratch, t)
+            age = 0
+        i, way, step, broken = find_event(scratch, t, stalled > _STALLED)
         mu = -scratch.pull[last]
-        gain = 1.0 / mu
-        if mu > 0.0 and not broken:
-            stop = stop_score(goal, gain)
-            if stop <= t + step:
-                if stop == math.inf:
-                    write_hull_point(row, coefs, intercepts, t, scratch, y)
-                    write_mixture(scratch, -1, 0.0, False, weights)
-                    return UNBOUNDED, 0.0
-                if stop > t:
-                    advance_hull(scratch, stop - t)
-                    t = stop
-                if age == 0:
-                    write_hull_point(row, coefs, intercepts, t, scratch, y)
-                    return FOUND, 1.0 / write_mixture(scratch, -1, 0.0, False, weights)
-                refresh_table(scratch, t)
-                age = 0
+        stop = stop_score(goal, 1.0 / mu) if mu > 0.0 and not broken else math.inf
+        if stop <= t + step and mu > 0.0 and not broken:  # the goal is met on this piece
+            if stop < math.inf:
+                advance_hull(scratch, max(stop - t, 0.0))
+                t = max(stop, t)
+            if age > 0:
+                age = _FRESH
                 continue
+            write_hull_point(row, coefs, intercepts, t, scratch, y)
+            mu = write_mixture(scratch, -1, 0.0, False, weights)
+            return (FOUND, 1.0 / mu) if stop < math.inf else (UNBOUNDED, 0.0)
         if not broken:
             advance_hull(scratch, step)
             t += step
-        column, turn = find_entering(scratch, i, way, by_index)
+        column, turn = find_entering(scratch, i, way, stalled > _STALLED)
         rise = way * scratch.table[i, last]  # of mu, for a turn of 1
-        following = math.inf if turn == math.inf else mu + turn * rise
-        meets = t >= stop_score(goal, 1.0 / following)
-        if goal.mode == GUARANTEE and broken:
-            meets = False
-        if not meets and turn < math.inf:
+        following = mu + turn * rise if turn < math.inf else math.inf
+        met = t >= stop_score(goal, 1.0 / following) and not (goal.mode == GUARANTEE and broken)
+        if not met and turn < math.inf:
             stalled = stalled + 1 if step == 0.0 and turn == 0.0 else 0
             change_piece(scratch, i, way, column)
-            age += 1
-            if age >= _FRESH or broken:
-                refresh_table(scratch, t)
-                age = 0
+            age = _FRESH if broken else age + 1
             continue
         if age > 0:
-            refresh_table(scratch, t)
-            age = 0
+            age = _FRESH
+            continue
+        if broken and not met and not returned:  # t is beyond what can be reached, by rounding
+            t -= excess_of(scratch, i, way) / rise
+            age, returned = _FRESH, True
             continue
         write_hull_point(row, coefs, intercepts, t, scratch, y)
-        if not meets:
+        if not met:
             write_mixture(scratch, i, way, True, weights)
             return EXHAUSTED, 0.0
-        gain = gain_at(goal, t, gain)
+        gain = gain_at(goal, t, 1.0 / mu)
         turn = min(max((1.0 / gain - mu) / rise, 0.0), turn)
         return FOUND, 1.0 / write_mixture(scratch, i, way * turn, False, weights)
     write_hull_point(row, coefs, intercepts, t, scratch, y)
     return LIMIT, 1.0 / write_mixture(scratch, -1, 0.0, False, weights)
+
+
+@kernel
+def excess_of(scratch, i, way):
+    """Return how far the quantity of row i is beyond the end of its range."""
+    low, high = own_range(scratch, scratch.in_row[i])
+    value = scratch.value[scratch.in_row[i]]
+    return value - high if way > 0.0 else low - value
 
 
 @kernel
