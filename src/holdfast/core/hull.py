@@ -90,6 +90,15 @@ def new_hull_scratch(m: int, d: int) -> HullScratch:
     )
 
 
+class Event(NamedTuple):
+    """A row that comes to an end of its range."""
+
+    row: int
+    way: float  # up or down: 1 or -1
+    step: float  # how far t rises until then
+    broken: bool  # it is beyond the end already, by rounding
+
+
 @kernel
 def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
     """Write the point into y and the mixture that proves it into weights; return (outcome, gain).
@@ -97,61 +106,96 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
     The row is not oriented, and its `coef` is not used.
     """
     t = open_hull(row, coefs, intercepts, scratch)
-    last = scratch.in_column.size
+    outcome, gain = LIMIT, math.inf
     age, stalled, returned = 0, 0, False
-    for _ in range(100 * (scratch.value.size + 10)):
+    for _ in range(most_steps(scratch)):
         if age >= _FRESH:
             refresh_table(scratch, t)
             age = 0
-        i, way, step, broken = find_event(scratch, t, stalled > _STALLED)
-        mu = -scratch.pull[last]
-        stop = stop_score(goal, 1.0 / mu) if mu > 0.0 and not broken else math.inf
-        if stop <= t + step and mu > 0.0 and not broken:  # the goal is met on this piece
-            if stop < math.inf:
-                advance_hull(scratch, max(stop - t, 0.0))
-                t = max(stop, t)
-            if age > 0:
+        by_index = stalled > _STALLED
+        event = find_event(scratch, t, by_index)
+        mu = multiplier_of(scratch)
+        if mu > 0.0 and not event.broken:
+            stop = stop_score(goal, 1.0 / mu)
+            if stop <= t + event.step:  # the goal is met on this piece, or there is no end
+                if t < stop < math.inf:
+                    advance_hull(scratch, stop - t)
+                    t = stop
+                if age == 0:
+                    outcome = FOUND if stop < math.inf else UNBOUNDED
+                    gain = 1.0 / write_mixture(scratch, -1, 0.0, False, weights)
+                    break
                 age = _FRESH
                 continue
-            write_hull_point(row, coefs, intercepts, t, scratch, y)
-            mu = write_mixture(scratch, -1, 0.0, False, weights)
-            return (FOUND, 1.0 / mu) if stop < math.inf else (UNBOUNDED, 0.0)
-        if not broken:
-            advance_hull(scratch, step)
-            t += step
-        column, turn = find_entering(scratch, i, way, stalled > _STALLED)
-        rise = way * scratch.table[i, last]  # of mu, for a turn of 1
-        following = mu + turn * rise if turn < math.inf else math.inf
-        met = t >= stop_score(goal, 1.0 / following) and not (goal.mode == GUARANTEE and broken)
+            advance_hull(scratch, event.step)
+            t += event.step
+        column, turn = find_entering(scratch, event, by_index)
+        met = goal_is_met(goal, scratch, t, event, turn)
         if not met and turn < math.inf:
-            stalled = stalled + 1 if step == 0.0 and turn == 0.0 else 0
-            change_piece(scratch, i, way, column)
-            age = _FRESH if broken else age + 1
-            continue
-        if age > 0:
+            stalled = stalled + 1 if event.step == 0.0 and turn == 0.0 else 0
+            change_piece(scratch, event, column)
+            age = _FRESH if event.broken else age + 1
+        elif age > 0:
             age = _FRESH
-            continue
-        if broken and not met and not returned:  # t is beyond what can be reached, by rounding
-            t -= excess_of(scratch, i, way) / rise
+        elif event.broken and not met and not returned:  # t is out of reach, by rounding
+            t -= excess_of(scratch, event) / rise_of(scratch, event)
             age, returned = _FRESH, True
-            continue
-        write_hull_point(row, coefs, intercepts, t, scratch, y)
-        if not met:
-            write_mixture(scratch, i, way, True, weights)
-            return EXHAUSTED, 0.0
-        gain = gain_at(goal, t, 1.0 / mu)
-        turn = min(max((1.0 / gain - mu) / rise, 0.0), turn)
-        return FOUND, 1.0 / write_mixture(scratch, i, way * turn, False, weights)
+        else:
+            outcome, gain = answer_at_vertex(goal, scratch, t, event, turn, met, weights)
+            break
     write_hull_point(row, coefs, intercepts, t, scratch, y)
-    return LIMIT, 1.0 / write_mixture(scratch, -1, 0.0, False, weights)
+    if outcome == LIMIT:
+        write_mixture(scratch, -1, 0.0, False, weights)
+    return outcome, gain if outcome != UNBOUNDED else 0.0
 
 
 @kernel
-def excess_of(scratch, i, way):
-    """Return how far the quantity of row i is beyond the end of its range."""
-    low, high = own_range(scratch, scratch.in_row[i])
-    value = scratch.value[scratch.in_row[i]]
-    return value - high if way > 0.0 else low - value
+def most_steps(scratch):
+    """Return after how many steps a walk is given up; what was tried took a few dozen."""
+    return 100 * (scratch.value.size + 10)
+
+
+@kernel
+def multiplier_of(scratch):
+    """Return mu, the cost of the last unit of score on this piece; 0 before the first."""
+    return 0.0 - scratch.pull[scratch.in_column.size]
+
+
+@kernel
+def rise_of(scratch, event):
+    """Return by how much mu rises for a turn of 1."""
+    return event.way * scratch.table[event.row, scratch.in_column.size]
+
+
+@kernel
+def excess_of(scratch, event):
+    """Return how far a quantity is beyond the end of its range."""
+    k = scratch.in_row[event.row]
+    low, high = own_range(scratch, k)
+    return scratch.value[k] - high if event.way > 0.0 else low - scratch.value[k]
+
+
+@kernel
+def goal_is_met(goal, scratch, t, event, turn):
+    """Whether the next piece, which a turn leads to, does not serve the goal any more."""
+    if goal.mode == GUARANTEE and event.broken:
+        return False
+    mu = math.inf
+    if turn < math.inf:
+        mu = multiplier_of(scratch) + turn * rise_of(scratch, event)
+    return t >= stop_score(goal, 1.0 / mu)
+
+
+@kernel
+def answer_at_vertex(goal, scratch, t, event, turn, met, weights):
+    """Write the mixture that proves a vertex, between those of the pieces that meet there."""
+    if not met:
+        write_mixture(scratch, event.row, event.way, True, weights)
+        return EXHAUSTED, 0.0
+    mu, rise = multiplier_of(scratch), rise_of(scratch, event)
+    wanted = 1.0 / gain_at(goal, t, 1.0 / mu)
+    turn = min((wanted - mu) / rise, turn) if wanted > mu and rise > 0.0 else 0.0
+    return FOUND, 1.0 / write_mixture(scratch, event.row, event.way * turn, False, weights)
 
 
 @kernel
@@ -271,10 +315,10 @@ def pulls_at_rest(scratch, k):
 
 @kernel
 def find_event(scratch, t, by_index):
-    """Find the row that first comes to an end of its range as t rises.
+    """Find the row that first comes to an end of its range as t rises; row -1: none ever does.
 
-    Return (row, which way it goes, how far t rises, is it beyond its end already): that happens
-    by rounding alone, and is mended without raising t. Of several, the row that moves fastest.
+    A row beyond its end comes first, and is mended without raising t: the worst of them. Of
+    several that come to an end together, the one that moves fastest.
     """
     last = scratch.in_column.size
     limit, worst, found = math.inf, 1.0, -1
@@ -292,7 +336,7 @@ def find_event(scratch, t, by_index):
             room = high - scratch.value[k] if rate > 0.0 else scratch.value[k] - low
             limit = min(limit, (max(room, 0.0) + allowed) / abs(rate))
     if found >= 0:
-        return found, way, 0.0, True
+        return Event(found, way, 0.0, True)
     best, step = -math.inf, math.inf
     for i in range(scratch.in_row.size):
         k = scratch.in_row[i]
@@ -305,16 +349,17 @@ def find_event(scratch, t, by_index):
         if room < math.inf and room / abs(rate) <= limit and rank > best:
             best, found, step = rank, i, room / abs(rate)
             way = math.copysign(1.0, rate)
-    return found, way, step, False
+    return Event(found, way, step, False)
 
 
 @kernel
-def find_entering(scratch, i, way, by_index):
-    """Find what depends instead of row i, whose quantity comes to rest on going this way.
+def find_entering(scratch, event, by_index):
+    """Find what depends instead of a quantity that comes to rest.
 
-    Return (column, how far the pull of row i turns until then). Column d: the quantity passes its
-    start, and row i stays; -1: nothing ever does. Of several, the column with the largest entry.
+    Return (column, how far the pull of the latter turns until then). Column d: it passes its start,
+    and its row stays; -1: nothing ever does. Of several, the column with the largest entry.
     """
+    i, way = event.row, event.way
     d, k = scratch.in_column.size, scratch.in_row[i]
     blur = 0.0
     for r in range(scratch.in_row.size):
@@ -352,8 +397,9 @@ def entry_and_gap(scratch, i, way, q):
 
 
 @kernel
-def change_piece(scratch, i, way, column):
-    """Let row i rest at the end of its range, and the column depend instead."""
+def change_piece(scratch, event, column):
+    """Let a quantity rest at the end of its range, and that of the column depend instead."""
+    i, way = event.row, event.way
     k = scratch.in_row[i]
     low, high = own_range(scratch, k)
     scratch.value[k] = high if way > 0.0 else low
@@ -527,34 +573,33 @@ def add_weights(scratch, weights):
 def hull_vertices(row: Row, coefs: Floats, intercepts: Floats, scratch: HullScratch) -> Vertices:
     """Return the whole frontier of one row."""
     t = open_hull(row, coefs, intercepts, scratch)
-    last = scratch.in_column.size
-    points, multipliers, ray = [row.start.copy()], [], None
-    stalled = 0
-    for _ in range(100 * (scratch.value.size + 10)):
-        by_index = stalled > _STALLED
-        i, way, step, broken = find_event(scratch, t, by_index)
-        mu = -scratch.pull[last]
-        if i < 0:
-            ray = _ray(row, scratch)
+    points, multipliers, ray, stalled = [row.start.copy()], [], None, 0
+    for _ in range(most_steps(scratch)):
+        event = find_event(scratch, t, stalled > _STALLED)
+        mu = multiplier_of(scratch)
+        if event.row < 0:
             multipliers.append(mu)
+            ray = _ray(row, scratch)
             break
-        if not broken:
-            advance_hull(scratch, step)
-            t += step
-        column, turn = find_entering(scratch, i, way, by_index)
-        if step > 0.0:
+        if not event.broken:
+            advance_hull(scratch, event.step)
+            t += event.step
+        column, turn = find_entering(scratch, event, stalled > _STALLED)
+        if event.step > _NOISE * (abs(t) + scratch.terms.max()):
             point = np.empty_like(row.start)
             write_hull_point(row, coefs, intercepts, t, scratch, point)
             if multipliers and mu <= multipliers[-1] * (1.0 + _NOISE):  # the same piece goes on
                 points[-1] = point
-            elif not np.array_equal(point, points[-1]):
+            else:
                 points.append(point)
                 multipliers.append(mu)
         if turn == math.inf:
             break
-        stalled = stalled + 1 if step == 0.0 and turn == 0.0 else 0
-        change_piece(scratch, i, way, column)
+        stalled = stalled + 1 if event.step == 0.0 and turn == 0.0 else 0
+        change_piece(scratch, event, column)
         refresh_table(scratch, t)
+    else:
+        raise RuntimeError("the frontier has more vertices than can be walked")
     stacked = np.array(points)
     scores = (stacked @ coefs.T + intercepts).min(axis=1)
     costs = np.abs(stacked - row.start) @ row.cost
