@@ -90,7 +90,7 @@ def new_hull_scratch(m: int, d: int) -> HullScratch:
     )
 
 
-class Event(NamedTuple):
+class HullEvent(NamedTuple):
     """A row that comes to an end of its range."""
 
     row: int
@@ -132,7 +132,7 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
         column, turn = find_entering(scratch, event, by_index)
         met = goal_is_met(goal, scratch, t, event, turn)
         if not met and turn < math.inf:
-            stalled = stalled + 1 if event.step == 0.0 and turn == 0.0 else 0
+            stalled = stalled + 1 if is_stalled(scratch, t, event, turn) else 0
             change_piece(scratch, event, column)
             age = _FRESH if event.broken else age + 1
         elif age > 0:
@@ -165,6 +165,13 @@ def multiplier_of(scratch):
 def rise_of(scratch, event):
     """Return by how much mu rises for a turn of 1."""
     return event.way * scratch.table[event.row, scratch.in_column.size]
+
+
+@kernel
+def is_stalled(scratch, t, event, turn):
+    """Whether neither the score nor mu rises by more than rounding."""
+    rise = turn * rise_of(scratch, event)
+    return event.step <= _BLUR * abs(t) and rise <= _BLUR * multiplier_of(scratch)
 
 
 @kernel
@@ -318,7 +325,7 @@ def find_event(scratch, t, by_index):
     """Find the row that first comes to an end of its range as t rises; row -1: none ever does.
 
     A row beyond its end comes first, and is mended without raising t: the worst of them. Of
-    several that come to an end together, the one that moves fastest.
+    several that come to an end together, but for rounding, the one that moves fastest.
     """
     last = scratch.in_column.size
     limit, worst, found = math.inf, 1.0, -1
@@ -336,7 +343,7 @@ def find_event(scratch, t, by_index):
             room = high - scratch.value[k] if rate > 0.0 else scratch.value[k] - low
             limit = min(limit, (max(room, 0.0) + allowed) / abs(rate))
     if found >= 0:
-        return Event(found, way, 0.0, True)
+        return HullEvent(found, way, 0.0, True)
     best, step = -math.inf, math.inf
     for i in range(scratch.in_row.size):
         k = scratch.in_row[i]
@@ -346,10 +353,10 @@ def find_event(scratch, t, by_index):
         low, high = own_range(scratch, k)
         room = max(high - scratch.value[k] if rate > 0.0 else scratch.value[k] - low, 0.0)
         rank = -float(k) if by_index else abs(rate) / scratch.noise[i, 1]
+        step = min(step, room / abs(rate))
         if room < math.inf and room / abs(rate) <= limit and rank > best:
-            best, found, step = rank, i, room / abs(rate)
-            way = math.copysign(1.0, rate)
-    return Event(found, way, step, False)
+            best, found, way = rank, i, math.copysign(1.0, rate)
+    return HullEvent(found, way, step, False)
 
 
 @kernel
@@ -389,11 +396,29 @@ def find_entering(scratch, event, by_index):
 def entry_and_gap(scratch, i, way, q):
     """Return the entry of row i, and how far the pull of column q is from its end; inf: no end."""
     entry, k = way * scratch.table[i, q], scratch.in_column[q]
-    if abs(entry) <= _NOISE * scratch.noise[i, 0] * scratch.size[k]:
+    if is_nothing(scratch, i, k, abs(entry)):
         return entry, math.inf
     down, up = pulls_at_rest(scratch, k)
     gap = scratch.pull[q] - down if entry > 0.0 else up - scratch.pull[q]
     return entry, max(gap, 0.0)
+
+
+@kernel
+def is_nothing(scratch, i, k, entry):
+    """Whether an entry of row i, in the column of quantity k, is a rounding error.
+
+    Most are so large that a rough measure tells; the sizes of its own terms decide on a feature.
+    """
+    d, own = scratch.in_column.size, scratch.in_row[i]
+    if entry > _NOISE * scratch.noise[i, 0] * scratch.size[k]:
+        return False
+    if k >= d:
+        return True
+    terms = abs(scratch.models[own - d, k]) if own >= d else 0.0
+    for q in range(d):
+        if scratch.in_column[q] >= d:
+            terms += abs(scratch.table[i, q] * scratch.models[scratch.in_column[q] - d, k])
+    return entry <= _NOISE * terms
 
 
 @kernel
@@ -595,7 +620,7 @@ def hull_vertices(row: Row, coefs: Floats, intercepts: Floats, scratch: HullScra
                 multipliers.append(mu)
         if turn == math.inf:
             break
-        stalled = stalled + 1 if event.step == 0.0 and turn == 0.0 else 0
+        stalled = stalled + 1 if is_stalled(scratch, t, event, turn) else 0
         change_piece(scratch, event, column)
         refresh_table(scratch, t)
     else:
