@@ -36,6 +36,7 @@ from holdfast.core.row import Row, gain_at, stop_score
 from holdfast.core.vertices import Vertices
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Floats
+from holdfast.problem.ball import score_of
 from holdfast.problem.goal import GUARANTEE
 
 _SNAP = 64.0 * EPS  # a difference that is so much smaller than its terms is rounding
@@ -107,7 +108,7 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
     """
     t = open_hull(row, coefs, intercepts, scratch)
     outcome, gain = LIMIT, math.inf
-    age, stalled, returned = 0, 0, False
+    age, stalled, end = 0, 0, -1
     for _ in range(most_steps(scratch)):
         if age >= _FRESH:
             refresh_table(scratch, t)
@@ -137,13 +138,11 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
             age = _FRESH if event.broken else age + 1
         elif age > 0:
             age = _FRESH
-        elif event.broken and not met and not returned:  # t is out of reach, by rounding
-            t -= excess_of(scratch, event) / rise_of(scratch, event)
-            age, returned = _FRESH, True
         else:
             outcome, gain = answer_at_vertex(goal, scratch, t, event, turn, met, weights)
+            end = come_to_end(scratch, event) if outcome == EXHAUSTED else -1
             break
-    write_hull_point(row, coefs, intercepts, t, scratch, y)
+    write_hull_point(row, coefs, intercepts, t, end, scratch, y)
     if outcome == LIMIT:
         write_mixture(scratch, -1, 0.0, False, weights)
     return outcome, gain if outcome != UNBOUNDED else 0.0
@@ -175,11 +174,12 @@ def is_stalled(scratch, t, event, turn):
 
 
 @kernel
-def excess_of(scratch, event):
-    """Return how far a quantity is beyond the end of its range."""
+def come_to_end(scratch, event):
+    """Put a quantity at the end of its range; return its row."""
     k = scratch.in_row[event.row]
     low, high = own_range(scratch, k)
-    return scratch.value[k] - high if event.way > 0.0 else low - scratch.value[k]
+    scratch.value[k] = high if event.way > 0.0 else low
+    return event.row
 
 
 @kernel
@@ -424,10 +424,8 @@ def is_nothing(scratch, i, k, entry):
 @kernel
 def change_piece(scratch, event, column):
     """Let a quantity rest at the end of its range, and that of the column depend instead."""
-    i, way = event.row, event.way
+    i, way = come_to_end(scratch, event), event.way
     k = scratch.in_row[i]
-    low, high = own_range(scratch, k)
-    scratch.value[k] = high if way > 0.0 else low
     if column == scratch.in_column.size:
         scratch.slope[k] = -scratch.slope[k]
     else:
@@ -519,8 +517,12 @@ def settle_values(scratch, t):
 
 
 @kernel
-def write_hull_point(row, coefs, intercepts, t, scratch, y):
-    """Write the point, refined against the models as they were given."""
+def write_hull_point(row, coefs, intercepts, t, end, scratch, y):
+    """Write the point, refined against the models as they were given.
+
+    The models that bind are to give the score t. At the end of a piece (`end` is the row that is
+    there, else -1) it is the other way around: that quantity stays, and t is what they can give.
+    """
     m, d = coefs.shape
     for j in range(d):
         value = scratch.value[j]
@@ -532,21 +534,28 @@ def write_hull_point(row, coefs, intercepts, t, scratch, y):
             y[j] = row.lower[j]
         else:
             y[j] = row.start[j] + value / row.cost[j]
-    for q in range(d):
-        if scratch.in_column[q] >= d:
-            r = scratch.in_column[q] - d
-            score = intercepts[r]
-            for j in range(d):
-                score += coefs[r, j] * y[j]
-            scratch.tilt[r] = score - t
+    for i in range(m):
+        scratch.tilt[i] = score_of(y, coefs[i], intercepts[i]) - t
+    rise = 0.0
+    if end >= 0:
+        own, rate = scratch.in_row[end], scratch.table[end, d]
+        missing = scratch.tilt[own - d] if own >= d else 0.0
+        rise = (error_of(scratch, end) - missing) / rate
     for i in range(m):
         j = scratch.in_row[i]
-        if j < d:
-            move = 0.0
-            for q in range(d):
-                if scratch.in_column[q] >= d:
-                    move += scratch.table[i, q] * scratch.tilt[scratch.in_column[q] - d]
-            y[j] = min(max(y[j] - move / row.cost[j], row.lower[j]), row.upper[j])
+        if j < d and i != end:
+            move = scratch.table[i, d] * rise - error_of(scratch, i)
+            y[j] = min(max(y[j] + move / row.cost[j], row.lower[j]), row.upper[j])
+
+
+@kernel
+def error_of(scratch, i):
+    """Return how far the quantity of row i is off, from how far the models that bind are (tilt)."""
+    d, error = scratch.in_column.size, 0.0
+    for q in range(d):
+        if scratch.in_column[q] >= d:
+            error += scratch.table[i, q] * scratch.tilt[scratch.in_column[q] - d]
+    return error
 
 
 @kernel
@@ -612,7 +621,8 @@ def hull_vertices(row: Row, coefs: Floats, intercepts: Floats, scratch: HullScra
         column, turn = find_entering(scratch, event, stalled > _STALLED)
         if event.step > _NOISE * (abs(t) + scratch.terms.max()):
             point = np.empty_like(row.start)
-            write_hull_point(row, coefs, intercepts, t, scratch, point)
+            end = come_to_end(scratch, event)
+            write_hull_point(row, coefs, intercepts, t, end, scratch, point)
             if multipliers and mu <= multipliers[-1] * (1.0 + _NOISE):  # the same piece goes on
                 points[-1] = point
             else:
