@@ -39,9 +39,10 @@ from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.ball import score_of
 from holdfast.problem.goal import GUARANTEE
 
-_SNAP = 64.0 * EPS  # a difference that is so much smaller than its terms is rounding
-_NOISE = 1e-13  # of an entry of the table, relative to what it is made of
-_BLUR = 64.0 * EPS  # of a value or a pull, likewise
+_SNAP = 16.0 * EPS  # a difference that is so much smaller than its terms is rounding
+_NOISE = 32.0 * EPS  # of an entry of the table, relative to what it is made of
+_BLUR = 128.0 * EPS  # of a value or a pull, likewise: more than entries that count as 0 can do
+_WEAK = 1e-8  # an entry that is so small, likewise, is not trusted unless the table is fresh
 _FRESH = 12  # steps that a table lasts
 _STALLED = 12  # steps without progress after which ties are broken by index, which cannot cycle
 
@@ -51,7 +52,8 @@ class HullScratch(NamedTuple):
 
     models: Floats  # (m, d), coefficients over costs
     at_start: Floats  # (m,), scores at the start
-    terms: Floats  # (m,), the size of what they are sums of
+    terms_at_start: Floats  # (m,), the size of what they are sums of
+    terms: Floats  # (m,), ... at the point where the table was made
     table: Floats  # (m, d + 1)
     in_row: NDArray[np.int64]  # (m,), which quantity depends
     in_column: NDArray[np.int64]  # (d,), which rests
@@ -70,11 +72,12 @@ def new_hull_scratch(m: int, d: int) -> HullScratch:
     """Return the buffers for m models of d features."""
     models, table, noise = np.empty((m, d)), np.empty((m, d + 1)), np.empty((m, 3))
     in_row, in_column = np.empty(m, dtype=np.int64), np.empty(d, dtype=np.int64)
-    at_start, terms, tilt = (np.empty(m) for _ in range(3))
+    at_start, terms_at_start, terms, tilt = (np.empty(m) for _ in range(4))
     value, low, high, slope, price, size = (np.empty(d + m) for _ in range(6))
     return HullScratch(
         models=models,
         at_start=at_start,
+        terms_at_start=terms_at_start,
         terms=terms,
         table=table,
         in_row=in_row,
@@ -108,13 +111,13 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
     """
     t = open_hull(row, coefs, intercepts, scratch)
     outcome, gain = LIMIT, math.inf
-    age, stalled, end = 0, 0, -1
+    age, stalled, end, blur = 0, 0, -1, _BLUR
     for _ in range(most_steps(scratch)):
         if age >= _FRESH:
             refresh_table(scratch, t)
             age = 0
         by_index = stalled > _STALLED
-        event = find_event(scratch, t, by_index)
+        event = find_event(scratch, t, blur, by_index)
         mu = multiplier_of(scratch)
         if mu > 0.0 and not event.broken:
             stop = stop_score(goal, 1.0 / mu)
@@ -132,12 +135,16 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
             t += event.step
         column, turn = find_entering(scratch, event, by_index)
         met = goal_is_met(goal, scratch, t, event, turn)
-        if not met and turn < math.inf:
+        if age > 0 and is_weak(scratch, event, column):
+            age = _FRESH
+        elif not met and turn < math.inf:
             stalled = stalled + 1 if is_stalled(scratch, t, event, turn) else 0
             change_piece(scratch, event, column)
             age = _FRESH if event.broken else age + 1
         elif age > 0:
             age = _FRESH
+        elif event.broken and not met and is_blurred(scratch, event):
+            blur *= 16.0
         else:
             outcome, gain = answer_at_vertex(goal, scratch, t, event, turn, met, weights)
             end = come_to_end(scratch, event) if outcome == EXHAUSTED else -1
@@ -171,6 +178,12 @@ def is_stalled(scratch, t, event, turn):
     """Whether neither the score nor mu rises by more than rounding."""
     rise = turn * rise_of(scratch, event)
     return event.step <= _BLUR * abs(t) and rise <= _BLUR * multiplier_of(scratch)
+
+
+@kernel
+def is_blurred(scratch, event):
+    """Whether nothing can be done about a broken row, as it hardly depends on anything."""
+    return rise_of(scratch, event) <= _WEAK * scratch.noise[event.row, 1]
 
 
 @kernel
@@ -222,7 +235,7 @@ def open_hull(row, coefs, intercepts, scratch):
             terms += abs(coefs[i, j] * row.start[j])
             scratch.models[i, j] = coefs[i, j] / row.cost[j]
             largest = max(largest, abs(scratch.models[i, j]))
-        scratch.at_start[i], scratch.terms[i] = score, terms
+        scratch.at_start[i], scratch.terms_at_start[i], scratch.terms[i] = score, terms, terms
         least = min(least, score)
         if largest == 0.0:
             largest = 1.0
@@ -321,7 +334,7 @@ def pulls_at_rest(scratch, k):
 
 
 @kernel
-def find_event(scratch, t, by_index):
+def find_event(scratch, t, blur, by_index):
     """Find the row that first comes to an end of its range as t rises; row -1: none ever does.
 
     A row beyond its end comes first, and is mended without raising t: the worst of them. Of
@@ -333,7 +346,7 @@ def find_event(scratch, t, by_index):
     for i in range(scratch.in_row.size):
         k = scratch.in_row[i]
         low, high = own_range(scratch, k)
-        allowed = _BLUR * (scratch.noise[i, 2] + abs(t) * scratch.noise[i, 1])
+        allowed = blur * (scratch.noise[i, 2] + abs(t) * scratch.noise[i, 1])
         beyond = max(low - scratch.value[k], scratch.value[k] - high)
         if beyond > worst * allowed:
             worst, found = beyond / allowed, i
@@ -353,9 +366,9 @@ def find_event(scratch, t, by_index):
         low, high = own_range(scratch, k)
         room = max(high - scratch.value[k] if rate > 0.0 else scratch.value[k] - low, 0.0)
         rank = -float(k) if by_index else abs(rate) / scratch.noise[i, 1]
-        step = min(step, room / abs(rate))
         if room < math.inf and room / abs(rate) <= limit and rank > best:
             best, found, way = rank, i, math.copysign(1.0, rate)
+            step = room / abs(rate)
     return HullEvent(found, way, step, False)
 
 
@@ -396,7 +409,7 @@ def find_entering(scratch, event, by_index):
 def entry_and_gap(scratch, i, way, q):
     """Return the entry of row i, and how far the pull of column q is from its end; inf: no end."""
     entry, k = way * scratch.table[i, q], scratch.in_column[q]
-    if is_nothing(scratch, i, k, abs(entry)):
+    if is_below(scratch, i, k, abs(entry), _NOISE):
         return entry, math.inf
     down, up = pulls_at_rest(scratch, k)
     gap = scratch.pull[q] - down if entry > 0.0 else up - scratch.pull[q]
@@ -404,13 +417,13 @@ def entry_and_gap(scratch, i, way, q):
 
 
 @kernel
-def is_nothing(scratch, i, k, entry):
-    """Whether an entry of row i, in the column of quantity k, is a rounding error.
+def is_below(scratch, i, k, entry, share):
+    """Whether an entry of row i, in the column of quantity k, is so small a share of its terms.
 
-    Most are so large that a rough measure tells; the sizes of its own terms decide on a feature.
+    Most are so large that a rough measure tells; the terms themselves decide on a feature.
     """
     d, own = scratch.in_column.size, scratch.in_row[i]
-    if entry > _NOISE * scratch.noise[i, 0] * scratch.size[k]:
+    if entry > share * scratch.noise[i, 0] * scratch.size[k]:
         return False
     if k >= d:
         return True
@@ -418,7 +431,16 @@ def is_nothing(scratch, i, k, entry):
     for q in range(d):
         if scratch.in_column[q] >= d:
             terms += abs(scratch.table[i, q] * scratch.models[scratch.in_column[q] - d, k])
-    return entry <= _NOISE * terms
+    return entry <= share * terms
+
+
+@kernel
+def is_weak(scratch, event, column):
+    """Whether an exchange would rest on an entry that may be mostly rounding."""
+    if not 0 <= column < scratch.in_column.size:
+        return False
+    entry = abs(scratch.table[event.row, column])
+    return is_below(scratch, event.row, scratch.in_column[column], entry, _WEAK)
 
 
 @kernel
@@ -488,10 +510,11 @@ def measure_slacks(scratch, t):
     """Work out every slack from the features; those that rest are 0."""
     m, d = scratch.models.shape
     for i in range(m):
-        slack = scratch.at_start[i] - t
+        slack, terms = scratch.at_start[i] - t, scratch.terms_at_start[i]
         for j in range(d):
             slack += scratch.models[i, j] * scratch.value[j]
-        scratch.value[d + i] = slack
+            terms += abs(scratch.models[i, j] * scratch.value[j])
+        scratch.value[d + i], scratch.terms[i] = slack, terms
     for q in range(d):
         if scratch.in_column[q] >= d:
             scratch.value[scratch.in_column[q]] = 0.0
@@ -545,7 +568,15 @@ def write_hull_point(row, coefs, intercepts, t, end, scratch, y):
         j = scratch.in_row[i]
         if j < d and i != end:
             move = scratch.table[i, d] * rise - error_of(scratch, i)
-            y[j] = min(max(y[j] + move / row.cost[j], row.lower[j]), row.upper[j])
+            y[j] = put_in_range(row, j, scratch.slope[j], y[j] + move / row.cost[j])
+
+
+@kernel
+def put_in_range(row, j, slope, x):
+    """Return x, but not on the other side of the start, nor out of bounds, by rounding."""
+    low = row.start[j] if slope > 0.0 else row.lower[j]
+    high = row.start[j] if slope < 0.0 else row.upper[j]
+    return min(max(x, low), high)
 
 
 @kernel
@@ -607,9 +638,10 @@ def add_weights(scratch, weights):
 def hull_vertices(row: Row, coefs: Floats, intercepts: Floats, scratch: HullScratch) -> Vertices:
     """Return the whole frontier of one row."""
     t = open_hull(row, coefs, intercepts, scratch)
-    points, multipliers, ray, stalled = [row.start.copy()], [], None, 0
+    points, multipliers, ray = [row.start.copy()], [], None
+    stalled, blur = 0, _BLUR
     for _ in range(most_steps(scratch)):
-        event = find_event(scratch, t, stalled > _STALLED)
+        event = find_event(scratch, t, blur, stalled > _STALLED)
         mu = multiplier_of(scratch)
         if event.row < 0:
             multipliers.append(mu)
@@ -629,6 +661,9 @@ def hull_vertices(row: Row, coefs: Floats, intercepts: Floats, scratch: HullScra
                 points.append(point)
                 multipliers.append(mu)
         if turn == math.inf:
+            if event.broken and is_blurred(scratch, event):
+                blur *= 16.0
+                continue
             break
         stalled = stalled + 1 if is_stalled(scratch, t, event, turn) else 0
         change_piece(scratch, event, column)
