@@ -43,6 +43,7 @@ _SNAP = 16.0 * EPS  # a difference that is so much smaller than its terms is rou
 _NOISE = 32.0 * EPS  # of an entry of the table, relative to what it is made of
 _BLUR = 128.0 * EPS  # of a value or a pull, likewise: more than entries that count as 0 can do
 _WEAK = 1e-8  # an entry that is so small, likewise, is not trusted unless the table is fresh
+_SHORT = 1e-12  # a piece of the frontier that is so short, likewise, is not shown
 _FRESH = 12  # steps that a table lasts
 _STALLED = 12  # steps without progress after which ties are broken by index, which cannot cycle
 
@@ -612,9 +613,14 @@ def write_mixture(scratch, i, turn, endless, weights):
         else:
             scratch.tilt[r] = 0.0
     add_weights(scratch, weights)
-    mu = 0.0
+    terms = 0.0
     for k in range(m):
         weights[k] = max(weights[k], 0.0)
+        terms += weights[k] / scratch.size[d + k]
+    mu = 0.0
+    for k in range(m):
+        if weights[k] / scratch.size[d + k] <= _SNAP * terms:
+            weights[k] = 0.0
         mu += weights[k]
     if mu == 0.0:
         weights[max(scratch.in_row[i] - d, 0)] = 1.0
@@ -651,11 +657,11 @@ def hull_vertices(row: Row, coefs: Floats, intercepts: Floats, scratch: HullScra
             advance_hull(scratch, event.step)
             t += event.step
         column, turn = find_entering(scratch, event, stalled > _STALLED)
-        if event.step > _NOISE * (abs(t) + scratch.terms.max()):
+        if event.step > _SHORT * (abs(t) + scratch.terms.max()):
             point = np.empty_like(row.start)
             end = come_to_end(scratch, event)
             write_hull_point(row, coefs, intercepts, t, end, scratch, point)
-            if multipliers and mu <= multipliers[-1] * (1.0 + _NOISE):  # the same piece goes on
+            if multipliers and mu <= multipliers[-1] * (1.0 + _SHORT):  # the same piece goes on
                 points[-1] = point
             else:
                 points.append(point)
