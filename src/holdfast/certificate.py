@@ -31,6 +31,7 @@ from holdfast.problem.ball import BallNumbers, dual_norm, power
 from holdfast.problem.ellipsoid import EllipsoidNumbers, length
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
+from holdfast.problem.model_list import HullNumbers
 from holdfast.problem.sets import pick
 
 # Points of the box whose size is this near to the largest count as tied with it (p = 1).
@@ -58,11 +59,8 @@ def saddle_ellipsoid(x, mu, start, coef, intercept, cost, lower, upper, ellipsoi
         factor = factor / size if size < math.inf else 0.0  # NaN: today's model
     for i in range(v.size):
         v[i] = coef[i] - factor * turned(ellipsoid.factor[i], dual, factor)
-        # where the room is endless, a trace of rounding would cost all of the bound
-        if upper[i] == math.inf or lower[i] == -math.inf:
-            trace = 1e-13 * (abs(coef[i]) + ellipsoid.radius * ellipsoid.scale[i])
-            if abs(abs(v[i]) - gain * cost[i]) <= trace:
-                v[i] = math.copysign(gain * cost[i], v[i])
+        reach = abs(coef[i]) + ellipsoid.radius * ellipsoid.scale[i]
+        v[i] = without_trace(v[i], gain * cost[i], reach, lower[i], upper[i])
     return intercept - factor * turned(ellipsoid.factor[v.size], dual, factor)
 
 
@@ -73,6 +71,44 @@ def turned(row, dual, factor):
         for m in range(dual.size):
             total += row[m] * dual[m]
     return total
+
+
+@saddle_model.of(HullNumbers)
+@kernel
+def saddle_hull(x, mu, start, coef, intercept, cost, lower, upper, hull, dual, v):
+    """Mix the models with the weights that the solver found: none below 0, and 1 in all."""
+    total = 0.0
+    for m in range(dual.size):
+        total += max(dual[m], 0.0)
+    if not 0.0 < total < math.inf:  # no weights at all: today's model
+        for i in range(v.size):
+            v[i] = coef[i]
+        return intercept
+    own, b = max(dual[0], 0.0) / total, 0.0
+    for i in range(v.size):
+        v[i] = own * coef[i]
+    b = own * intercept
+    for m in range(hull.intercepts.size):
+        share = max(dual[m + 1], 0.0) / total
+        if share > 0.0:
+            b += share * hull.intercepts[m]
+            for i in range(v.size):
+                v[i] += share * hull.coefs[m, i]
+    for i in range(v.size):
+        v[i] = without_trace(v[i], cost[i] / mu, abs(coef[i]) + hull.scale[i], lower[i], upper[i])
+    return b
+
+
+@kernel
+def without_trace(v, price, size, lower, upper):
+    """Put a coefficient at its price if only rounding keeps it from there, and the room is endless.
+
+    There a trace of rounding would cost all of the bound.
+    """
+    is_endless = upper == math.inf or lower == -math.inf
+    if is_endless and abs(abs(v) - price) <= 1e-13 * size:
+        return math.copysign(price, v)
+    return v
 
 
 @saddle_model.of(BallNumbers)

@@ -13,7 +13,8 @@ from holdfast.continuous.solve import answer
 from holdfast.core import largest_score
 from holdfast.core.batch import check_row
 from holdfast.core.outcome import FOUND
-from holdfast.core.vertices import Vertices, frontier_vertices
+from holdfast.core.row import Vertices
+from holdfast.core.vertices import frontier_vertices
 from holdfast.machinery.numbers import check_count, read_floats, refuse, to_number
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal

@@ -36,7 +36,6 @@ def largest_radii(
 def largest_score(problem: RecourseProblem) -> float:
     """Return the largest worst-case score that the first row can reach; inf if there is no end."""
     work, rows = new_work(problem), problem.in_even_costs()[0].rows()
-    load_row(rows, 0, work)
-    return float(
-        best_score(rows.intercept[0], problem.robust_to.numbers(problem.n_features), work)[0]
-    )
+    robust = problem.robust_to.numbers(problem.n_features)
+    load_row(rows, 0, robust, work)
+    return float(best_score(rows.intercept[0], robust, work)[0])

@@ -62,15 +62,15 @@ def check_row(point, coef, intercept, cost, lower, upper):
 
 
 @kernel
-def load_row(rows, i, work):
+def load_row(rows, i, robust, work):
     """Turn row i into the workspace."""
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     coef, intercept, cost = pick(rows.coef, i), pick(rows.intercept, i), pick(rows.cost, i)
-    load(work, rows.points[i], coef, intercept, lower, upper, cost)
+    load(work, robust, rows.points[i], coef, intercept, lower, upper, cost)
 
 
 @kernel
-def open_row(rows, level, answers, i, work):
+def open_row(rows, level, robust, answers, i, work):
     """Load row i into the workspace; False, and its answer is written, if it cannot be used."""
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
@@ -82,7 +82,7 @@ def open_row(rows, level, answers, i, work):
     if answers.outcome[i] != FOUND:
         answers.recourse[i] = math.nan
         return False
-    load_row(rows, i, work)
+    load_row(rows, i, robust, work)
     return True
 
 
@@ -97,7 +97,7 @@ def plan_shared(rows, robust, goal, work):
     """Make the plan that all rows share, if they do; return whether they do."""
     shared = rows.coef.shape[0] == 1 and rows.cost.shape[0] == 1
     if shared and rows.points.shape[0] > 0:
-        load_row(rows, 0, work)
+        load_row(rows, 0, robust, work)
         make_plan(work, robust, goal)
     return shared
 
@@ -105,7 +105,7 @@ def plan_shared(rows, robust, goal, work):
 @kernel
 def answer_row(rows, i, robust, goal, shared, work, answers):
     """Answer row i, whatever the goal; False, and its answer is written, if it cannot be used."""
-    if not open_row(rows, goal.level, answers, i, work):
+    if not open_row(rows, goal.level, robust, answers, i, work):
         return False
     if not shared:
         make_plan(work, robust, goal)
@@ -183,7 +183,7 @@ def cheapest_end(coef, intercept, robust, goal, work, margin, point):
 def radius_rows(work, rows, robust, goal, which, radii, begin, end):
     """Find, for rows whose goal is out of reach, the largest radius at which it is not."""
     for k in range(begin, end):
-        load_row(rows, which[k], work)
+        load_row(rows, which[k], robust, work)
         radii[k] = largest_radius(pick(rows.intercept, which[k]), robust, goal, work)
 
 

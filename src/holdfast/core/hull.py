@@ -32,12 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, UNBOUNDED
-from holdfast.core.row import Row, gain_at, stop_score
-from holdfast.core.vertices import Vertices
+from holdfast.core.row import Row, Vertices, gain_at, stop_score
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Floats
-from holdfast.problem.ball import score_of
 from holdfast.problem.goal import GUARANTEE
+from holdfast.problem.sets import score_of
 
 _SNAP = 16.0 * EPS  # a difference that is so much smaller than its terms is rounding
 _NOISE = 32.0 * EPS  # of an entry of the table, relative to what it is made of

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.core.ellipsoid import EllipsoidScratch, new_scratch, solve_ellipsoid
+from holdfast.core.hull import HullScratch, new_hull_scratch, solve_hull
 from holdfast.core.l1 import plan_l1, solve_l1
 from holdfast.core.linf import plan_linf, solve_linf
 from holdfast.core.lp import Scratch, solve_lp
@@ -18,6 +19,7 @@ from holdfast.machinery.compile import choice, kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
 from holdfast.problem.ellipsoid import EllipsoidNumbers
+from holdfast.problem.model_list import HullNumbers
 from holdfast.problem.problem import RecourseProblem
 
 LINF, L1, LP, ANY = 0, 1, 2, 3  # how the norm is treated
@@ -46,7 +48,20 @@ class EllipsoidWork(NamedTuple):
     model: Floats  # ... and the model of one of them, the intercept last
 
 
-def kind_of(ball: BallNumbers | EllipsoidNumbers) -> int:
+class HullWork(NamedTuple):
+    """Buffers of one thread for lists of models; the row is as it is, not turned."""
+
+    row: Row
+    y: Floats
+    dual: Floats  # the weights of the models that bind, today's first
+    scratch: HullScratch
+    coefs: Floats  # of all models, today's first
+    intercepts: Floats
+    aims: Floats
+    model: Floats
+
+
+def kind_of(ball: BallNumbers | EllipsoidNumbers | HullNumbers) -> int:
     """Pick the solver. Without a ball all p are the same, and the separable one is exact."""
     if not isinstance(ball, BallNumbers):
         return ANY
@@ -55,7 +70,7 @@ def kind_of(ball: BallNumbers | EllipsoidNumbers) -> int:
     return L1 if ball.p == 1.0 else LP
 
 
-def new_work(problem: RecourseProblem) -> Work | EllipsoidWork:
+def new_work(problem: RecourseProblem) -> Work | EllipsoidWork | HullWork:
     """Return the buffers that a problem needs."""
     d = problem.n_features
     numbers, row, y = problem.robust_to.numbers(d), new_row(d), np.empty(d)
@@ -64,6 +79,11 @@ def new_work(problem: RecourseProblem) -> Work | EllipsoidWork:
         return EllipsoidWork(
             row, y, np.empty(k), new_scratch(d, k), np.empty((3, k)), np.empty(d + 1)
         )
+    if isinstance(numbers, HullNumbers):
+        m = numbers.intercepts.size + 1
+        weights, aims, models = np.empty(m), np.empty((3, m)), np.empty((m, d))
+        scratch = new_hull_scratch(m, d)
+        return HullWork(row, y, weights, scratch, models, np.empty(m), aims, np.empty(d + 1))
     kind = kind_of(numbers)
     return Work(
         kind,
@@ -77,19 +97,30 @@ def new_work(problem: RecourseProblem) -> Work | EllipsoidWork:
 
 
 @choice(0)
-def load(work, point, coef, intercept, lower, upper, cost):
+def load(work, robust, point, coef, intercept, lower, upper, cost):
     """Write a row into the workspace."""
+
+
+@load.of(HullWork)
+@kernel
+def load_for_hull(work, hull, point, coef, intercept, lower, upper, cost):
+    copy_row(work.row, point, coef, lower, upper, cost)
+    copy_into(work.coefs[0], coef)
+    work.intercepts[0] = intercept
+    for m in range(hull.intercepts.size):
+        copy_into(work.coefs[m + 1], hull.coefs[m])
+        work.intercepts[m + 1] = hull.intercepts[m]
 
 
 @load.of(Work)
 @kernel
-def load_for_ball(work, point, coef, intercept, lower, upper, cost):
+def load_for_ball(work, ball, point, coef, intercept, lower, upper, cost):
     orient(work.row, point, coef, lower, upper, cost)
 
 
 @load.of(EllipsoidWork)
 @kernel
-def load_for_ellipsoid(work, point, coef, intercept, lower, upper, cost):
+def load_for_ellipsoid(work, ellipsoid, point, coef, intercept, lower, upper, cost):
     copy_row(work.row, point, coef, lower, upper, cost)
 
 
@@ -116,9 +147,10 @@ def unload_from_ball(work, coef, point):
         point[j] = inside if coef[j] >= 0.0 else -inside
 
 
+@unload.of(HullWork)
 @unload.of(EllipsoidWork)
 @kernel
-def unload_from_ellipsoid(work, coef, point):
+def unload_as_it_is(work, coef, point):
     copy_into(point, work.y)
 
 
@@ -127,9 +159,10 @@ def make_plan(work, robust, goal):
     """Prepare what depends on model, costs and goal, but not on the point."""
 
 
+@make_plan.of(HullWork)
 @make_plan.of(EllipsoidWork)
 @kernel
-def plan_ellipsoid(work, ellipsoid, goal):
+def plan_nothing(work, robust, goal):
     """There is nothing to prepare."""
 
 
@@ -151,6 +184,16 @@ def solve_row(work, intercept, robust, goal):
 @kernel
 def solve_in_ellipsoid(work, intercept, ellipsoid, goal):
     return solve_ellipsoid(work.row, intercept, ellipsoid, goal, work.scratch, work.y, work.dual)
+
+
+@solve_row.of(HullWork)
+@kernel
+def solve_in_hull(work, intercept, hull, goal):
+    shift = intercept - work.intercepts[0]  # whoever aims higher pretends that all are lower
+    work.intercepts[0] = intercept
+    for m in range(hull.intercepts.size):
+        work.intercepts[m + 1] += shift
+    return solve_hull(work.row, work.coefs, work.intercepts, goal, work.scratch, work.y, work.dual)
 
 
 @solve_row.of(Work)

@@ -49,6 +49,20 @@ class Plan(NamedTuple):
     stop: Floats
 
 
+class Vertices(NamedTuple):
+    """A piecewise linear frontier: piece k leads from vertex k to vertex k + 1.
+
+    Where score can be bought without end, there is one more multiplier than pieces, and the
+    frontier goes on from the last vertex along `ray`, a step that costs 1.
+    """
+
+    points: Floats
+    scores: Floats
+    costs: Floats
+    multipliers: Floats
+    ray: Floats | None
+
+
 def new_row(d: int) -> Row:
     return Row(*(np.empty(d) for _ in Row._fields))
 

@@ -1,4 +1,4 @@
-"""The whole frontier of one row for p = 1 and p = inf: piecewise linear, with exact vertices.
+"""The whole frontier of one row where it is piecewise linear (p = 1, p = inf, lists of models).
 
 At a gain where nothing happens, the cheapest point is a vertex of the frontier. So collect every
 gain at which something can happen, look at the vertex between any two of them, and drop repeats.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.core.batch import load_row
-from holdfast.core.kinds import L1, LP, Work, new_work
+from holdfast.core.hull import hull_vertices
+from holdfast.core.kinds import L1, LP, EllipsoidWork, HullWork, Work, new_work
 from holdfast.core.l1 import collect_kinks, edge_sums, slope_in_size, smallest_size
 from holdfast.core.linf import plan_linf, segment_end
-from holdfast.core.row import Row
+from holdfast.core.row import Row, Vertices
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
@@ -24,27 +24,15 @@ from holdfast.problem.problem import RecourseProblem
 from holdfast.problem.sets import worst_score_of
 
 
-class Vertices(NamedTuple):
-    """A piecewise linear frontier: piece k leads from vertex k to vertex k + 1.
-
-    Where score can be bought without end, there is one more multiplier than pieces, and the
-    frontier goes on from the last vertex along `ray`, a step that costs 1.
-    """
-
-    points: Floats
-    scores: Floats
-    costs: Floats
-    multipliers: Floats
-    ray: Floats | None
-
-
 def frontier_vertices(problem: RecourseProblem) -> Vertices | None:
     """Return the vertices of a problem of one row; None where the frontier is curved."""
     work = new_work(problem)
-    if not isinstance(work, Work) or work.kind == LP:
+    if isinstance(work, EllipsoidWork) or (isinstance(work, Work) and work.kind == LP):
         return None
     rows, ball = problem.rows(), problem.robust_to.numbers(problem.n_features)
-    load_row(rows, 0, work)
+    load_row(rows, 0, ball, work)
+    if isinstance(work, HullWork):
+        return hull_vertices(work.row, work.coefs, work.intercepts, work.scratch)
     steps = _l1_steps(work.row, ball) if work.kind == L1 else _linf_steps(work, ball)
     sign = np.where(rows.coef[0] >= 0.0, 1.0, -1.0)
     points, multipliers, ray = [problem.X[0]], [], None

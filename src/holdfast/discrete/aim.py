@@ -25,6 +25,8 @@ from holdfast.machinery.numbers import EPS
 from holdfast.problem.ball import BallNumbers, power
 from holdfast.problem.ellipsoid import EllipsoidNumbers, pull_of
 from holdfast.problem.goal import GUARANTEE, REACH, GoalNumbers
+from holdfast.problem.model_list import HullNumbers
+from holdfast.problem.sets import score_of
 
 MOST_AIMS = 4  # models that a node is bounded against
 
@@ -48,14 +50,38 @@ def question_of_ball(ball, layout, buffers, case, kind, unit, work):
     )
 
 
-@question_of.of(EllipsoidNumbers)
+@choice(0)
+def first_aim(robust, case, work):
+    """Write the dual of the worst model of the start into ``work.aims[0]``."""
+
+
+@first_aim.of(EllipsoidNumbers)
 @kernel
-def question_of_ellipsoid(ellipsoid, layout, buffers, case, kind, unit, work):
-    """Against the worst model of the start, to begin with."""
+def first_aim_in_ellipsoid(ellipsoid, case, work):
     size = pull_of(case.point, ellipsoid, work.aims[0])
     for m in range(work.dual.size):
         work.aims[0, m] = work.aims[0, m] / size if size > 0.0 else 0.0
-    aim_at(layout, buffers, case, ellipsoid, work, work.aims[0])
+
+
+@first_aim.of(HullNumbers)
+@kernel
+def first_aim_in_hull(hull, case, work):
+    least, worst = score_of(case.point, case.coef, case.intercept), 0
+    for m in range(hull.intercepts.size):
+        score = score_of(case.point, hull.coefs[m], hull.intercepts[m])
+        if score < least:
+            least, worst = score, m + 1
+    for m in range(work.dual.size):
+        work.aims[0, m] = 1.0 if m == worst else 0.0
+
+
+@question_of.of(EllipsoidNumbers)
+@question_of.of(HullNumbers)
+@kernel
+def question_of_others(robust, layout, buffers, case, kind, unit, work):
+    """Against the worst model of the start, to begin with."""
+    first_aim(robust, case, work)
+    aim_at(robust, layout, buffers, case, work)
     goal = case.goal
     return Asked(
         goal.mode, goal.loss, goal.level, kind, case.intercept, 0.0, 0.0, 1.0, 1.0, 0.0, unit
@@ -75,8 +101,9 @@ def bound_against_ball(ball, layout, buffers, case, asked, work, dual, changes, 
 
 
 @bound_against.of(EllipsoidNumbers)
+@bound_against.of(HullNumbers)
 @kernel
-def bound_against_ellipsoid(ellipsoid, layout, buffers, case, asked, work, dual, changes, cutoff):
+def bound_against_others(robust, layout, buffers, case, asked, work, dual, changes, cutoff):
     state, relaxed, aims = state_of(buffers), relaxed_of(buffers), work.aims
     asked = against(asked, work)
     best = bound_node(relaxed, asked, dual, state.active, changes, cutoff)
@@ -85,10 +112,10 @@ def bound_against_ellipsoid(ellipsoid, layout, buffers, case, asked, work, dual,
     for k in range(MOST_AIMS):
         if best.bound >= cutoff:
             break
-        worst_of_node(layout, buffers, case, ellipsoid, work, best)
+        worst_of_node(layout, buffers, case, robust, work, best)
         for m in range(work.dual.size):  # the mean of all: the set is convex
             aims[0, m] = (aims[0, m] * k + work.dual[m]) / (k + 1.0)
-        aim_at(layout, buffers, case, ellipsoid, work, aims[0])
+        aim_at(robust, layout, buffers, case, work)
         retable(layout, buffers, asked)
         asked = against(asked, work)
         found = bound_node(relaxed, asked, best, state.active, changes, cutoff)
@@ -101,7 +128,7 @@ def bound_against_ellipsoid(ellipsoid, layout, buffers, case, asked, work, dual,
             break
     if not is_best:
         copy_into(aims[0], aims[1])
-        aim_at(layout, buffers, case, ellipsoid, work, aims[0])
+        aim_at(robust, layout, buffers, case, work)
         retable(layout, buffers, asked)
         asked = against(asked, work)
         best = bound_node(relaxed, asked, best, state.active, changes, cutoff)
@@ -133,10 +160,38 @@ def retable(layout, buffers, asked):
     build_table(data, layout.option_start, asked, asked.mode != REACH, state, table)
 
 
+@choice(0)
+def aim_at(robust, layout, buffers, case, work):
+    """Take the model of the dual in ``work.aims[0]`` as the one to be bounded against."""
+
+
+@aim_at.of(HullNumbers)
 @kernel
-def aim_at(layout, buffers, case, ellipsoid, work, direction):
-    """Take the model in a direction (of length 1 at most) as the one to be bounded against."""
-    model, d = work.model, case.coef.size
+def aim_in_hull(hull, layout, buffers, case, work):
+    model, d, weights, total = work.model, case.coef.size, work.aims[0], 0.0
+    for m in range(weights.size):
+        total += weights[m]
+    if not 0.0 < total < math.inf:  # no mixture: today's model
+        weights[0] = total = 1.0
+        for m in range(1, weights.size):
+            weights[m] = 0.0
+    own = weights[0] / total
+    for j in range(d):
+        model[j] = own * case.coef[j]
+    model[d] = own * case.intercept
+    for m in range(hull.intercepts.size):
+        share = weights[m + 1] / total
+        if share > 0.0:
+            for j in range(d):
+                model[j] += share * hull.coefs[m, j]
+            model[d] += share * hull.intercepts[m]
+    load_model(layout, model, data_of(buffers))
+
+
+@aim_at.of(EllipsoidNumbers)
+@kernel
+def aim_in_ellipsoid(ellipsoid, layout, buffers, case, work):
+    model, d, direction = work.model, case.coef.size, work.aims[0]
     size = math.sqrt(dot(direction, direction))
     inside = ellipsoid.radius * (1.0 - 4.0 * (direction.size + 2.0) * EPS) / max(size, 1.0)
     for j in range(d):
@@ -146,8 +201,8 @@ def aim_at(layout, buffers, case, ellipsoid, work, direction):
 
 
 @kernel
-def worst_of_node(layout, buffers, case, ellipsoid, work, dual):
-    """Write the direction of the worst model of the relaxed node into `work.dual`.
+def worst_of_node(layout, buffers, case, robust, work, dual):
+    """Write the dual of the worst model of the relaxed node into `work.dual`.
 
     Categories stand at the heaviest option of the relaxed point, numbers anywhere in their range.
     """
@@ -168,9 +223,9 @@ def worst_of_node(layout, buffers, case, ellipsoid, work, dual):
     goal = case.goal
     if goal.mode == REACH:
         goal = GoalNumbers(GUARANTEE, 0, math.inf)
-    load(work, leaf.start, case.coef, case.intercept, leaf.lower, leaf.upper, leaf.costs)
-    make_plan(work, ellipsoid, goal)
-    solve_row(work, case.intercept, ellipsoid, goal)
+    load(work, robust, leaf.start, case.coef, case.intercept, leaf.lower, leaf.upper, leaf.costs)
+    make_plan(work, robust, goal)
+    solve_row(work, case.intercept, robust, goal)
 
 
 @choice(0)
@@ -179,8 +234,9 @@ def is_endless(robust, data, changes):
 
 
 @is_endless.of(EllipsoidNumbers)
+@is_endless.of(HullNumbers)
 @kernel
-def is_endless_in_ellipsoid(ellipsoid, data, changes):
+def is_endless_in_others(robust, data, changes):
     return False  # it is found out on the way
 
 

@@ -77,7 +77,7 @@ class Case(NamedTuple):
     point: Floats
     coef: Floats
     intercept: float
-    ball: Any  # BallNumbers or EllipsoidNumbers
+    ball: Any  # the numbers of a set of models
     goal: GoalNumbers
 
 

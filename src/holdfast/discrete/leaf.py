@@ -93,7 +93,7 @@ def solve_leaf(layout, data, case, work, state, leaf):
         return value, value
     if goal.mode == REACH:
         return reach_leaf(case, work, leaf)
-    load(work, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
+    load(work, ball, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
     make_plan(work, ball, goal)
     if goal.mode == GUARANTEE:
         outcome, gain = reach_target(leaf.start, coef, intercept, ball, goal, work, leaf.point)
@@ -138,7 +138,7 @@ def line_of_leaf(mu, case, work, leaf):
 def reach_leaf(case, work, leaf):
     """Return minus the largest worst-case score, -inf where it has no end; and its proof."""
     coef, intercept, ball = case.coef, case.intercept, case.ball
-    load(work, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
+    load(work, ball, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
     everything = GoalNumbers(GUARANTEE, 0, math.inf)
     make_plan(work, ball, everything)
     outcome, _ = solve_row(work, intercept, ball, everything)

@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
     rows: Rows
     layout: Layout
-    ball: Any  # BallNumbers or EllipsoidNumbers
+    ball: Any  # the numbers of a set of models
     radii: Floats  # of the rows that are searched
     goal: GoalNumbers
     levels: Floats

@@ -102,7 +102,7 @@ def prove_bent_rows(private, rows, robust, goal, levels, answers, multiplier, bo
     work, lines, coefs, intercepts = private
     for i in range(begin, end):
         own = own_goal(goal, levels, i)
-        if not open_row(rows, own.level, answers, i, work):
+        if not open_row(rows, own.level, robust, answers, i, work):
             continue
         model = pick(coefs, i)
         count, mu = solve_bent_row(
