@@ -159,7 +159,7 @@ def write_found(layout, buffers, found, out, k):
 def search_rows(private, batch, limits, which, out, begin, end):
     """Search the rows `which`; row k of `out` is row which[k]."""
     rows, layout, shared = batch.rows, batch.layout, batch.ball
-    work, buffers, stack = private
+    ender, buffers, stack = private
     for k in range(begin, end):
         if limits[2][0] != 0:
             return
@@ -177,5 +177,5 @@ def search_rows(private, batch, limits, which, out, begin, end):
             for f in range(touch.size):
                 touch[f] = 0.0
         case = Case(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, goal)
-        found = search(shape_of(layout), buffers, stack, case, batch.kind, work, limits)
+        found = search(shape_of(layout), buffers, stack, case, batch.kind, ender, limits)
         write_found(layout, buffers, found, out, k)

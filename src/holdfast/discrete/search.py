@@ -145,7 +145,7 @@ def stay_put(data, case, score, state, leaf):
 
 
 @kernel
-def search(layout, buffers, stack, case, kind, work, limits):
+def search(layout, buffers, stack, case, kind, ender, limits):
     """Minimise over one row; the best point is left in the leaf (untouched where there is none).
 
     `limits` are (tolerance, most nodes, stop): whoever no longer wants the answer sets stop[0].
@@ -171,7 +171,7 @@ def search(layout, buffers, stack, case, kind, work, limits):
         searched = open_domains(data, layout.option_start, asked, cap, state)
         drop_dominated(layout, data, asked, state)
         tally[CUT] = 1.0 if searched < math.inf else 0.0
-        is_complete = explore(layout, buffers, stack, case, asked, work, limits, score)
+        is_complete = explore(layout, buffers, stack, case, asked, ender, limits, score)
         if searched == math.inf or not is_complete:
             break
         # going on towards an end that is reached nowhere brings less and less
@@ -234,7 +234,7 @@ def first_guess(case, score, unit):
 
 
 @kernel
-def explore(layout, buffers, stack, case, asked, work, limits, score):
+def explore(layout, buffers, stack, case, asked, ender, limits, score):
     """Search the domains at hand; return whether it was all of them."""
     state, tally = state_of(buffers), buffers.tally
     tolerance, most_nodes, stop = limits
@@ -250,7 +250,7 @@ def explore(layout, buffers, stack, case, asked, work, limits, score):
             continue
         tally[NODES] += 1.0
         node = load_node(stack, top, state)
-        is_left, dual, bound, changes = visit(layout, buffers, case, asked, work, node, tolerance)
+        is_left, dual, bound, changes = visit(layout, buffers, case, asked, ender, node, tolerance)
         if is_left:
             before = top
             top = push_children(layout, buffers, stack, top, asked, dual, bound, changes)

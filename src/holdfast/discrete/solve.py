@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from holdfast.core.kinds import kind_of, new_work
 from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, NO_ROOM
 from holdfast.discrete.answer import make_result
-from holdfast.discrete.buffers import new_buffers
+from holdfast.discrete.buffers import Buffers, new_buffers
+from holdfast.discrete.ends import ENDS, Ender
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.discrete.rows import Batch, Outcomes, new_outcomes, search_rows
-from holdfast.discrete.stack import new_stack
+from holdfast.discrete.stack import Stack, new_stack
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import over_rows, thread_count
 from holdfast.problem.costs import scaled
@@ -206,16 +207,20 @@ def run_search(
 
     def search(batch: Batch, which: NDArray[np.int64]) -> Outcomes:
         out, stop = new_outcomes(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
+        arguments = (batch, (*limits, stop), which, out)
+
+        def private(address: int) -> tuple[Ender, Buffers, Stack]:
+            ender = Ender(address, new_work(problem.problem))
+            return ender, new_buffers(batch.layout, d), new_stack(batch.layout, depth)
+
+        # on no rows, the search is compiled, and nothing is called
+        address = ENDS.address(lambda: search_rows(private(0), *arguments, 0, 0))
         over_rows(
             search_rows,
             which.size,
             threads,
-            *(batch, (*limits, stop), which, out),
-            private=lambda: (
-                new_work(problem.problem),
-                new_buffers(batch.layout, d),
-                new_stack(batch.layout, depth),
-            ),
+            *arguments,
+            private=lambda: private(address),
             least_rows=_LEAST_ROWS,
             stop=stop,  # a row may take minutes
         )
