@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import codegen, compiler, dispatcher, registry, targetconfig, types
+from numba.core import codegen, compiler, dispatcher, event, registry, targetconfig, types
 
 # what numba is made of: without types, and none of it promised
 _codegen: Any = codegen
@@ -60,19 +60,27 @@ class _WholeCompiler(_dispatcher._FunctionCompiler):  # type: ignore[misc]
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         codegen = self.targetdescr.target_context.codegen()
-        with _whole_libraries(codegen), _no_collections(), _quick_comparisons():
+        with (
+            _replaced(codegen, _library_class=_WholeLibrary),
+            _no_collections(),
+            _quick_comparisons(),
+            _remembered_calls(),
+            _no_timers(),
+        ):
             return super()._compile_core(args, return_type)
 
 
 @contextlib.contextmanager
-def _whole_libraries(codegen: Any) -> Iterator[None]:
-    """Let numba make libraries of our kind; its compiler lock is held all the while."""
-    before = codegen._library_class
-    codegen._library_class = _WholeLibrary
+def _replaced(owner: Any, **attributes: Any) -> Iterator[None]:
+    """Let something of numba be something else; its compiler lock is held all the while."""
+    before = {name: getattr(owner, name) for name in attributes}
+    for name, value in attributes.items():
+        setattr(owner, name, value)
     try:
         yield
     finally:
-        codegen._library_class = before
+        for name, value in before.items():
+            setattr(owner, name, value)
 
 
 @contextlib.contextmanager
@@ -88,8 +96,7 @@ def _no_collections() -> Iterator[None]:
         gc.enable()
 
 
-@contextlib.contextmanager
-def _quick_comparisons() -> Iterator[None]:
+def _quick_comparisons() -> contextlib.AbstractContextManager[None]:
     """Compare the flags of functions by what was set; numba asks for the value of every flag.
 
     It does so a quarter of a million times, for every function that is looked up.
@@ -104,14 +111,40 @@ def _quick_comparisons() -> Iterator[None]:
         return hashes[type(self)]
 
     def quick_equal(self: Any, other: Any) -> Any:
-        same = type(self) is type(other) and self._values == other._values
-        return True if same else slow_equal(self, other)
+        if type(self) is not type(other):
+            return slow_equal(self, other)
+        said = self._values.keys() | other._values.keys()  # all others have their defaults
+        return all(getattr(self, name) == getattr(other, name) for name in said)
 
-    kind.__hash__, kind.__eq__ = quick_hash, quick_equal
-    try:
-        yield
-    finally:
-        kind.__hash__, kind.__eq__ = slow_hash, slow_equal
+    return _replaced(kind, __hash__=quick_hash, __eq__=quick_equal)
+
+
+def _remembered_calls() -> contextlib.AbstractContextManager[None]:
+    """Remember what calls of numba's own functions came to, say a sum of two floats.
+
+    numba tries all that a sum may be, anew for each. What it last came to for the same types and
+    flags, it comes to again: nothing is learned meanwhile.
+    """
+    kind = _types.functions.BaseFunction
+    look_up = kind.get_call_type
+    last: dict[Any, tuple[Any, Any]] = {}
+
+    def remember(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws:
+            return look_up(self, context, args, kws)
+        flags, key = _targetconfig.ConfigStack.top_or_none(), (self, tuple(args))
+        if key in last and last[key][0] == flags:
+            return last[key][1]
+        found = look_up(self, context, args, kws)
+        last[key] = flags, found
+        return found
+
+    return _replaced(kind, get_call_type=remember)
+
+
+def _no_timers() -> contextlib.AbstractContextManager[None]:
+    """Time nothing: numba does so for each function, and for all that wait for it, each time."""
+    return _replaced(event, install_timer=lambda *_: contextlib.nullcontext())
 
 
 class _WholeLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
