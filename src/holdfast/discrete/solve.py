@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.kinds import kind_of, new_work
+from holdfast.core.kinds import Work, kind_of, new_work
 from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, NO_ROOM
 from holdfast.discrete.answer import make_result
 from holdfast.discrete.buffers import Buffers, new_buffers
-from holdfast.discrete.ends import ENDS, Ender
 from holdfast.discrete.layout import make_layout
+from holdfast.discrete.leaves import LEAVES
 from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.discrete.rows import Batch, Outcomes, new_outcomes, search_rows
 from holdfast.discrete.stack import Stack, new_stack
@@ -209,12 +209,12 @@ def run_search(
         out, stop = new_outcomes(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
         arguments = (batch, (*limits, stop), which, out)
 
-        def private(address: int) -> tuple[Ender, Buffers, Stack]:
-            ender = Ender(address, new_work(problem.problem))
-            return ender, new_buffers(batch.layout, d), new_stack(batch.layout, depth)
+        def private(address: int) -> tuple[int, Work, Buffers, Stack]:
+            work, buffers = new_work(problem.problem), new_buffers(batch.layout, d)
+            return address, work, buffers, new_stack(batch.layout, depth)
 
-        # on no rows, the search is compiled, and nothing is called
-        address = ENDS.address(lambda: search_rows(private(0), *arguments, 0, 0))
+        # called on no rows, the search is compiled, and calls nothing itself
+        address = LEAVES.address(lambda: search_rows(private(0), *arguments, 0, 0))
         over_rows(
             search_rows,
             which.size,

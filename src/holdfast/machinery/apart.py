@@ -18,38 +18,122 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numba
+from llvmlite import ir
+from numba import config, int64, types
+from numba import typeof as type_of
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from holdfast.machinery.compile import CACHE_DIRECTORY, PACKAGE
 from holdfast.machinery.threads import thread_count
 
+# what numba is made of: without types
+_build: Any = cgutils
+_config: Any = config
+_types: Any = types
+_type_of: Any = type_of
+
+_PACKED = (int64,)
 _PATIENCE = 120.0  # seconds: whoever is not done by then never will be
 _HELPER = "import sys; from holdfast.machinery.apart import compile_named; compile_named(sys.argv)"
 
 
+class Packing:
+    """How many arguments become one: kept in memory by whoever calls, for as long as it runs.
+
+    An array is seven numbers, and a tuple of arrays a hundred, which a call would pass one by one.
+
+    Parameters
+    ----------
+    example : callable
+        Makes a tuple of arguments of the types that are packed.
+
+    Attributes
+    ----------
+    pack, unpack : callable
+        For kernels: from ``*arguments`` to an address, and from there to the tuple of them.
+    """
+
+    def __init__(self, example: Callable[[], tuple[Any, ...]]) -> None:
+        self._example = example
+        self.pack, self.unpack = self._functions()
+
+    @functools.cached_property
+    def _types(self) -> Any:
+        return _types.Tuple([_type_of(value) for value in self._example()])
+
+    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        if _is_switched_off():
+            return lambda *arguments: arguments, lambda packed: packed
+
+        @intrinsic
+        def pack(typing: Any, *arguments: Any) -> Any:
+            if tuple(arguments) != self._types.types:  # nobody could tell later
+                raise TypingError(f"packed are {self._types.types}, not {arguments}")
+            return int64(_types.StarArgTuple.from_types(arguments)), _lower_pack
+
+        @intrinsic
+        def unpack(typing: Any, packed: Any) -> Any:
+            return self._types(packed), _lower_unpack
+
+        return pack, unpack
+
+
+def _lower_pack(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    pointer = _build.alloca_once(builder, values[0].type)
+    _store(builder, values[0], pointer)
+    return builder.ptrtoint(pointer, context.get_value_type(signature.return_type))
+
+
+def _lower_unpack(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind = context.get_value_type(signature.return_type)
+    return _load(builder, kind, builder.inttoptr(values[0], kind.as_pointer()))
+
+
+def _store(builder: Any, value: Any, pointer: Any) -> None:
+    """Store number by number: LLVM is slow at whole tuples."""
+    if not isinstance(value.type, ir.Aggregate):
+        builder.store(value, pointer)
+        return
+    for i in range(len(value.type)):
+        place = _build.gep_inbounds(builder, pointer, 0, i)
+        _store(builder, builder.extract_value(value, i), place)
+
+
+def _load(builder: Any, kind: Any, pointer: Any) -> Any:
+    """Load number by number, so that LLVM leaves out what is not used."""
+    if not isinstance(kind, ir.Aggregate):
+        return builder.load(pointer)
+    value = ir.Constant(kind, ir.Undefined)
+    for i in range(len(kind)):
+        place = _build.gep_inbounds(builder, pointer, 0, i)
+        value = builder.insert_value(value, _load(builder, kind.elements[i], place), i)
+    return value
+
+
 class Apart:
-    """A kernel of one signature, which others call by its address.
+    """A kernel that others call by its address.
 
     Parameters
     ----------
     kernel : Kernel
-        Called with arrays and numbers, or tuples of them.
+        It takes an address of packed arguments (`Packing`).
     name : str
         What the `Apart` is called in the kernel's module.
-    example : callable
-        Makes arguments of the types that the kernel is called with.
-    returns : numba type
-        What it returns.
+    floats : int
+        How many it returns, as a tuple.
+
+    Attributes
+    ----------
+    call : callable
+        For kernels: from (the address of the kernel, packed arguments) to what it returns.
     """
 
-    def __init__(
-        self, kernel: Any, name: str, example: Callable[[], tuple[Any, ...]], returns: Any
-    ) -> None:
-        self._kernel, self._name, self._example = kernel, name, example
+    def __init__(self, kernel: Any, name: str, floats: int) -> None:
+        self._kernel, self._name = kernel, name
         self._address, self._lock = 0, threading.Lock()
-        self.call = self._caller(returns)
+        self.call = _caller(kernel, _types.UniTuple(_types.float64, floats))
 
     def address(self, meanwhile: Callable[[], object]) -> int:
         """Return the address; if it is not compiled yet, do something else `meanwhile`."""
@@ -59,33 +143,18 @@ class Apart:
                     with _helped(self._kernel.py_func.__module__, self._name):
                         meanwhile()
                     self.compile()  # as a rule this finds what the other process has left
-                self._address = _address_of(self._kernel, self._types)
+                compiled = self._kernel.overloads[_PACKED]
+                name = compiled.fndesc.llvm_func_name
+                self._address = int(compiled.library.get_pointer_to_function(name))
             return self._address
 
     def compile(self) -> None:
         """Compile it here and now, unless it is on disk."""
-        self._kernel.compile(self._types)
-
-    def _caller(self, returns: Any) -> Callable[..., Any]:
-        """Return a function for kernels: ``(address, *arguments)``."""
-        if _is_switched_off():
-            return lambda address, *arguments: self._kernel(*arguments)
-
-        @intrinsic  # type: ignore[untyped-decorator]
-        def call(typing: Any, address: Any, *arguments: Any) -> Any:
-            if arguments != self._types:  # the code at the address knows no others
-                raise numba.TypingError(f"{self._name} takes {self._types}, not {arguments}")
-            return returns(address, numba.types.StarArgTuple.from_types(arguments)), _lower_call
-
-        return call  # type: ignore[no-any-return]
-
-    @functools.cached_property
-    def _types(self) -> tuple[Any, ...]:
-        return tuple(numba.typeof(value) for value in self._example())
+        self._kernel.compile(_PACKED)
 
     def _load(self) -> bool:
         """Whether it was compiled before."""
-        kept = self._kernel._cache.load_overload(self._types, self._kernel.targetctx)
+        kept = self._kernel._cache.load_overload(_PACKED, self._kernel.targetctx)
         if kept is not None:
             self._kernel.add_overload(kept)
         return kept is not None
@@ -98,24 +167,28 @@ def compile_named(arguments: list[str]) -> None:
 
 
 def _is_switched_off() -> bool:
-    config: Any = numba.config
-    return bool(config.DISABLE_JIT)
+    return bool(_config.DISABLE_JIT)
 
 
-def _address_of(kernel: Any, types: tuple[Any, ...]) -> int:
-    compiled = kernel.overloads[types]
-    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+def _caller(kernel: Any, returns: Any) -> Callable[..., Any]:
+    if _is_switched_off():
+        return lambda address, packed: kernel(packed)
+
+    @intrinsic
+    def call(typing: Any, address: Any, packed: Any) -> Any:
+        return returns(int64, *_PACKED), _lower_call
+
+    return call
 
 
 def _lower_call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     """Call as kernels call each other, errors included."""
-    returns, kinds = signature.return_type, list(signature.args[1])
-    form = context.call_conv.get_function_type(returns, kinds)
+    convention, returns = context.call_conv, signature.return_type
+    form = convention.get_function_type(returns, _PACKED)
     pointer = builder.inttoptr(values[0], form.as_pointer())
-    arguments = cgutils.unpack_tuple(builder, values[1])
-    status, result = context.call_conv.call_function(builder, pointer, returns, kinds, arguments)
-    with cgutils.if_unlikely(builder, status.is_error):
-        context.call_conv.return_status_propagate(builder, status)
+    status, result = convention.call_function(builder, pointer, returns, _PACKED, values[1:])
+    with _build.if_unlikely(builder, status.is_error):
+        convention.return_status_propagate(builder, status)
     return result
 
 

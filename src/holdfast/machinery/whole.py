@@ -60,8 +60,10 @@ class _WholeCompiler(_dispatcher._FunctionCompiler):  # type: ignore[misc]
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         codegen = self.targetdescr.target_context.codegen()
+        # kernels that make no arrays are those whose loops are short
+        library = _WholeLibrary if self.targetoptions.get("_nrt", True) else _ShortLoopLibrary
         with (
-            _replaced(codegen, _library_class=_WholeLibrary),
+            _replaced(codegen, _library_class=library),
             _no_collections(),
             _quick_comparisons(),
             _remembered_calls(),
@@ -177,7 +179,7 @@ class _WholeLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
         for function in self._final_module.functions:
             if not function.is_declaration and function.name not in own:
                 function.linkage = "internal"
-        passes = self._codegen._module_pass_manager()
+        passes = self._passes()
         if isinstance(passes, tuple):
             passes[0].run(self._final_module, passes[1])
         else:  # older releases of numba
@@ -185,6 +187,9 @@ class _WholeLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
         self._final_module.verify()
         self._is_made = True
         self._finalize_final_module()
+
+    def _passes(self) -> Any:
+        return self._codegen._module_pass_manager()
 
     def _get_module_for_linking(self) -> Any:
         """Return all of the code: libraries of numba's own kind link no callees of callees."""
@@ -200,6 +205,22 @@ class _WholeLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
     def codegen(self) -> Any:
         """The code generator; for code that does not run by itself, one that sets nothing."""
         return self._codegen if self._is_made else _NothingToSet()
+
+
+class _ShortLoopLibrary(_WholeLibrary):
+    """Code whose loops run a few times: to unroll them takes a third longer, and brings nothing."""
+
+    def _passes(self) -> Any:
+        if not hasattr(_codegen, "create_pass_builder"):  # older releases of numba
+            return self._codegen._module_pass_manager(loop_vectorize=False)
+        with _replaced(_codegen, create_pass_builder=_pass_builder_for_short_loops):
+            return self._codegen._module_pass_manager()
+
+
+def _pass_builder_for_short_loops(machine: Any, opt: int, **_: Any) -> Any:
+    options = llvm.create_pipeline_tuning_options(opt)
+    options.loop_unrolling = options.loop_vectorization = options.slp_vectorization = False
+    return llvm.create_pass_builder(machine, options)
 
 
 class _NothingToSet:

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import numba
 import numpy as np
 
-from holdfast.core.kinds import Work, new_work
+from holdfast.core.kinds import new_work
 from holdfast.discrete.buffers import data_of, leaf_of, new_buffers, state_of
 from holdfast.discrete.layout import Case, make_layout, shape_of
 from holdfast.discrete.leaf import solve_leaf
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.machinery.apart import Apart
+from holdfast.machinery.apart import Apart, Packing
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
 
 
-class Ender(NamedTuple):
-    """What solves leaves: a compiled function, and its buffers."""
-
-    address: int
-    work: Work
-
-
-@kernel
-def end(layout, buffers, case, work):
-    """Solve the continuous rest of what was chosen."""
-    return solve_leaf(layout, data_of(buffers), case, work, state_of(buffers), leaf_of(buffers))
-
-
 def _example() -> tuple[Any, ...]:
-    """Return arguments of `end`, for their types."""
+    """Return what the solver of leaves works on, for its types."""
     ball = NormBall(p=2.0, radius=1.0)
     base = RecourseProblem.build(np.zeros((1, 1)), np.ones(1), 0.0, robust_to=ball)
     none = np.zeros((1, 1))
@@ -44,5 +30,16 @@ def _example() -> tuple[Any, ...]:
     return shape_of(layout), new_buffers(layout, 1), case, new_work(base)
 
 
-ENDS = Apart(end, "ENDS", _example, numba.types.UniTuple(numba.float64, 2))
-call_end = ENDS.call
+_PACKING = Packing(_example)
+pack_leaf, unpack_leaf = _PACKING.pack, _PACKING.unpack
+
+
+@kernel
+def solve_packed_leaf(packed):
+    """Solve the continuous rest of what was chosen."""
+    layout, buffers, case, work = unpack_leaf(packed)
+    return solve_leaf(layout, data_of(buffers), case, work, state_of(buffers), leaf_of(buffers))
+
+
+LEAVES = Apart(solve_packed_leaf, "LEAVES", floats=2)
+call_leaf = LEAVES.call
