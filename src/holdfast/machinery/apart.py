@@ -153,7 +153,9 @@ class Apart:
         self._kernel.compile(_PACKED)
 
     def _load(self) -> bool:
-        """Whether it was compiled before."""
+        """Whether it was compiled before, by this process or another."""
+        if _PACKED in self._kernel.overloads:
+            return True
         kept = self._kernel._cache.load_overload(_PACKED, self._kernel.targetctx)
         if kept is not None:
             self._kernel.add_overload(kept)
