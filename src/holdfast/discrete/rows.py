@@ -21,6 +21,7 @@ from holdfast.core.outcome import (
 )
 from holdfast.discrete.buffers import data_of, leaf_of, state_of
 from holdfast.discrete.layout import Case, Ints, Layout, load_data, shape_of
+from holdfast.discrete.leaves import Solver, pack_leaf
 from holdfast.discrete.search import search
 from holdfast.discrete.visit import CRAMPED
 from holdfast.machinery.compile import viewing_kernel as kernel
@@ -158,8 +159,8 @@ def write_found(layout, buffers, found, out, k):
 @kernel
 def search_rows(private, batch, limits, which, out, begin, end):
     """Search the rows `which`; row k of `out` is row which[k]."""
-    rows, layout, shared = batch.rows, batch.layout, batch.ball
-    work, buffers, stack = private
+    rows, layout, shared, shape = batch.rows, batch.layout, batch.ball, shape_of(batch.layout)
+    address, work, buffers, stack = private
     for k in range(begin, end):
         if limits[2][0] != 0:
             return
@@ -176,5 +177,6 @@ def search_rows(private, batch, limits, which, out, begin, end):
             for f in range(touch.size):
                 touch[f] = 0.0
         case = Case(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, goal)
-        found = search(shape_of(layout), buffers, stack, case, batch.kind, work, limits)
+        solver = Solver(address, pack_leaf(shape, buffers, case, work), work)
+        found = search(shape, buffers, stack, case, batch.kind, solver, limits)
         write_found(layout, buffers, found, out, k)

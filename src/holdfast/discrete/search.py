@@ -101,10 +101,11 @@ def stay_put(data, case, score, state, leaf):
 
 
 @kernel
-def search(layout, buffers, stack, case, kind, work, limits):
+def search(layout, buffers, stack, case, kind, solver, limits):
     """Minimise over one row; the best point is left in the leaf (untouched where there is none).
 
-    `limits` are (tolerance, most nodes, stop): whoever no longer wants the answer sets stop[0].
+    `solver` solves the leaves. `limits` are (tolerance, most nodes, stop): whoever no
+    longer wants the answer sets stop[0].
     Numbers without bounds are searched as far as some cost goes. An answer within that cost is the
     best of all: a better one would be cheaper still. Until there is one, the cost is raised.
     """
@@ -119,7 +120,7 @@ def search(layout, buffers, stack, case, kind, work, limits):
         return Verdict(0.0, 0.0, 0, True)
     if goal.mode == REACH and is_endless(case.ball, data, min(layout.max_changes, data.coef.size)):
         return Verdict(-math.inf, -math.inf, 0, True)
-    asked = question_of(case.ball, layout, buffers, case, kind, unit, work)
+    asked = question_of(case.ball, layout, buffers, case, kind, unit, solver.work)
     cap = first_cap(data, goal, tally[VALUE], score, unit)
     searched, last, is_complete, is_settled = math.inf, math.inf, False, False
     for _ in range(MOST_CAPS):
@@ -127,7 +128,7 @@ def search(layout, buffers, stack, case, kind, work, limits):
         searched = open_domains(data, layout.option_start, asked, cap, state)
         drop_dominated(layout, data, asked, state)
         tally[CUT] = 1.0 if searched < math.inf else 0.0
-        is_complete = explore(layout, buffers, stack, case, asked, work, limits, score)
+        is_complete = explore(layout, buffers, stack, case, asked, solver, limits, score)
         if searched == math.inf or not is_complete:
             break
         # going on towards an end that is reached nowhere brings less and less
@@ -188,7 +189,7 @@ def first_guess(case, score, unit):
 
 
 @kernel
-def explore(layout, buffers, stack, case, asked, work, limits, score):
+def explore(layout, buffers, stack, case, asked, solver, limits, score):
     """Search the domains at hand; return whether it was all of them."""
     state, tally = state_of(buffers), buffers.tally
     tolerance, most_nodes, stop = limits
@@ -204,7 +205,7 @@ def explore(layout, buffers, stack, case, asked, work, limits, score):
             continue
         tally[NODES] += 1.0
         node = load_node(stack, top, state)
-        is_left, dual, bound, changes = visit(layout, buffers, case, asked, work, node, tolerance)
+        is_left, dual, bound, changes = visit(layout, buffers, case, asked, solver, node, tolerance)
         if is_left:
             before = top
             top = push_children(layout, buffers, stack, top, asked, dual, bound, changes)

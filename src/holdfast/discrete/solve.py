@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.kinds import kind_of, new_work
 from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, NO_ROOM
 from holdfast.discrete.answer import make_result
-from holdfast.discrete.buffers import new_buffers
+from holdfast.discrete.buffers import Buffers, new_buffers
 from holdfast.discrete.layout import make_layout
+from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.discrete.rows import Batch, Outcomes, new_outcomes, search_rows
-from holdfast.discrete.stack import new_stack
+from holdfast.discrete.stack import Stack, new_stack
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import over_rows, thread_count
 from holdfast.problem.costs import scaled
@@ -60,7 +63,9 @@ def solve_discrete(
     --------
     Income in whole thousands, and a job that can be one of two:
 
-    >>> import numpy as np
+    >>> from typing import Any
+
+    import numpy as np
     >>> from holdfast import NormBall
     >>> from holdfast.problem import RecourseProblem
     >>> from holdfast.discrete import DiscreteProblem, Group, solve_discrete
@@ -158,7 +163,9 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from typing import Any
+
+    import numpy as np
     >>> from holdfast import NormBall
     >>> from holdfast.problem import RecourseProblem
     >>> from holdfast.discrete import DiscreteProblem, largest_reachable_score
@@ -204,16 +211,20 @@ def run_search(
 
     def search(batch: Batch, which: NDArray[np.int64]) -> Outcomes:
         out, stop = new_outcomes(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
+        arguments = (batch, (*limits, stop), which, out)
+
+        def private(address: int) -> tuple[int, Any, Buffers, Stack]:
+            work, buffers = new_work(problem.problem), new_buffers(batch.layout, d)
+            return address, work, buffers, new_stack(batch.layout, depth)
+
+        # called on no rows, the search is compiled, and calls nothing itself
+        address = leaves_for(batch.ball).address(lambda: search_rows(private(0), *arguments, 0, 0))
         over_rows(
             search_rows,
             which.size,
             threads,
-            *(batch, (*limits, stop), which, out),
-            private=lambda: (
-                new_work(problem.problem),
-                new_buffers(batch.layout, d),
-                new_stack(batch.layout, depth),
-            ),
+            *arguments,
+            private=lambda: private(address),
             least_rows=_LEAST_ROWS,
             stop=stop,  # a row may take minutes
         )

@@ -21,7 +21,7 @@ from holdfast.discrete.domains import (
     may_be_touched,
     settle_changes,
 )
-from holdfast.discrete.leaf import solve_leaf
+from holdfast.discrete.leaves import call_leaf
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS
 from holdfast.problem.ball import power
@@ -163,10 +163,10 @@ def is_decided(data, table, state, changes):
 
 
 @kernel
-def try_choice(layout, buffers, case, work):
+def try_choice(buffers, solver):
     """Solve the continuous rest of `state.chosen`, and keep it if it is better; return a bound."""
     state, leaf, tally = state_of(buffers), leaf_of(buffers), buffers.tally
-    value, floor = solve_leaf(layout, data_of(buffers), case, work, state, leaf)
+    value, floor = call_leaf(solver.address, solver.packed)
     if value < tally[VALUE]:
         tally[VALUE] = value
         copy_into(leaf.best, leaf.point)
@@ -175,25 +175,25 @@ def try_choice(layout, buffers, case, work):
 
 
 @kernel
-def try_rounding(layout, buffers, case, work, dual, changes):
+def try_rounding(buffers, solver, dual, changes):
     """Round the relaxed point, to what is nearest and towards the better score."""
     before = buffers.tally[VALUE]
     for upwards in (False, True):
         round_node(data_of(buffers), relaxed_of(buffers), dual, upwards, changes, state_of(buffers))
-        try_choice(layout, buffers, case, work)
+        try_choice(buffers, solver)
         if buffers.tally[VALUE] < before:
             return
 
 
 @kernel
-def finish(layout, buffers, case, work, bound):
+def finish(buffers, solver, bound):
     """Close a node whose discrete choices are all made."""
     state, table, tally = state_of(buffers), relaxed_of(buffers).table, buffers.tally
     for b in range(state.active.size):
         state.chosen[b] = table.value[table.start[b]]
         if b < state.lo.size:
             state.free[b] = 1 if state.lo[b] < state.hi[b] else 0
-    floor = try_choice(layout, buffers, case, work)
+    floor = try_choice(buffers, solver)
     close(tally, max(floor, bound))
     if tally[VALUE] == math.inf and floor < math.inf:  # nothing was found, and that is no proof
         tally[PROVED] = min(tally[PROVED], max(floor, bound))
@@ -223,7 +223,7 @@ def tighten(layout, buffers, asked, dual, changes):
 
 
 @kernel
-def visit(layout, buffers, case, asked, work, node, tolerance):
+def visit(layout, buffers, case, asked, solver, node, tolerance):
     """Bound the node at hand; return (must it be split, its dual, its bound, changes left)."""
     relaxed, state, tally = relaxed_of(buffers), state_of(buffers), buffers.tally
     dual, bound, changes, is_root = node, node.bound, 0, node.bound == -math.inf
@@ -234,7 +234,9 @@ def visit(layout, buffers, case, asked, work, node, tolerance):
         if is_root and attempt == 0:
             tally[DEAREST] = dearest(relaxed.table, state.active.size)
         cutoff = cutoff_of(tally, tolerance)
-        dual = bound_against(case.ball, layout, buffers, case, asked, work, dual, changes, cutoff)
+        dual = bound_against(
+            case.ball, layout, buffers, case, asked, solver.work, dual, changes, cutoff
+        )
         bound = max(bound, dual.bound)
         if asked.mode == GUARANTEE:
             bound = max(bound, 0.0)  # no cost is below 0
@@ -242,10 +244,10 @@ def visit(layout, buffers, case, asked, work, node, tolerance):
             close_node(layout, buffers, asked, dual, bound, changes)
             return False, dual, bound, changes
         if is_decided(data_of(buffers), relaxed.table, state, changes):
-            finish(layout, buffers, case, work, bound)
+            finish(buffers, solver, bound)
             return False, dual, bound, changes
         if attempt == 0 or is_root:
-            try_rounding(layout, buffers, case, work, dual, changes)
+            try_rounding(buffers, solver, dual, changes)
             if bound >= cutoff_of(tally, tolerance):
                 close(tally, bound)
                 return False, dual, bound, changes

@@ -19,7 +19,7 @@ from numba.extending import register_jitable
 
 from holdfast.machinery.whole import Choice, Kernel
 
-_PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[1]
 _SHOW_EVERY, _WORTH_SAYING = 0.5, 2.0  # seconds
 # "from holdfast.a.b import c, d", the names in brackets or not; and "import holdfast.a.b"
 _IMPORT = re.compile(
@@ -66,7 +66,7 @@ def _state_of_sources() -> str:
     these sources is always right.
     """
     digest = hashlib.sha256()
-    for text in kernel_sources(_PACKAGE).values():
+    for text in kernel_sources(PACKAGE).values():
         digest.update(text)
     return f"kernels-{digest.hexdigest()[:16]}"
 
@@ -75,7 +75,7 @@ def _homes() -> list[Path]:
     """List where machine code may be kept, best first."""
     said = os.environ.get("NUMBA_CACHE_DIR")
     homes = [Path(said)] if said else []
-    homes.append(_PACKAGE / "__pycache__")
+    homes.append(PACKAGE / "__pycache__")
     with contextlib.suppress(RuntimeError):  # a user without a home
         homes.append(_user_cache() / "holdfast")
     return homes

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import codegen, compiler, dispatcher, registry, targetconfig, types
+from numba.core import codegen, compiler, dispatcher, event, registry, targetconfig, types
 
 # what numba is made of: without types, and none of it promised
 _codegen: Any = codegen
@@ -93,19 +93,29 @@ class _WholeCompiler(_dispatcher._FunctionCompiler):  # type: ignore[misc]
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         codegen = self.targetdescr.target_context.codegen()
-        with _whole_libraries(codegen), _no_collections(), _quick_comparisons():
+        # kernels that make no arrays are those whose loops are short
+        library = _WholeLibrary if self.targetoptions.get("_nrt", True) else _ShortLoopLibrary
+        with (
+            _replaced(codegen, _library_class=library),
+            _no_collections(),
+            _quick_comparisons(),
+            _remembered_calls(),
+            _no_timers(),
+        ):
             return super()._compile_core(args, return_type)
 
 
 @contextlib.contextmanager
-def _whole_libraries(codegen: Any) -> Iterator[None]:
-    """Let numba make libraries of our kind; its compiler lock is held all the while."""
-    before = codegen._library_class
-    codegen._library_class = _WholeLibrary
+def _replaced(owner: Any, **attributes: Any) -> Iterator[None]:
+    """Let something of numba be something else; its compiler lock is held all the while."""
+    before = {name: getattr(owner, name) for name in attributes}
+    for name, value in attributes.items():
+        setattr(owner, name, value)
     try:
         yield
     finally:
-        codegen._library_class = before
+        for name, value in before.items():
+            setattr(owner, name, value)
 
 
 @contextlib.contextmanager
@@ -121,8 +131,7 @@ def _no_collections() -> Iterator[None]:
         gc.enable()
 
 
-@contextlib.contextmanager
-def _quick_comparisons() -> Iterator[None]:
+def _quick_comparisons() -> contextlib.AbstractContextManager[None]:
     """Compare the flags of functions by what was set; numba asks for the value of every flag.
 
     It does so a quarter of a million times, for every function that is looked up.
@@ -137,14 +146,40 @@ def _quick_comparisons() -> Iterator[None]:
         return hashes[type(self)]
 
     def quick_equal(self: Any, other: Any) -> Any:
-        same = type(self) is type(other) and self._values == other._values
-        return True if same else slow_equal(self, other)
+        if type(self) is not type(other):
+            return slow_equal(self, other)
+        said = self._values.keys() | other._values.keys()  # all others have their defaults
+        return all(getattr(self, name) == getattr(other, name) for name in said)
 
-    kind.__hash__, kind.__eq__ = quick_hash, quick_equal
-    try:
-        yield
-    finally:
-        kind.__hash__, kind.__eq__ = slow_hash, slow_equal
+    return _replaced(kind, __hash__=quick_hash, __eq__=quick_equal)
+
+
+def _remembered_calls() -> contextlib.AbstractContextManager[None]:
+    """Remember what calls of numba's own functions came to, say a sum of two floats.
+
+    numba tries all that a sum may be, anew for each. What it last came to for the same types and
+    flags, it comes to again: nothing is learned meanwhile.
+    """
+    kind = _types.functions.BaseFunction
+    look_up = kind.get_call_type
+    last: dict[Any, tuple[Any, Any]] = {}
+
+    def remember(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws:
+            return look_up(self, context, args, kws)
+        flags, key = _targetconfig.ConfigStack.top_or_none(), (self, tuple(args))
+        if key in last and last[key][0] == flags:
+            return last[key][1]
+        found = look_up(self, context, args, kws)
+        last[key] = flags, found
+        return found
+
+    return _replaced(kind, get_call_type=remember)
+
+
+def _no_timers() -> contextlib.AbstractContextManager[None]:
+    """Time nothing: numba does so for each function, and for all that wait for it, each time."""
+    return _replaced(event, install_timer=lambda *_: contextlib.nullcontext())
 
 
 class _WholeLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -177,7 +212,7 @@ class _WholeLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
         for function in self._final_module.functions:
             if not function.is_declaration and function.name not in own:
                 function.linkage = "internal"
-        passes = self._codegen._module_pass_manager()
+        passes = self._passes()
         if isinstance(passes, tuple):
             passes[0].run(self._final_module, passes[1])
         else:  # older releases of numba
@@ -185,6 +220,9 @@ class _WholeLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
         self._final_module.verify()
         self._is_made = True
         self._finalize_final_module()
+
+    def _passes(self) -> Any:
+        return self._codegen._module_pass_manager()
 
     def _get_module_for_linking(self) -> Any:
         """Return all of the code: libraries of numba's own kind link no callees of callees."""
@@ -200,6 +238,22 @@ class _WholeLibrary(_codegen.JITCodeLibrary):  # type: ignore[misc]
     def codegen(self) -> Any:
         """The code generator; for code that does not run by itself, one that sets nothing."""
         return self._codegen if self._is_made else _NothingToSet()
+
+
+class _ShortLoopLibrary(_WholeLibrary):
+    """Code whose loops run a few times: to unroll them takes a third longer, and brings nothing."""
+
+    def _passes(self) -> Any:
+        if not hasattr(_codegen, "create_pass_builder"):  # older releases of numba
+            return self._codegen._module_pass_manager(loop_vectorize=False)
+        with _replaced(_codegen, create_pass_builder=_pass_builder_for_short_loops):
+            return self._codegen._module_pass_manager()
+
+
+def _pass_builder_for_short_loops(machine: Any, opt: int, **_: Any) -> Any:
+    options = llvm.create_pipeline_tuning_options(opt)
+    options.loop_unrolling = options.loop_vectorization = options.slp_vectorization = False
+    return llvm.create_pass_builder(machine, options)
 
 
 class _NothingToSet:

@@ -1,0 +1,90 @@
+"""The solvers of leaves as the search calls them: by address, since they are compiled apart.
+
+There is one for each kind of set; each knows the types of its own workspace.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.core.kinds import new_work
+from holdfast.discrete.buffers import data_of, leaf_of, new_buffers, state_of
+from holdfast.discrete.layout import Case, make_layout, shape_of
+from holdfast.discrete.leaf import solve_leaf
+from holdfast.discrete.problem import DiscreteProblem
+from holdfast.machinery.apart import Apart, Packing, packer
+from holdfast.machinery.compile import viewing_kernel as kernel
+from holdfast.problem.ball import BallNumbers, NormBall
+from holdfast.problem.ellipsoid import Ellipsoid, EllipsoidNumbers
+from holdfast.problem.goal import Goal
+from holdfast.problem.model_list import HullNumbers, ModelList
+from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import ModelSet
+
+
+class Solver(NamedTuple):
+    """What solves the leaves of one row."""
+
+    address: int
+    packed: int
+    work: Any
+
+
+def _example(robust_to: ModelSet) -> tuple[Any, ...]:
+    """Return what the solver of leaves works on, for its types."""
+    base = RecourseProblem.build(np.zeros((1, 1)), np.ones(1), 0.0, robust_to=robust_to)
+    none = np.zeros((1, 1))
+    problem = DiscreteProblem(base, none, none, [], np.empty((1, 0), dtype=np.int64), [])
+    layout, rows = make_layout(problem), base.rows()
+    goal = Goal.of(base.loss, cost_weight=None, guarantee=0.5).numbers()
+    case = Case(rows.points[0], rows.coef[0], 0.0, robust_to.numbers(1), goal)
+    return shape_of(layout), new_buffers(layout, 1), case, new_work(base)
+
+
+_BALL = Packing(lambda: _example(NormBall(p=2.0, radius=1.0)))
+_ELLIPSOID = Packing(lambda: _example(Ellipsoid(np.eye(2), radius=1.0)))
+_HULL = Packing(lambda: _example(ModelList([([1.0], 0.0)])))
+pack_leaf = packer(_BALL, _ELLIPSOID, _HULL)
+unpack_ball, unpack_ellipsoid, unpack_hull = _BALL.unpack, _ELLIPSOID.unpack, _HULL.unpack
+
+
+@kernel
+def solve_packed(layout, buffers, case, work):
+    """Solve the continuous rest of what was chosen."""
+    return solve_leaf(layout, data_of(buffers), case, work, state_of(buffers), leaf_of(buffers))
+
+
+@kernel
+def solve_ball_leaf(packed):
+    layout, buffers, case, work = unpack_ball(packed)
+    return solve_packed(layout, buffers, case, work)
+
+
+@kernel
+def solve_ellipsoid_leaf(packed):
+    layout, buffers, case, work = unpack_ellipsoid(packed)
+    return solve_packed(layout, buffers, case, work)
+
+
+@kernel
+def solve_hull_leaf(packed):
+    layout, buffers, case, work = unpack_hull(packed)
+    return solve_packed(layout, buffers, case, work)
+
+
+BALL_LEAVES = Apart(solve_ball_leaf, "BALL_LEAVES", floats=2)
+ELLIPSOID_LEAVES = Apart(solve_ellipsoid_leaf, "ELLIPSOID_LEAVES", floats=2)
+HULL_LEAVES = Apart(solve_hull_leaf, "HULL_LEAVES", floats=2)
+call_leaf = BALL_LEAVES.call  # all are called alike
+
+
+def leaves_for(robust: BallNumbers | EllipsoidNumbers | HullNumbers) -> Apart:
+    """Return the solver of leaves for a set of models."""
+    kinds: dict[type, Apart] = {
+        BallNumbers: BALL_LEAVES,
+        EllipsoidNumbers: ELLIPSOID_LEAVES,
+        HullNumbers: HULL_LEAVES,
+    }
+    return kinds[type(robust)]
