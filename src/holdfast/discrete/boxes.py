@@ -18,36 +18,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.outcome import EXHAUSTED
+from holdfast.discrete.frame import Numbers
 from holdfast.discrete.parts import (
     Link,
-    Numbers,
     Part,
-    along,
-    folded,
     free_columns,
+    keeps_all,
     may_be,
-    most_tilt,
     narrowed,
-    numbers_of,
-    parts_of,
     snapped,
     tightened,
-    tilted,
     true_cost,
-    unfolded,
+    whole,
     within,
 )
+from holdfast.discrete.prices import folded, most_tilt, tilted, unfolded
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Outcomes
-from holdfast.discrete.solve import search_everybody
+from holdfast.discrete.unions import along, parts_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
-from holdfast.problem.problem import frozen
 
-_MOST_PARTS = 48  # that are searched before a row is left to HiGHS
+_MOST_PARTS = 480  # that are searched before a row is left to HiGHS
 _FEW_PARTS = 12  # from so many on, splitting a lattice takes too long
 _MOST_PRICES = 8  # that are tried for a link of a part
-MOST_NODES = 100_000
 
 
 class Best(NamedTuple):
@@ -103,6 +97,7 @@ class _Split:
 
     def __init__(self, problem: DiscreteProblem, goal: Goal, tolerance: float) -> None:
         self.problem, self.goal, self.tolerance = problem, goal, tolerance
+        self.whole = whole(problem)
         self.weight = 1.0 if goal.is_guarantee else goal.level
         none = np.empty(0, dtype=np.int64)
         self.best = Best(math.inf, math.inf, None, none, 0)  # its bound: of all that is closed
@@ -111,11 +106,10 @@ class _Split:
 
     def solve(self, links: list[Link], floor: float) -> Best:
         self.links = links
-        whole = Part(self.problem)
-        bounds = tightened(numbers_of(self.problem), links, free_columns(whole))
+        bounds = tightened(self.whole.numbers, links, free_columns(self.whole))
         if bounds is None:
             return self.best
-        parts, left = parts_of(within(whole, *bounds), links)
+        parts, left = parts_of(within(self.whole, *bounds), links)
         for part in parts:
             self.push(part, floor, None)
         while self.open and self.open[0].bound < self.cutoff() and self.searched < _MOST_PARTS:
@@ -148,15 +142,15 @@ class _Split:
         """Close a part whose answer breaks a link, or split it; return False if neither can be."""
         broken = [link for link in left if not link.keeps(x[None])[0]]
         for link in broken:
-            is_fine = part.problem.step[0, link.columns].min() == 0.0
+            is_fine = part.numbers.step[link.columns].min() == 0.0
             if _is_pair(part, link) and (is_fine or self.searched >= _FEW_PARTS):
                 j = folded(part, link)
                 if j is not None:
                     return self.look_into(unfolded(part, left, j), bound)
-                side = link if link.coef @ x > link.upper else link.turned()
+                side = link if link.value(x) > link.ends[1] else link.turned()
                 if not part.is_aimed:
                     self.aim(part, side)
-                    part = replace(part, is_aimed=True)
+                    part = part._replace(is_aimed=True)
                 bound = max(bound, self.press(part, side, x, bound))
                 if bound >= self.cutoff():
                     self.close(bound)
@@ -168,15 +162,15 @@ class _Split:
         return False
 
     def ask(self, parts: list[Part], goal: Goal) -> Outcomes:
-        limits = (0.25 * self.tolerance, MOST_NODES)
-        out, _, _, _ = search_everybody(_stacked(parts), goal, limits, 1)
+        numbers = [part.numbers for part in parts]
+        out = parts[0].frame.search(numbers, goal, 0.25 * self.tolerance)
         self.searched += len(parts)
         self.best = self.best._replace(nodes=self.best.nodes + int(out.nodes.sum()))
         return out
 
     def aim(self, part: Part, link: Link) -> None:
         """Look for a good answer at the upper end of a link."""
-        numbers = numbers_of(part.problem)
+        numbers = part.numbers
         for edge in along(part, link):
             if self.weight * edge.paid >= self.best.value:
                 continue
@@ -185,7 +179,7 @@ class _Split:
                 continue
             x = edge.restore(out.recourse[0])
             columns = link.columns
-            if part.problem.step[0, columns].max() == 0.0:
+            if numbers.step[columns].max() == 0.0:
                 self.try_answer(x, out.chosen[0])
                 continue
             tries = []
@@ -203,7 +197,7 @@ class _Split:
 
     def try_answer(self, x: Floats, chosen: NDArray[np.int64]) -> None:
         """Take an answer if it may be had."""
-        if all(link.keeps(x[None])[0] for link in self.links):
+        if keeps_all(self.links, x):
             self.keep(x, chosen[: len(self.problem.groups)])
 
     def press(self, part: Part, link: Link, x: Floats, bound: float) -> float:
@@ -213,7 +207,7 @@ class _Split:
         needed, no price will do. The price of the best bound is sought where the lines cross, as
         they do at a bend, and in turn where their slopes would pass through 0, if there is none.
         """
-        near = _Line(0.0, bound, self.weight * (float(link.coef @ x) - link.upper))
+        near = _Line(0.0, bound, self.weight * (link.value(x) - link.ends[1]))
         last, far, most = near, None, most_tilt(part, link)
         for turn in range(_MOST_PRICES):
             if self.best.value == math.inf:
@@ -241,7 +235,7 @@ class _Split:
                 break
             answer = there.restore(out.recourse[0])
             self.try_answer(answer, out.chosen[0])
-            line = _Line(price, value, self.weight * (float(link.coef @ answer) - link.upper))
+            line = _Line(price, value, self.weight * (link.value(answer) - link.ends[1]))
             if line.slope <= 0.0:
                 far = line
             elif price == most:
@@ -262,7 +256,7 @@ class _Split:
             if np.isnan(out.recourse[k]).any() or math.isnan(bound):
                 return False
             x, options = part.restore(out.recourse[k]), out.chosen[k, : len(self.problem.groups)]
-            if not all(link.keeps(x[None])[0] for link in self.links):
+            if not keeps_all(self.links, x):
                 self.push(part, bound, x)
             elif self.keep(x, options) or (part.merges and self.keep_safely(part)):
                 self.close(bound)
@@ -283,13 +277,12 @@ class _Split:
         if np.isnan(out.recourse[0]).any():
             return False
         x = part.restore(out.recourse[0])
-        is_kept = all(link.keeps(x[None])[0] for link in self.links)
-        return is_kept and self.keep(x, out.chosen[0, : len(self.problem.groups)])
+        return keeps_all(self.links, x) and self.keep(x, out.chosen[0, : len(self.problem.groups)])
 
     def keep(self, x: Floats, options: NDArray[np.int64]) -> bool:
         """Take an answer that keeps the links; return whether it may be had."""
         base = self.problem.problem
-        if not may_be(self.problem, x, options):
+        if not may_be(self.whole, x, options):
             return False
         value = true_cost(self.problem, x, options)
         score = float(base.robust_to.worst_score(x[None], base.coef, base.intercept)[0])
@@ -303,32 +296,13 @@ class _Split:
         return True
 
 
-def _stacked(parts: list[Part]) -> DiscreteProblem:
-    """Return the problem of parts that differ in their numbers only, a row each."""
-    problems = [part.problem for part in parts]
-    if len(parts) == 1:
-        return problems[0]
-    bases = [problem.problem for problem in problems]
-    base = replace(
-        bases[0],
-        X=frozen(np.concatenate([base.X for base in bases])),
-        lower=frozen(np.concatenate([base.lower for base in bases])),
-        upper=frozen(np.concatenate([base.upper for base in bases])),
-    )
-    return replace(
-        problems[0],
-        problem=base,
-        current=np.repeat(problems[0].current, len(parts), axis=0),
-        fixed_costs=np.concatenate([problem.fees for problem in problems]),
-    )
-
-
 def _is_pair(part: Part, link: Link) -> bool:
     """Whether a link is an inequality between two numbers that may move."""
-    numbers, columns = numbers_of(part.problem), link.columns
-    if len(columns) != 2 or link.lower == link.upper:
+    numbers, columns = part.numbers, link.columns
+    if len(columns) != 2 or link.is_equation:
         return False
-    return bool((free_columns(part)[columns] & (numbers.lower < numbers.upper)[columns]).all())
+    may_move = numbers.lower[columns] < numbers.upper[columns]
+    return bool((free_columns(part)[columns] & may_move).all())
 
 
 def split(
@@ -339,12 +313,12 @@ def split(
     The value is that of the best answer, in whose halves the link is worth most, or else lies in
     the middle between that of x and the one that would keep the link.
     """
-    numbers, free = numbers_of(part.problem), free_columns(part)
-    value = float(link.coef @ x)
-    missing = (link.upper if value > link.upper else link.lower) - value
+    numbers, free = part.numbers, free_columns(part)
+    value, ends = link.value(x), link.ends
+    missing = (ends[1] if value > ends[1] else ends[0]) - value
     widths = {
-        int(j): abs(link.coef[j]) * (numbers.upper[j] - numbers.lower[j])
-        for j in link.columns
+        j: abs(coef) * (numbers.upper[j] - numbers.lower[j])
+        for j, coef in link.terms
         if free[j] and numbers.upper[j] > numbers.lower[j]
     }
     order = sorted(widths, key=lambda column: -widths[column])
@@ -356,8 +330,8 @@ def split(
         if not numbers.lower[j] < place < numbers.upper[j]:
             continue
         below, above = _neighbours(numbers, j, place)
-        ends = (numbers.lower[j], below), (above, numbers.upper[j])
-        halves = [narrowed(part, links, j, *end) for end in ends]
+        sides = (numbers.lower[j], below), (above, numbers.upper[j])
+        halves = [narrowed(part, links, j, *side) for side in sides]
         found = [half for half in halves if half is not None]
         if not any(_holds(half, x) for half in found):
             return found
@@ -378,5 +352,5 @@ def _neighbours(numbers: Numbers, j: int, place: float) -> tuple[float, float]:
 
 def _holds(part: Part, x: Floats) -> bool:
     """Whether a point is within the bounds of the numbers of a part."""
-    numbers, own = numbers_of(part.problem), free_columns(part)
+    numbers, own = part.numbers, free_columns(part)
     return bool(((numbers.lower <= x) & (x <= numbers.upper))[own].all())

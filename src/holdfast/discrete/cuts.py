@@ -117,7 +117,7 @@ def _linked_program(
 ) -> Program:
     program = Program(problem, cap, relaxed)
     for link in links:
-        program.link(link.coef, link.lower, link.upper)
+        program.link(link.coef, *link.ends)
     return program
 
 

@@ -1,0 +1,94 @@
+"""Prices of links: every unit by which a link is broken costs so much.
+
+What keeps the link gets no dearer, so that the least cost without the link is a lower bound with
+it. Where every linked number is on one side of its start, the search can solve that too.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.discrete.frame import Numbers
+from holdfast.discrete.parts import Link, Part, narrowed, on_lattice
+from holdfast.machinery.numbers import Floats
+
+_MOST_STEEP = 1e4  # times what moving costs: prices of links
+
+
+def folded(part: Part, link: Link) -> int | None:
+    """Return a column of the link whose cost is no straight line yet; None: there is none."""
+    numbers = part.numbers
+    for j, _ in link.terms:
+        low, start, high = numbers.lower[j], numbers.start[j], numbers.upper[j]
+        if low < start < high or (numbers.fee[j] > 0.0 and low <= start <= high and low < high):
+            return j
+    return None
+
+
+def unfolded(part: Part, links: list[Link], j: int) -> list[Part]:
+    """Return a part with number j as it is, with it going down, and with it going up."""
+    numbers, parts = part.numbers, list[Part]()
+    start = numbers.start[j]
+    for low, high in ((start, start), (numbers.lower[j], start), (start, numbers.upper[j])):
+        if low == high and parts:
+            continue
+        new = narrowed(part, links, j, low, high)
+        if new is None:
+            continue
+        if low < high:  # who goes pays for it
+            fees = new.numbers.fee.copy()
+            fee, fees[j] = float(fees[j]), 0.0
+            new = new._replace(numbers=new.numbers._replace(fee=fees), paid=new.paid + fee)
+        parts.append(new)
+    return parts
+
+
+def most_tilt(part: Part, link: Link) -> float:
+    """Return the largest price of a link that `tilted` can set."""
+    numbers, columns = part.numbers, link.columns
+    sides = _sides(numbers, columns)
+    rates = sides * link.coef[columns]
+    far = np.where(sides > 0.0, numbers.upper[columns], numbers.lower[columns])
+    # whoever is paid for moving starts at the far end: moving must not be counted, nor cost a fee,
+    # and on a lattice both ends must be on it
+    ends = np.stack([numbers.start[columns], far])
+    may_turn = np.isfinite(far) & (numbers.fee[columns] == 0.0)
+    may_turn &= (on_lattice(numbers, columns, ends) & np.isfinite(ends)).all(axis=0)
+    falls = (rates < 0.0) & ~(may_turn & (part.problem.max_changes is None))
+    steepness = numbers.cost[columns] / np.abs(link.coef[columns])
+    # a price far above the costs would hide them in its rounding
+    return min(float(steepness[falls].min(initial=math.inf)), _MOST_STEEP * float(steepness.max()))
+
+
+def tilted(part: Part, link: Link, price: float) -> Part:
+    """Let every unit by which a link is broken cost so much: what keeps it gets no dearer.
+
+    Numbers of the link are on one side of their start. One that is paid for moving starts at its
+    far end.
+    """
+    numbers, columns = part.numbers, link.columns
+    costs, points = numbers.cost.copy(), numbers.start.copy()
+    paid = price * (link.value(numbers.start) - link.ends[1])
+    for (j, coef), side in zip(link.terms, _sides(numbers, columns).tolist(), strict=True):
+        cost = numbers.cost[j] + price * side * coef
+        least = 1e-12 * numbers.cost[j]
+        costs[j] = abs(cost)
+        if cost <= -least:  # by more than rounding: only whoever may turn gets there
+            points[j] = numbers.upper[j] if side > 0.0 else numbers.lower[j]
+            paid += cost * abs(points[j] - numbers.start[j])
+        elif cost < least:  # moving must cost something; what that may be too much comes off
+            width = numbers.upper[j] - numbers.lower[j]
+            paid -= (least - cost) * width if math.isfinite(width) else math.inf
+            costs[j] = least
+    turned = numbers._replace(start=points, cost=costs)
+    return part._replace(numbers=turned, paid=part.paid + float(paid))
+
+
+def _sides(numbers: Numbers, columns: NDArray[np.int64]) -> Floats:
+    """Return 1 for a number that may go up, -1 for one that may go down, 0 for one that stays."""
+    above = numbers.upper[columns] > numbers.start[columns]
+    below = numbers.lower[columns] < numbers.start[columns]
+    return above.astype(np.float64) - below.astype(np.float64)
