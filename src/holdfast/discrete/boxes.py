@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from holdfast.discrete.parts import (
     whole,
     within,
 )
-from holdfast.discrete.prices import folded, most_tilt, tilted, unfolded
+from holdfast.discrete.prices import at_price, folded, most_tilt, price_of, priced, unfolded
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Outcomes
 from holdfast.discrete.unions import along, parts_of
@@ -40,8 +41,9 @@ from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
 
 _MOST_PARTS = 480  # that are searched before a row is left to HiGHS
-_FEW_PARTS = 12  # from so many on, splitting a lattice takes too long
+_FEW_PARTS = 0  # from so many on, splitting a lattice takes too long
 _MOST_PRICES = 8  # that are tried for a link of a part
+_MOST_TURNS = 4  # of pressing one link after another
 
 
 class Best(NamedTuple):
@@ -106,10 +108,13 @@ class _Split:
 
     def solve(self, links: list[Link], floor: float) -> Best:
         self.links = links
+        self.left: list[Link] = []  # what the parts do not keep by themselves
+        self.sides: list[tuple[Link, Link]] = []  # these, and turned
         bounds = tightened(self.whole.numbers, links, free_columns(self.whole))
         if bounds is None:
             return self.best
-        parts, left = parts_of(within(self.whole, *bounds), links)
+        parts, self.left = parts_of(within(self.whole, *bounds), links)
+        self.sides = [(link, link.turned()) for link in self.left]
         for part in parts:
             self.push(part, floor, None)
         while self.open and self.open[0].bound < self.cutoff() and self.searched < _MOST_PARTS:
@@ -117,7 +122,7 @@ class _Split:
             if answer is None:
                 is_done = self.look_into([part], bound)
             else:
-                is_done = self.refine(part, left, answer, bound)
+                is_done = self.refine(part, answer, bound)
             if not is_done:
                 self.close(bound)
                 break
@@ -138,28 +143,59 @@ class _Split:
         bound = max(bound, self.weight * part.paid)
         heapq.heappush(self.open, _Open(bound, self.pushed, part, answer))
 
-    def refine(self, part: Part, left: list[Link], x: Floats, bound: float) -> bool:
+    def refine(self, part: Part, x: Floats, bound: float) -> bool:
         """Close a part whose answer breaks a link, or split it; return False if neither can be."""
-        broken = [link for link in left if not link.keeps(x[None])[0]]
-        for link in broken:
-            is_fine = part.numbers.step[link.columns].min() == 0.0
-            if _is_pair(part, link) and (is_fine or self.searched >= _FEW_PARTS):
-                j = folded(part, link)
-                if j is not None:
-                    return self.look_into(unfolded(part, left, j), bound)
-                side = link if link.value(x) > link.ends[1] else link.turned()
-                if not part.is_aimed:
-                    self.aim(part, side)
-                    part = part._replace(is_aimed=True)
-                bound = max(bound, self.press(part, side, x, bound))
-                if bound >= self.cutoff():
-                    self.close(bound)
-                    return True
-        for link in broken:
-            news = split(part, link, left, x, self.best.point)
+        broken = self.broken_by(x)
+        if not broken:  # but for its prices it would be the best
+            return self.look_into([part._replace(prices=())], bound)
+        pairs = [link for link in broken if self.is_priced(part, link)]
+        for link in pairs:
+            j = folded(part, link)
+            if j is not None:
+                return self.look_into(unfolded(part, self.left, j), bound)
+        if pairs:
+            if not part.is_aimed:
+                self.aim(part, pairs[0])
+                part = part._replace(is_aimed=True)
+            part, x, bound = self.press_all(part, x, bound)
+            if bound >= self.cutoff():
+                self.close(bound)
+                return True
+        for link in self.broken_by(x):
+            news = split(part, link, self.left, x, self.best.point)
             if news is not None:
                 return self.look_into(news, bound)
         return False
+
+    def broken_by(self, x: Floats) -> list[Link]:
+        """Return the links that a point breaks, turned so that it is above their upper ends."""
+        pairs = [pair for pair in self.sides if not pair[0].keeps(x[None])[0]]
+        return [link if link.value(x) > link.ends[1] else turned for link, turned in pairs]
+
+    def is_priced(self, part: Part, link: Link) -> bool:
+        """Whether breaking a link is to have a price in this part, rather than to be split away."""
+        is_fine = part.numbers.step[link.columns].min() == 0.0
+        return _is_pair(part, link) and (is_fine or self.searched >= _FEW_PARTS)
+
+    def press_all(self, part: Part, x: Floats, bound: float) -> tuple[Part, Floats, float]:
+        """Press one link after another, as long as that brings something.
+
+        Returned are the part with its prices, an answer that breaks a link, and the best bound.
+        """
+        for _ in range(_MOST_TURNS):
+            before, answer = bound, x
+            for link in self.broken_by(x):
+                if not self.is_priced(part, link) or folded(part, link) is not None:
+                    continue
+                part, answer, bound = self.press(part, link, answer, bound)
+                if bound >= self.cutoff():
+                    return part, x, bound
+            if not self.broken_by(answer):
+                return part, x, bound
+            x = answer
+            if bound - before <= 0.1 * (self.cutoff() - before):
+                break
+        return part, x, bound
 
     def ask(self, parts: list[Part], goal: Goal) -> Outcomes:
         numbers = [part.numbers for part in parts]
@@ -169,48 +205,72 @@ class _Split:
         return out
 
     def aim(self, part: Part, link: Link) -> None:
-        """Look for a good answer at the upper end of a link."""
-        numbers = part.numbers
+        """Look for a good answer at the upper end of a link, and of others that this one breaks."""
+        edge, tied = part, list[Link]()
+        todo = [link]
+        while todo:
+            tied.append(todo[0])
+            found = self.best_along(edge, todo[0])
+            if found is None:
+                return
+            edge, x, chosen = found
+            held = {j for own in tied for j, _ in own.terms}
+            todo = [
+                other
+                for other in self.broken_by(x)
+                if held.isdisjoint(other.columns.tolist())
+                and self.is_priced(part, other)
+                and folded(part, other) is None
+            ]
+        if part.numbers.step[sorted(held)].max() == 0.0:
+            self.try_answer(x, chosen)
+            return
+        tries = [self.rounded(part, tied, x, upwards) for upwards in _ways(len(tied))]
+        out = self.ask(tries, self.goal)
+        for k in range(len(tries)):
+            if not np.isnan(out.recourse[k]).any():
+                self.try_answer(tries[k].restore(out.recourse[k]), out.chosen[k])
+
+    def best_along(self, part: Part, link: Link) -> tuple[Part, Floats, NDArray[np.int64]] | None:
+        """Return the best part at the upper end of a link, and its answer; None: there is none."""
+        best, least = None, self.best.value
         for edge in along(part, link):
-            if self.weight * edge.paid >= self.best.value:
+            if self.weight * edge.paid >= least:
                 continue
             out = self.ask([edge], self.higher_goal())
-            if np.isnan(out.recourse[0]).any():
-                continue
-            x = edge.restore(out.recourse[0])
-            columns = link.columns
-            if numbers.step[columns].max() == 0.0:
-                self.try_answer(x, out.chosen[0])
-                continue
-            tries = []
-            for upwards in (False, True):
-                lower, upper = numbers.lower.copy(), numbers.upper.copy()
-                for j in columns.tolist():
-                    near = snapped(x[j], numbers.step[j], numbers.anchor[j], upwards)
-                    near = min(max(near, lower[j]), upper[j])
-                    lower[j] = upper[j] = near
-                tries.append(within(part, lower, upper))
-            out = self.ask(tries, self.goal)
-            for k in range(len(tries)):
-                if not np.isnan(out.recourse[k]).any():
-                    self.try_answer(tries[k].restore(out.recourse[k]), out.chosen[k])
+            value = float(out.value[0]) + self.weight * edge.paid
+            if value < least and not np.isnan(out.recourse[0]).any():
+                best, least = (edge, edge.restore(out.recourse[0]), out.chosen[0]), value
+        return best
+
+    def rounded(self, part: Part, links: list[Link], x: Floats, upwards: tuple[bool, ...]) -> Part:
+        """Fix the numbers of links at the values of their lattices next to x."""
+        numbers = part.numbers
+        lower, upper = numbers.lower.copy(), numbers.upper.copy()
+        for link, up in zip(links, upwards, strict=True):
+            for j, _ in link.terms:
+                near = snapped(float(x[j]), float(numbers.step[j]), float(numbers.anchor[j]), up)
+                lower[j] = upper[j] = min(max(near, lower[j]), upper[j])
+        return within(part, lower, upper)
 
     def try_answer(self, x: Floats, chosen: NDArray[np.int64]) -> None:
         """Take an answer if it may be had."""
         if keeps_all(self.links, x):
             self.keep(x, chosen[: len(self.problem.groups)])
 
-    def press(self, part: Part, link: Link, x: Floats, bound: float) -> float:
-        """Return the best bound that a price on breaking the link gives.
+    def press(self, part: Part, link: Link, x: Floats, bound: float) -> tuple[Part, Floats, float]:
+        """Look for the price on breaking a link that gives the best bound.
 
         The bound is concave in the price. Where the lines of two answers cross below what is
         needed, no price will do. The price of the best bound is sought where the lines cross, as
         they do at a bend, and in turn where their slopes would pass through 0, if there is none.
+        Returned are the part at that price, its answer, and the bound.
         """
-        near = _Line(0.0, bound, self.weight * (link.value(x) - link.ends[1]))
-        last, far, most = near, None, most_tilt(part, link)
+        near = _Line(price_of(part, link), bound, self.weight * (link.value(x) - link.ends[1]))
+        last, far = near, None
+        most = most_tilt(priced(at_price(part, link, 0.0)), link)
         for turn in range(_MOST_PRICES):
-            if self.best.value == math.inf:
+            if self.best.value == math.inf or not near.slope > 0.0:
                 break
             least = near.price + (self.best.value - near.bound) / near.slope
             price = max(least, near.level(last))
@@ -222,19 +282,20 @@ class _Split:
             price = min(price, most)
             if not price > near.price:
                 break
-            there = tilted(part, link, price)
-            out = self.ask([there], self.goal)
+            there = at_price(part, link, price)
+            asked = priced(there)
+            out = self.ask([asked], self.goal)
             if out.outcome[0] == EXHAUSTED and out.bound[0] == math.inf:
-                return math.inf
-            parts = float(out.bound[0]), self.weight * there.paid
-            value = sum(parts) - 4.0 * EPS * max(abs(parts[0]), abs(parts[1]))
+                return part, x, math.inf
+            value = self.bound_of(asked, float(out.bound[0]))
             if math.isnan(value) or np.isnan(out.recourse[0]).any():
-                break
-            bound = max(bound, value)
-            if bound >= self.cutoff():
                 break
             answer = there.restore(out.recourse[0])
             self.try_answer(answer, out.chosen[0])
+            if value > bound:
+                part, x, bound = there, answer, value
+            if bound >= self.cutoff():
+                break
             line = _Line(price, value, self.weight * (link.value(answer) - link.ends[1]))
             if line.slope <= 0.0:
                 far = line
@@ -242,21 +303,30 @@ class _Split:
                 break
             else:
                 last, near = near, line
-        return bound
+        return part, x, bound
+
+    def bound_of(self, part: Part, bound: float) -> float:
+        """Return the bound of a part that a search gives, with what is paid for being in it."""
+        paid = self.weight * part.paid
+        return bound + paid - 4.0 * EPS * max(abs(bound), abs(paid))
 
     def look_into(self, parts: list[Part], floor: float) -> bool:
         """Search parts that differ in their numbers only; return False where nothing is known."""
         if not parts:
             return True
-        out = self.ask(parts, self.goal)
+        asked = [priced(part) for part in parts]
+        out = self.ask(asked, self.goal)
         for k, part in enumerate(parts):
             if out.outcome[k] == EXHAUSTED and out.bound[k] == math.inf:
                 continue
-            bound = max(floor, float(out.bound[k]) + self.weight * part.paid)
+            bound = max(floor, self.bound_of(asked[k], float(out.bound[k])))
             if np.isnan(out.recourse[k]).any() or math.isnan(bound):
                 return False
             x, options = part.restore(out.recourse[k]), out.chosen[k, : len(self.problem.groups)]
             if not keeps_all(self.links, x):
+                self.push(part, bound, x)
+            elif part.prices:
+                self.keep(x, options)
                 self.push(part, bound, x)
             elif self.keep(x, options) or (part.merges and self.keep_safely(part)):
                 self.close(bound)
@@ -294,6 +364,11 @@ class _Split:
         if value < self.best.value:
             self.best = self.best._replace(value=value, point=x, options=options)
         return True
+
+
+def _ways(count: int) -> list[tuple[bool, ...]]:
+    """List the ways to round so many links, each downwards or upwards."""
+    return list(product((False, True), repeat=count))
 
 
 def _is_pair(part: Part, link: Link) -> bool:

@@ -97,6 +97,7 @@ class Part(NamedTuple):
     paid: float = 0.0
     merges: tuple[Merge, ...] = ()
     is_aimed: bool = False  # whether an answer at the edge of a link has been looked for
+    prices: tuple[tuple[Link, float], ...] = ()  # on breaking links at their upper ends
 
     @property
     def problem(self) -> DiscreteProblem:

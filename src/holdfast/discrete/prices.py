@@ -46,6 +46,27 @@ def unfolded(part: Part, links: list[Link], j: int) -> list[Part]:
     return parts
 
 
+def priced(part: Part) -> Part:
+    """Let breaking links cost what the prices of the part say, as far as they can be set."""
+    there = part._replace(prices=())
+    for link, price in part.prices:
+        price = min(price, most_tilt(there, link))
+        if price > 0.0:
+            there = tilted(there, link, price)
+    return there
+
+
+def at_price(part: Part, link: Link, price: float) -> Part:
+    """Return a part with another price on a link."""
+    others = [entry for entry in part.prices if entry[0] is not link]
+    return part._replace(prices=(*others, (link, price)))
+
+
+def price_of(part: Part, link: Link) -> float:
+    """Return the price on a link."""
+    return next((price for own, price in part.prices if own is link), 0.0)
+
+
 def most_tilt(part: Part, link: Link) -> float:
     """Return the largest price of a link that `tilted` can set."""
     numbers, columns = part.numbers, link.columns
