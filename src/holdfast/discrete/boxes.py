@@ -41,7 +41,7 @@ from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
 
 _MOST_PARTS = 480  # that are searched before a row is left to HiGHS
-_FEW_PARTS = 0  # from so many on, splitting a lattice takes too long
+_FEW_PARTS = 12  # from so many on, splitting a lattice takes too long
 _MOST_PRICES = 8  # that are tried for a link of a part
 _MOST_TURNS = 4  # of pressing one link after another
 
@@ -110,7 +110,8 @@ class _Split:
         self.links = links
         self.left: list[Link] = []  # what the parts do not keep by themselves
         self.sides: list[tuple[Link, Link]] = []  # these, and turned
-        bounds = tightened(self.whole.numbers, links, free_columns(self.whole))
+        every = set(range(self.problem.problem.n_features))
+        bounds = tightened(self.whole.numbers, links, free_columns(self.whole), every)
         if bounds is None:
             return self.best
         parts, self.left = parts_of(within(self.whole, *bounds), links)
@@ -169,7 +170,7 @@ class _Split:
 
     def broken_by(self, x: Floats) -> list[Link]:
         """Return the links that a point breaks, turned so that it is above their upper ends."""
-        pairs = [pair for pair in self.sides if not pair[0].keeps(x[None])[0]]
+        pairs = [pair for pair in self.sides if not pair[0].keeps(x)]
         return [link if link.value(x) > link.ends[1] else turned for link, turned in pairs]
 
     def is_priced(self, part: Part, link: Link) -> bool:
@@ -354,7 +355,7 @@ class _Split:
         base = self.problem.problem
         if not may_be(self.whole, x, options):
             return False
-        value = true_cost(self.problem, x, options)
+        value = true_cost(self.whole, x, options)
         score = float(base.robust_to.worst_score(x[None], base.coef, base.intercept)[0])
         if self.goal.is_guarantee:
             if score < self.goal.level:

@@ -6,6 +6,7 @@ need, the layout and the buffers, is made once and kept.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -64,9 +65,24 @@ class Frame:
     """The groups, the model and the ball of a row; its numbers are given with each question."""
 
     def __init__(self, problem: DiscreteProblem) -> None:
-        self.problem = problem
+        self.problem, self.columns = problem, problem.number_columns
         self.is_number = np.zeros(problem.problem.n_features, dtype=bool)
-        self.is_number[problem.number_columns] = True
+        self.is_number[self.columns] = True
+
+    def like(self, problem: DiscreteProblem) -> Frame:
+        """Return the frame of a problem that has another model, scale or step of its numbers."""
+        new = copy(self)
+        new.problem = problem
+        base, (batch, exponent) = problem.problem, self._ready
+        new._ready = (
+            batch._replace(
+                rows=batch.rows._replace(coef=base.coef, intercept=base.intercept),
+                layout=batch.layout._replace(step=np.ascontiguousarray(problem.step)),
+                ball=base.robust_to.numbers(base.n_features),
+            ),
+            exponent,
+        )
+        return new
 
     @cached_property
     def _ready(self) -> tuple[Batch, NDArray[np.int64]]:
@@ -99,23 +115,17 @@ class Frame:
 
     def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:
         batch, exponent = self._ready
-        less = -exponent
-
-        def put(values: list[Floats]) -> Floats:
-            return frozen(np.stack(values))
-
-        rows = batch.rows._replace(
-            points=put([numbers.start for numbers in asked]),
-            cost=frozen(scaled(np.stack([numbers.cost for numbers in asked]), less)),
-            lower=put([numbers.lower for numbers in asked]),
-            upper=put([numbers.upper for numbers in asked]),
+        points, lower, upper = frozen(
+            np.array([[n.start for n in asked], [n.lower for n in asked], [n.upper for n in asked]])
         )
-        layout = batch.layout._replace(
-            fixed_costs=frozen(scaled(np.stack([numbers.fee for numbers in asked]), less)),
-            current=np.repeat(batch.layout.current, len(asked), axis=0),
-        )
+        costs = np.array([[n.cost for n in asked], [n.fee for n in asked]])
+        cost, fees = frozen(scaled(costs, -exponent))
+        current = np.repeat(batch.layout.current, len(asked), axis=0)
         return batch._replace(
-            rows=rows, layout=layout, goal=goal.numbers(), levels=goal.levels(exponent)
+            rows=batch.rows._replace(points=points, cost=cost, lower=lower, upper=upper),
+            layout=batch.layout._replace(fixed_costs=fees, current=current),
+            goal=goal.numbers(),
+            levels=goal.levels(exponent),
         )
 
     def _search(

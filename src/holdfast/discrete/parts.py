@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discrete.answer import costs_of
 from holdfast.discrete.frame import Frame, Numbers, numbers_of
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.numbers import Floats
@@ -54,18 +53,25 @@ class Link:
 
     def value(self, x: Floats) -> float:
         """Return what a point makes of it."""
-        return float((x[self.columns] * self.coef[self.columns]).sum())
+        return sum(coef * float(x[j]) for j, coef in self.terms)
 
     def keeps(self, x: Floats) -> NDArray[np.bool_]:
-        """Say which of the points, one in each row, keep it: to a tolerance, as it is promised."""
-        products = x[:, self.columns] * self.coef[self.columns]
-        value, slack = products.sum(axis=1), LINK_TOLERANCE * (1.0 + np.abs(products).sum(axis=1))
+        """Say whether a point, or which of the points, a row each, keep it.
+
+        To a tolerance, as it is promised; term by term, so that a point is judged alike in any
+        batch.
+        """
+        value, size = np.zeros(()), np.ones(())
+        for j, coef in self.terms:
+            term = coef * x[..., j]
+            value, size = value + term, size + abs(term)
+        slack = LINK_TOLERANCE * size
         return np.asarray((value >= self.lower - slack) & (value <= self.upper + slack))
 
 
 def keeps_all(links: Iterable[Link], x: Floats) -> bool:
     """Whether a point keeps all links of its row."""
-    return all(link.keeps(x[None])[0] for link in links)
+    return all(link.keeps(x) for link in links)
 
 
 class Merge(NamedTuple):
@@ -155,25 +161,31 @@ def on_lattice(numbers: Numbers, columns: NDArray[np.int64], values: Floats) -> 
 
 
 def tightened(
-    numbers: Numbers, links: list[Link], free: NDArray[np.bool_]
+    numbers: Numbers, links: list[Link], free: NDArray[np.bool_], changed: set[int]
 ) -> tuple[Floats, Floats] | None:
     """Narrow the bounds of the free columns as far as the links say; None: nothing keeps them.
 
-    A start that breaks a link by no more than the tolerance stays within.
+    Looked at are links of columns that have changed. A start that breaks a link by no more than the
+    tolerance stays within.
     """
     lower, upper = numbers.lower.tolist(), numbers.upper.tolist()
     for _ in range(4):
-        before = lower.copy(), upper.copy()
+        again = set[int]()
         for link in links:
+            if changed.isdisjoint(link.columns.tolist()):
+                continue
             for j, coef in link.terms:
                 if not free[j]:
                     continue
-                low, high, slack = _room(link, j, coef, lower, upper)
-                _tighten(numbers, j, (low, high, slack), lower, upper)
+                before = lower[j], upper[j]
+                _tighten(numbers, j, _room(link, j, coef, lower, upper), lower, upper)
                 if lower[j] > upper[j]:
                     return None
-        if before == (lower, upper):
+                if before != (lower[j], upper[j]):
+                    again.add(j)
+        if not again:
             break
+        changed = again
     return np.array(lower), np.array(upper)
 
 
@@ -240,21 +252,25 @@ def narrowed(part: Part, links: list[Link], j: int, low: float, high: float) -> 
     if lower[j] > upper[j]:
         return None
     narrow = numbers._replace(lower=lower, upper=upper)
-    bounds = tightened(narrow, links, free_columns(part))
+    bounds = tightened(narrow, links, free_columns(part), {j})
     return None if bounds is None else within(part, *bounds)
 
 
 # ------------------------------------------------------------------ answers
 
 
-def true_cost(problem: DiscreteProblem, x: Floats, options: NDArray[np.int64]) -> float:
+def true_cost(part: Part, x: Floats, options: NDArray[np.int64]) -> float:
     """Return the cost of a point of the only row."""
-    return float(costs_of(problem, x[None], options[None])[0])
+    numbers, columns = part.numbers, part.frame.columns
+    way = np.abs(x[columns] - numbers.start[columns])
+    moved = numbers.cost[columns] * way + np.where(way > 0.0, numbers.fee[columns], 0.0)
+    paid = zip(part.problem.option_costs, options.tolist(), strict=True)
+    return float(moved.sum()) + sum(float(costs[0, k]) for costs, k in paid)
 
 
 def may_be(part: Part, x: Floats, options: NDArray[np.int64]) -> bool:
     """Whether the only row may become x: its bounds, lattices, and how many features change."""
-    numbers, columns = part.numbers, np.flatnonzero(part.frame.is_number)
+    numbers, columns = part.numbers, part.frame.columns
     value, moved = x[columns], x[columns] != numbers.start[columns]
     inside = (numbers.lower[columns] <= value) & (value <= numbers.upper[columns])
     is_allowed = inside & on_lattice(numbers, columns, value)

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from holdfast.discrete.frame import Numbers
-from holdfast.discrete.parts import Link, Part, narrowed, on_lattice
-from holdfast.machinery.numbers import Floats
+from holdfast.discrete.parts import Link, Part, narrowed
 
 _MOST_STEEP = 1e4  # times what moving costs: prices of links
 
@@ -69,19 +65,28 @@ def price_of(part: Part, link: Link) -> float:
 
 def most_tilt(part: Part, link: Link) -> float:
     """Return the largest price of a link that `tilted` can set."""
-    numbers, columns = part.numbers, link.columns
-    sides = _sides(numbers, columns)
-    rates = sides * link.coef[columns]
-    far = np.where(sides > 0.0, numbers.upper[columns], numbers.lower[columns])
-    # whoever is paid for moving starts at the far end: moving must not be counted, nor cost a fee,
-    # and on a lattice both ends must be on it
-    ends = np.stack([numbers.start[columns], far])
-    may_turn = np.isfinite(far) & (numbers.fee[columns] == 0.0)
-    may_turn &= (on_lattice(numbers, columns, ends) & np.isfinite(ends)).all(axis=0)
-    falls = (rates < 0.0) & ~(may_turn & (part.problem.max_changes is None))
-    steepness = numbers.cost[columns] / np.abs(link.coef[columns])
+    numbers, counted = part.numbers, part.problem.max_changes is not None
+    most, steepest = math.inf, 0.0
+    for j, coef in link.terms:
+        steepness = float(numbers.cost[j]) / abs(coef)
+        steepest = max(steepest, steepness)
+        if _side(numbers, j) * coef < 0.0 and (counted or not _may_turn(numbers, j)):
+            most = min(most, steepness)
     # a price far above the costs would hide them in its rounding
-    return min(float(steepness[falls].min(initial=math.inf)), _MOST_STEEP * float(steepness.max()))
+    return min(most, _MOST_STEEP * steepest)
+
+
+def _may_turn(numbers: Numbers, j: int) -> bool:
+    """Whether a number that is paid for moving may start at its far end.
+
+    That must not cost a fee, and on a lattice both ends must be on it.
+    """
+    far = numbers.upper[j] if _side(numbers, j) > 0.0 else numbers.lower[j]
+    ends = [float(numbers.start[j]), float(far)]
+    if numbers.fee[j] > 0.0 or not math.isfinite(ends[1]):
+        return False
+    step, anchor = float(numbers.step[j]), float(numbers.anchor[j])
+    return step == 0.0 or all(anchor + step * round((v - anchor) / step) == v for v in ends)
 
 
 def tilted(part: Part, link: Link, price: float) -> Part:
@@ -90,10 +95,11 @@ def tilted(part: Part, link: Link, price: float) -> Part:
     Numbers of the link are on one side of their start. One that is paid for moving starts at its
     far end.
     """
-    numbers, columns = part.numbers, link.columns
+    numbers = part.numbers
     costs, points = numbers.cost.copy(), numbers.start.copy()
     paid = price * (link.value(numbers.start) - link.ends[1])
-    for (j, coef), side in zip(link.terms, _sides(numbers, columns).tolist(), strict=True):
+    for j, coef in link.terms:
+        side = _side(numbers, j)
         cost = numbers.cost[j] + price * side * coef
         least = 1e-12 * numbers.cost[j]
         costs[j] = abs(cost)
@@ -108,8 +114,7 @@ def tilted(part: Part, link: Link, price: float) -> Part:
     return part._replace(numbers=turned, paid=part.paid + float(paid))
 
 
-def _sides(numbers: Numbers, columns: NDArray[np.int64]) -> Floats:
+def _side(numbers: Numbers, j: int) -> float:
     """Return 1 for a number that may go up, -1 for one that may go down, 0 for one that stays."""
-    above = numbers.upper[columns] > numbers.start[columns]
-    below = numbers.lower[columns] < numbers.start[columns]
-    return above.astype(np.float64) - below.astype(np.float64)
+    start = numbers.start[j]
+    return float(numbers.upper[j] > start) - float(numbers.lower[j] < start)

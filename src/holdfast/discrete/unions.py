@@ -58,18 +58,24 @@ def parts_of(part: Part, links: list[Link]) -> tuple[list[Part], list[Link]]:
     return parts, left
 
 
-def _values(numbers: Numbers, j: int) -> Floats | None:
-    """Return what a number may become, if that can be listed."""
+def _count(numbers: Numbers, j: int) -> float:
+    """Return about how many values a number may take; inf where they cannot be listed."""
+    low, high, step = (float(v[j]) for v in (numbers.lower, numbers.upper, numbers.step))
+    if low == high:
+        return 1.0
+    if step == 0.0 or max(abs(low), abs(high), abs(numbers.anchor[j])) > 0.5 * FAR * step:
+        return math.inf
+    return math.floor((high - low) / step) + 1.0
+
+
+def _values(numbers: Numbers, j: int) -> Floats:
+    """Return what a number may become: its lattice, and where it is."""
     low, high, start = numbers.lower[j], numbers.upper[j], numbers.start[j]
     own = [start] if low <= start <= high else []
     if low == high:
         return np.array([low])
     step, anchor = numbers.step[j], numbers.anchor[j]
-    if step == 0.0 or not (high - low) / step < _MOST_TRIED:
-        return None
     first, last = math.floor((low - anchor) / step), math.ceil((high - anchor) / step)
-    if max(abs(first), abs(last)) > FAR:
-        return None
     values = anchor + step * np.arange(first - 1, last + 2)
     return np.union1d(values[(low <= values) & (values <= high)], own)
 
@@ -88,13 +94,11 @@ def _options(numbers: Numbers, columns: NDArray[np.int64], links: list[Link]) ->
             rest[j] = 0.0
             found[:, j] = _nearest(own, j, (link.ends[0] - found @ rest) / link.coef[j])
         else:
-            lists = {j: _values(own, j) for j in range(len(columns)) if j not in known}
-            sizes = {j: len(values) for j, values in lists.items() if values is not None}
-            if not sizes or len(found) * min(sizes.values()) > _MOST_TRIED:
-                return None
+            sizes = {j: _count(own, j) for j in range(len(columns)) if j not in known}
             j = min(sizes, key=lambda column: (sizes[column], column))
-            values = lists[j]
-            assert values is not None
+            if len(found) * sizes[j] > _MOST_TRIED:
+                return None
+            values = _values(own, j)
             found = np.repeat(found, len(values), axis=0)
             found[:, j] = np.tile(values, len(found) // len(values))
         known.append(j)
@@ -177,7 +181,7 @@ def _are_merged(part: Part, columns: NDArray[np.int64], links: list[Link]) -> bo
         return False
     inside = (numbers.lower <= numbers.start) & (numbers.start <= numbers.upper)
     is_free = numbers.step[columns].max() == 0.0 and inside[columns].all()
-    return bool(is_free and links[0].keeps(numbers.start[None])[0])
+    return bool(is_free and links[0].keeps(numbers.start))
 
 
 class _Way(NamedTuple):
@@ -231,7 +235,7 @@ def along(part: Part, link: Link) -> Iterator[Part]:
     least = 1e-9 * float(numbers.cost[columns] @ np.abs(slope))
     rate = (cost(other) - cost(begin)) / abs(other - begin) if other != begin else least
     smooth = part._replace(
-        frame=Frame(replace(part.problem, step=_without(part.problem.step, columns))),
+        frame=part.frame.like(replace(part.problem, step=_without(part.problem.step, columns))),
         numbers=numbers._replace(step=_put(numbers.step, columns, (0.0, 0.0))),
         paid=part.paid + cost(begin),
     )
@@ -355,5 +359,6 @@ def _merged_within(
     )
     lower = _put(numbers.lower, columns, (ends[0], form.rest))
     upper = _put(numbers.upper, columns, (ends[1], form.rest))
-    whole = Part(Frame(replace(problem, problem=new)), merged, part.paid, (*part.merges, merge))
+    frame = part.frame.like(replace(problem, problem=new))
+    whole = Part(frame, merged, part.paid, (*part.merges, merge))
     return within(whole, lower, upper)
