@@ -147,8 +147,9 @@ class _Split:
     def refine(self, part: Part, x: Floats, bound: float) -> bool:
         """Close a part whose answer breaks a link, or split it; return False if neither can be."""
         broken = self.broken_by(x)
-        if not broken:  # but for its prices it would be the best
-            return self.look_into([part._replace(prices=())], bound)
+        fair = tuple(entry for entry in part.prices if entry[0] in broken)
+        if fair != part.prices:  # a price on a link that is kept is too high here
+            return self.look_into([part._replace(prices=fair)], bound)
         pairs = [link for link in broken if self.is_priced(part, link)]
         for link in pairs:
             j = folded(part, link)
