@@ -41,7 +41,6 @@ from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
 
 _MOST_PARTS = 480  # that are searched before a row is left to HiGHS
-_FEW_PARTS = 12  # from so many on, splitting a lattice takes too long
 _MOST_PRICES = 8  # that are tried for a link of a part
 _MOST_TURNS = 4  # of pressing one link after another
 
@@ -150,7 +149,7 @@ class _Split:
         fair = tuple(entry for entry in part.prices if entry[0] in broken)
         if fair != part.prices:  # a price on a link that is kept is too high here
             return self.look_into([part._replace(prices=fair)], bound)
-        pairs = [link for link in broken if self.is_priced(part, link)]
+        pairs = [link for link in broken if _is_pair(part, link)]
         for link in pairs:
             j = folded(part, link)
             if j is not None:
@@ -159,6 +158,8 @@ class _Split:
             if not part.is_aimed:
                 self.aim(part, pairs[0])
                 part = part._replace(is_aimed=True)
+            if self.best.value == math.inf:
+                self.try_parts(self.mended(part, x))
             part, x, bound = self.press_all(part, x, bound)
             if bound >= self.cutoff():
                 self.close(bound)
@@ -174,11 +175,6 @@ class _Split:
         pairs = [pair for pair in self.sides if not pair[0].keeps(x)]
         return [link if link.value(x) > link.ends[1] else turned for link, turned in pairs]
 
-    def is_priced(self, part: Part, link: Link) -> bool:
-        """Whether breaking a link is to have a price in this part, rather than to be split away."""
-        is_fine = part.numbers.step[link.columns].min() == 0.0
-        return _is_pair(part, link) and (is_fine or self.searched >= _FEW_PARTS)
-
     def press_all(self, part: Part, x: Floats, bound: float) -> tuple[Part, Floats, float]:
         """Press one link after another, as long as that brings something.
 
@@ -187,7 +183,7 @@ class _Split:
         for _ in range(_MOST_TURNS):
             before, answer = bound, x
             for link in self.broken_by(x):
-                if not self.is_priced(part, link) or folded(part, link) is not None:
+                if not _is_pair(part, link) or folded(part, link) is not None:
                     continue
                 part, answer, bound = self.press(part, link, answer, bound)
                 if bound >= self.cutoff():
@@ -221,17 +217,41 @@ class _Split:
                 other
                 for other in self.broken_by(x)
                 if held.isdisjoint(other.columns.tolist())
-                and self.is_priced(part, other)
+                and _is_pair(part, other)
                 and folded(part, other) is None
             ]
         if part.numbers.step[sorted(held)].max() == 0.0:
             self.try_answer(x, chosen)
             return
-        tries = [self.rounded(part, tied, x, upwards) for upwards in _ways(len(tied))]
-        out = self.ask(tries, self.goal)
-        for k in range(len(tries)):
+        self.try_parts([self.rounded(part, tied, x, upwards) for upwards in _ways(len(tied))])
+
+    def try_parts(self, parts: list[Part]) -> None:
+        """Search parts for an answer alone."""
+        if not parts:
+            return
+        out = self.ask(parts, self.goal)
+        for k, part in enumerate(parts):
             if not np.isnan(out.recourse[k]).any():
-                self.try_answer(tries[k].restore(out.recourse[k]), out.chosen[k])
+                self.try_answer(part.restore(out.recourse[k]), out.chosen[k])
+
+    def mended(self, part: Part, x: Floats) -> list[Part]:
+        """Fix pairs of numbers that break their links where they keep them.
+
+        One of the two stays, and the other follows.
+        """
+        numbers, parts = part.numbers, list[Part]()
+        broken = [link for link in self.broken_by(x) if _is_pair(part, link)]
+        for k in (0, 1):
+            lower, upper = numbers.lower.copy(), numbers.upper.copy()
+            for link in broken:
+                (j, coef), (other, rest) = link.terms[k], link.terms[1 - k]
+                edge = (link.ends[1] - rest * float(x[other])) / coef
+                step, anchor = float(numbers.step[j]), float(numbers.anchor[j])
+                edge = snapped(edge, step, anchor, upwards=coef < 0.0)
+                lower[j] = upper[j] = min(max(edge, lower[j]), upper[j])
+                lower[other] = upper[other] = x[other]
+            parts.append(within(part, lower, upper))
+        return parts
 
     def best_along(self, part: Part, link: Link) -> tuple[Part, Floats, NDArray[np.int64]] | None:
         """Return the best part at the upper end of a link, and its answer; None: there is none."""
@@ -422,8 +442,9 @@ def _neighbours(numbers: Numbers, j: int, place: float) -> tuple[float, float]:
         return place, place
     below = snapped(place, step, anchor, False)
     above = snapped(below + 1.5 * step, step, anchor, False)
-    if below < numbers.start[j] < above:  # who stands between two values may stay there
-        below = float(numbers.start[j])
+    start = float(numbers.start[j])
+    if below < start < above:  # who stands between two values may stay there
+        return (below, start) if place < start else (start, above)
     return below, above
 
 
