@@ -2,9 +2,10 @@
 
 A part without links is solved by the search. If its answer keeps the links that are left, it is the
 best of the part. Otherwise one of the linked numbers is split at a value, and what the links then
-say of the others narrows them. Where numbers are continuous that need not come to an end: there a
-price on breaking the link proves that nothing is better than an answer at its edge. What is left
-after so many searches is for HiGHS.
+say of the others narrows them. With fine steps that takes long, and where numbers are continuous it
+need not come to an end: a price on breaking the link proves that nothing is better than an answer
+at its edge, or little. Parts of a part begin with its prices. What is left after so many searches
+is for HiGHS.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from holdfast.discrete.unions import along, parts_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
 
-_MOST_PARTS = 480  # that are searched before a row is left to HiGHS
+_MOST_PARTS = 240  # that are searched before a row is left to HiGHS
 _MOST_PRICES = 8  # that are tried for a link of a part
 _MOST_TURNS = 4  # of pressing one link after another
 
@@ -90,7 +91,7 @@ class _Open(NamedTuple):
     bound: float
     order: int  # where bounds are equal, the older one comes first
     part: Part
-    answer: Floats | None  # of the search; it breaks a link. None: not searched yet
+    answer: Floats | None  # of the search, at the part's prices. None: not searched yet
 
 
 class _Split:
@@ -426,7 +427,7 @@ def split(
     for j, place in places:
         if not numbers.lower[j] < place < numbers.upper[j]:
             continue
-        below, above = _neighbours(numbers, j, place)
+        below, above = neighbours_of(numbers, j, place)
         sides = (numbers.lower[j], below), (above, numbers.upper[j])
         halves = [narrowed(part, links, j, *side) for side in sides]
         found = [half for half in halves if half is not None]
@@ -435,7 +436,7 @@ def split(
     return None
 
 
-def _neighbours(numbers: Numbers, j: int, place: float) -> tuple[float, float]:
+def neighbours_of(numbers: Numbers, j: int, place: float) -> tuple[float, float]:
     """Return the allowed values of a number at or below a place, and above it."""
     step, anchor = numbers.step[j], numbers.anchor[j]
     if step == 0.0:
