@@ -88,6 +88,7 @@ def continuous(links: list, n: int, p: float) -> Linked:
 FOLLOWS = [Follows("x2", "x0", by=0.5)]
 AT_MOST = [AtMost("x0", "x3")]
 THREE = [Follows("x2", "x0", by=0.5), AtMost("x1", "x4"), AtMost("x6", "x3")]
+THREE_AT_MOST = [AtMost("x0", "x3"), AtMost("x1", "x4"), AtMost("x6", "x5")]
 CASES = {
     "German, age follows residence": (german, [Follows("age", "residence_since", by=1)]),
     "German, credits at most dependents": (german, [AtMost("existing_credits", "num_dependents")]),
@@ -103,9 +104,11 @@ CASES = {
     "steps, follows": (steps, FOLLOWS),
     "steps, at most": (steps, AT_MOST),
     "steps, three": (steps, THREE),
+    "steps, three at most": (steps, THREE_AT_MOST),
     "continuous, follows": (continuous, FOLLOWS),
     "continuous, at most": (continuous, AT_MOST),
     "continuous, three": (continuous, THREE),
+    "continuous, three at most": (continuous, THREE_AT_MOST),
 }
 
 

@@ -19,8 +19,9 @@ from holdfast.discrete import (
     solve_discrete,
     solve_linked,
 )
-from holdfast.discrete.boxes import Best
+from holdfast.discrete.boxes import Best, neighbours_of
 from holdfast.discrete.cuts import solve_cuts
+from holdfast.discrete.frame import Numbers
 from holdfast.discrete.linked import row_links, take_row
 from holdfast.problem import RecourseProblem
 from holdfast.problem.goal import Goal
@@ -263,6 +264,15 @@ def test_usual_links_need_no_highs(road, p, monkeypatch):
             free = solve_discrete(problem, **goal)
             changed += ours.price[0] > free.price[0] + 1e-6
     assert changed > 0  # the links are not idle
+
+
+def test_a_start_between_two_steps_is_a_value_of_its_own():
+    """A part is split next to it, on either side."""
+    values = ([0.55], [0.0], [1.0], [1.0], [0.0], [0.1], [0.0])
+    numbers = Numbers(*(np.array(each) for each in values))
+    assert neighbours_of(numbers, 0, 0.52) == pytest.approx((0.5, 0.55))
+    assert neighbours_of(numbers, 0, 0.57) == pytest.approx((0.55, 0.6))
+    assert neighbours_of(numbers, 0, 0.72) == pytest.approx((0.7, 0.8))
 
 
 def test_a_row_is_the_same_in_any_batch():

@@ -2,9 +2,10 @@
 
 A part without links is solved by the search. If its answer keeps the links that are left, it is the
 best of the part. Otherwise one of the linked numbers is split at a value, and what the links then
-say of the others narrows them. Where numbers are continuous that need not come to an end: there a
-price on breaking the link proves that nothing is better than an answer at its edge. What is left
-after so many searches is for HiGHS.
+say of the others narrows them. With fine steps that takes long, and where numbers are continuous it
+need not come to an end: a price on breaking the link proves that nothing is better than an answer
+at its edge, or little. Parts of a part begin with its prices. What is left after so many searches
+is for HiGHS.
 """
 
 from __future__ import annotations
@@ -12,42 +13,37 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.outcome import EXHAUSTED
+from holdfast.discrete.frame import Numbers
 from holdfast.discrete.parts import (
     Link,
-    Numbers,
     Part,
-    along,
-    folded,
     free_columns,
+    keeps_all,
     may_be,
-    most_tilt,
     narrowed,
-    numbers_of,
-    parts_of,
     snapped,
     tightened,
-    tilted,
     true_cost,
-    unfolded,
+    whole,
     within,
 )
+from holdfast.discrete.prices import at_price, folded, most_tilt, price_of, priced, unfolded
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Outcomes
-from holdfast.discrete.solve import search_everybody
+from holdfast.discrete.unions import along, parts_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
-from holdfast.problem.problem import frozen
 
-_MOST_PARTS = 48  # that are searched before a row is left to HiGHS
-_FEW_PARTS = 12  # from so many on, splitting a lattice takes too long
+_MOST_PARTS = 240  # that are searched before a row is left to HiGHS
 _MOST_PRICES = 8  # that are tried for a link of a part
-MOST_NODES = 100_000
+_MOST_TURNS = 4  # of pressing one link after another
 
 
 class Best(NamedTuple):
@@ -95,7 +91,7 @@ class _Open(NamedTuple):
     bound: float
     order: int  # where bounds are equal, the older one comes first
     part: Part
-    answer: Floats | None  # of the search; it breaks a link. None: not searched yet
+    answer: Floats | None  # of the search, at the part's prices. None: not searched yet
 
 
 class _Split:
@@ -103,6 +99,7 @@ class _Split:
 
     def __init__(self, problem: DiscreteProblem, goal: Goal, tolerance: float) -> None:
         self.problem, self.goal, self.tolerance = problem, goal, tolerance
+        self.whole = whole(problem)
         self.weight = 1.0 if goal.is_guarantee else goal.level
         none = np.empty(0, dtype=np.int64)
         self.best = Best(math.inf, math.inf, None, none, 0)  # its bound: of all that is closed
@@ -111,11 +108,14 @@ class _Split:
 
     def solve(self, links: list[Link], floor: float) -> Best:
         self.links = links
-        whole = Part(self.problem)
-        bounds = tightened(numbers_of(self.problem), links, free_columns(whole))
+        self.left: list[Link] = []  # what the parts do not keep by themselves
+        self.sides: list[tuple[Link, Link]] = []  # these, and turned
+        every = set(range(self.problem.problem.n_features))
+        bounds = tightened(self.whole.numbers, links, free_columns(self.whole), every)
         if bounds is None:
             return self.best
-        parts, left = parts_of(within(whole, *bounds), links)
+        parts, self.left = parts_of(within(self.whole, *bounds), links)
+        self.sides = [(link, link.turned()) for link in self.left]
         for part in parts:
             self.push(part, floor, None)
         while self.open and self.open[0].bound < self.cutoff() and self.searched < _MOST_PARTS:
@@ -123,7 +123,7 @@ class _Split:
             if answer is None:
                 is_done = self.look_into([part], bound)
             else:
-                is_done = self.refine(part, left, answer, bound)
+                is_done = self.refine(part, answer, bound)
             if not is_done:
                 self.close(bound)
                 break
@@ -144,79 +144,156 @@ class _Split:
         bound = max(bound, self.weight * part.paid)
         heapq.heappush(self.open, _Open(bound, self.pushed, part, answer))
 
-    def refine(self, part: Part, left: list[Link], x: Floats, bound: float) -> bool:
+    def refine(self, part: Part, x: Floats, bound: float) -> bool:
         """Close a part whose answer breaks a link, or split it; return False if neither can be."""
-        broken = [link for link in left if not link.keeps(x[None])[0]]
-        for link in broken:
-            is_fine = part.problem.step[0, link.columns].min() == 0.0
-            if _is_pair(part, link) and (is_fine or self.searched >= _FEW_PARTS):
-                j = folded(part, link)
-                if j is not None:
-                    return self.look_into(unfolded(part, left, j), bound)
-                side = link if link.coef @ x > link.upper else link.turned()
-                if not part.is_aimed:
-                    self.aim(part, side)
-                    part = replace(part, is_aimed=True)
-                bound = max(bound, self.press(part, side, x, bound))
-                if bound >= self.cutoff():
-                    self.close(bound)
-                    return True
-        for link in broken:
-            news = split(part, link, left, x, self.best.point)
+        broken = self.broken_by(x)
+        fair = tuple(entry for entry in part.prices if entry[0] in broken)
+        if fair != part.prices:  # a price on a link that is kept is too high here
+            return self.look_into([part._replace(prices=fair)], bound)
+        pairs = [link for link in broken if _is_pair(part, link)]
+        for link in pairs:
+            j = folded(part, link)
+            if j is not None:
+                return self.look_into(unfolded(part, self.left, j), bound)
+        if pairs:
+            if not part.is_aimed:
+                self.aim(part, pairs[0])
+                part = part._replace(is_aimed=True)
+            if self.best.value == math.inf:
+                self.try_parts(self.mended(part, x))
+            part, x, bound = self.press_all(part, x, bound)
+            if bound >= self.cutoff():
+                self.close(bound)
+                return True
+        for link in self.broken_by(x):
+            news = split(part, link, self.left, x, self.best.point)
             if news is not None:
                 return self.look_into(news, bound)
         return False
 
+    def broken_by(self, x: Floats) -> list[Link]:
+        """Return the links that a point breaks, turned so that it is above their upper ends."""
+        pairs = [pair for pair in self.sides if not pair[0].keeps(x)]
+        return [link if link.value(x) > link.ends[1] else turned for link, turned in pairs]
+
+    def press_all(self, part: Part, x: Floats, bound: float) -> tuple[Part, Floats, float]:
+        """Press one link after another, as long as that brings something.
+
+        Returned are the part with its prices, an answer that breaks a link, and the best bound.
+        """
+        for _ in range(_MOST_TURNS):
+            before, answer = bound, x
+            for link in self.broken_by(x):
+                if not _is_pair(part, link) or folded(part, link) is not None:
+                    continue
+                part, answer, bound = self.press(part, link, answer, bound)
+                if bound >= self.cutoff():
+                    return part, x, bound
+            if not self.broken_by(answer):
+                return part, x, bound
+            x = answer
+            if bound - before <= 0.1 * (self.cutoff() - before):
+                break
+        return part, x, bound
+
     def ask(self, parts: list[Part], goal: Goal) -> Outcomes:
-        limits = (0.25 * self.tolerance, MOST_NODES)
-        out, _, _, _ = search_everybody(_stacked(parts), goal, limits, 1)
+        numbers = [part.numbers for part in parts]
+        out = parts[0].frame.search(numbers, goal, 0.25 * self.tolerance)
         self.searched += len(parts)
         self.best = self.best._replace(nodes=self.best.nodes + int(out.nodes.sum()))
         return out
 
     def aim(self, part: Part, link: Link) -> None:
-        """Look for a good answer at the upper end of a link."""
-        numbers = numbers_of(part.problem)
+        """Look for a good answer at the upper end of a link, and of others that this one breaks."""
+        edge, tied = part, list[Link]()
+        todo = [link]
+        while todo:
+            tied.append(todo[0])
+            found = self.best_along(edge, todo[0])
+            if found is None:
+                return
+            edge, x, chosen = found
+            held = {j for own in tied for j, _ in own.terms}
+            todo = [
+                other
+                for other in self.broken_by(x)
+                if held.isdisjoint(other.columns.tolist())
+                and _is_pair(part, other)
+                and folded(part, other) is None
+            ]
+        if part.numbers.step[sorted(held)].max() == 0.0:
+            self.try_answer(x, chosen)
+            return
+        self.try_parts([self.rounded(part, tied, x, upwards) for upwards in _ways(len(tied))])
+
+    def try_parts(self, parts: list[Part]) -> None:
+        """Search parts for an answer alone."""
+        if not parts:
+            return
+        out = self.ask(parts, self.goal)
+        for k, part in enumerate(parts):
+            if not np.isnan(out.recourse[k]).any():
+                self.try_answer(part.restore(out.recourse[k]), out.chosen[k])
+
+    def mended(self, part: Part, x: Floats) -> list[Part]:
+        """Fix pairs of numbers that break their links where they keep them.
+
+        One of the two stays, and the other follows.
+        """
+        numbers, parts = part.numbers, list[Part]()
+        broken = [link for link in self.broken_by(x) if _is_pair(part, link)]
+        for k in (0, 1):
+            lower, upper = numbers.lower.copy(), numbers.upper.copy()
+            for link in broken:
+                (j, coef), (other, rest) = link.terms[k], link.terms[1 - k]
+                edge = (link.ends[1] - rest * float(x[other])) / coef
+                step, anchor = float(numbers.step[j]), float(numbers.anchor[j])
+                edge = snapped(edge, step, anchor, upwards=coef < 0.0)
+                lower[j] = upper[j] = min(max(edge, lower[j]), upper[j])
+                lower[other] = upper[other] = x[other]
+            parts.append(within(part, lower, upper))
+        return parts
+
+    def best_along(self, part: Part, link: Link) -> tuple[Part, Floats, NDArray[np.int64]] | None:
+        """Return the best part at the upper end of a link, and its answer; None: there is none."""
+        best, least = None, self.best.value
         for edge in along(part, link):
-            if self.weight * edge.paid >= self.best.value:
+            if self.weight * edge.paid >= least:
                 continue
             out = self.ask([edge], self.higher_goal())
-            if np.isnan(out.recourse[0]).any():
-                continue
-            x = edge.restore(out.recourse[0])
-            columns = link.columns
-            if part.problem.step[0, columns].max() == 0.0:
-                self.try_answer(x, out.chosen[0])
-                continue
-            tries = []
-            for upwards in (False, True):
-                lower, upper = numbers.lower.copy(), numbers.upper.copy()
-                for j in columns.tolist():
-                    near = snapped(x[j], numbers.step[j], numbers.anchor[j], upwards)
-                    near = min(max(near, lower[j]), upper[j])
-                    lower[j] = upper[j] = near
-                tries.append(within(part, lower, upper))
-            out = self.ask(tries, self.goal)
-            for k in range(len(tries)):
-                if not np.isnan(out.recourse[k]).any():
-                    self.try_answer(tries[k].restore(out.recourse[k]), out.chosen[k])
+            value = float(out.value[0]) + self.weight * edge.paid
+            if value < least and not np.isnan(out.recourse[0]).any():
+                best, least = (edge, edge.restore(out.recourse[0]), out.chosen[0]), value
+        return best
+
+    def rounded(self, part: Part, links: list[Link], x: Floats, upwards: tuple[bool, ...]) -> Part:
+        """Fix the numbers of links at the values of their lattices next to x."""
+        numbers = part.numbers
+        lower, upper = numbers.lower.copy(), numbers.upper.copy()
+        for link, up in zip(links, upwards, strict=True):
+            for j, _ in link.terms:
+                near = snapped(float(x[j]), float(numbers.step[j]), float(numbers.anchor[j]), up)
+                lower[j] = upper[j] = min(max(near, lower[j]), upper[j])
+        return within(part, lower, upper)
 
     def try_answer(self, x: Floats, chosen: NDArray[np.int64]) -> None:
         """Take an answer if it may be had."""
-        if all(link.keeps(x[None])[0] for link in self.links):
+        if keeps_all(self.links, x):
             self.keep(x, chosen[: len(self.problem.groups)])
 
-    def press(self, part: Part, link: Link, x: Floats, bound: float) -> float:
-        """Return the best bound that a price on breaking the link gives.
+    def press(self, part: Part, link: Link, x: Floats, bound: float) -> tuple[Part, Floats, float]:
+        """Look for the price on breaking a link that gives the best bound.
 
         The bound is concave in the price. Where the lines of two answers cross below what is
         needed, no price will do. The price of the best bound is sought where the lines cross, as
         they do at a bend, and in turn where their slopes would pass through 0, if there is none.
+        Returned are the part at that price, its answer, and the bound.
         """
-        near = _Line(0.0, bound, self.weight * (float(link.coef @ x) - link.upper))
-        last, far, most = near, None, most_tilt(part, link)
+        near = _Line(price_of(part, link), bound, self.weight * (link.value(x) - link.ends[1]))
+        last, far = near, None
+        most = most_tilt(priced(at_price(part, link, 0.0)), link)
         for turn in range(_MOST_PRICES):
-            if self.best.value == math.inf:
+            if self.best.value == math.inf or not near.slope > 0.0:
                 break
             least = near.price + (self.best.value - near.bound) / near.slope
             price = max(least, near.level(last))
@@ -228,41 +305,51 @@ class _Split:
             price = min(price, most)
             if not price > near.price:
                 break
-            there = tilted(part, link, price)
-            out = self.ask([there], self.goal)
+            there = at_price(part, link, price)
+            asked = priced(there)
+            out = self.ask([asked], self.goal)
             if out.outcome[0] == EXHAUSTED and out.bound[0] == math.inf:
-                return math.inf
-            parts = float(out.bound[0]), self.weight * there.paid
-            value = sum(parts) - 4.0 * EPS * max(abs(parts[0]), abs(parts[1]))
+                return part, x, math.inf
+            value = self.bound_of(asked, float(out.bound[0]))
             if math.isnan(value) or np.isnan(out.recourse[0]).any():
-                break
-            bound = max(bound, value)
-            if bound >= self.cutoff():
                 break
             answer = there.restore(out.recourse[0])
             self.try_answer(answer, out.chosen[0])
-            line = _Line(price, value, self.weight * (float(link.coef @ answer) - link.upper))
+            if value > bound:
+                part, x, bound = there, answer, value
+            if bound >= self.cutoff():
+                break
+            line = _Line(price, value, self.weight * (link.value(answer) - link.ends[1]))
             if line.slope <= 0.0:
                 far = line
             elif price == most:
                 break
             else:
                 last, near = near, line
-        return bound
+        return part, x, bound
+
+    def bound_of(self, part: Part, bound: float) -> float:
+        """Return the bound of a part that a search gives, with what is paid for being in it."""
+        paid = self.weight * part.paid
+        return bound + paid - 4.0 * EPS * max(abs(bound), abs(paid))
 
     def look_into(self, parts: list[Part], floor: float) -> bool:
         """Search parts that differ in their numbers only; return False where nothing is known."""
         if not parts:
             return True
-        out = self.ask(parts, self.goal)
+        asked = [priced(part) for part in parts]
+        out = self.ask(asked, self.goal)
         for k, part in enumerate(parts):
             if out.outcome[k] == EXHAUSTED and out.bound[k] == math.inf:
                 continue
-            bound = max(floor, float(out.bound[k]) + self.weight * part.paid)
+            bound = max(floor, self.bound_of(asked[k], float(out.bound[k])))
             if np.isnan(out.recourse[k]).any() or math.isnan(bound):
                 return False
             x, options = part.restore(out.recourse[k]), out.chosen[k, : len(self.problem.groups)]
-            if not all(link.keeps(x[None])[0] for link in self.links):
+            if not keeps_all(self.links, x):
+                self.push(part, bound, x)
+            elif part.prices:
+                self.keep(x, options)
                 self.push(part, bound, x)
             elif self.keep(x, options) or (part.merges and self.keep_safely(part)):
                 self.close(bound)
@@ -283,15 +370,14 @@ class _Split:
         if np.isnan(out.recourse[0]).any():
             return False
         x = part.restore(out.recourse[0])
-        is_kept = all(link.keeps(x[None])[0] for link in self.links)
-        return is_kept and self.keep(x, out.chosen[0, : len(self.problem.groups)])
+        return keeps_all(self.links, x) and self.keep(x, out.chosen[0, : len(self.problem.groups)])
 
     def keep(self, x: Floats, options: NDArray[np.int64]) -> bool:
         """Take an answer that keeps the links; return whether it may be had."""
         base = self.problem.problem
-        if not may_be(self.problem, x, options):
+        if not may_be(self.whole, x, options):
             return False
-        value = true_cost(self.problem, x, options)
+        value = true_cost(self.whole, x, options)
         score = float(base.robust_to.worst_score(x[None], base.coef, base.intercept)[0])
         if self.goal.is_guarantee:
             if score < self.goal.level:
@@ -303,32 +389,18 @@ class _Split:
         return True
 
 
-def _stacked(parts: list[Part]) -> DiscreteProblem:
-    """Return the problem of parts that differ in their numbers only, a row each."""
-    problems = [part.problem for part in parts]
-    if len(parts) == 1:
-        return problems[0]
-    bases = [problem.problem for problem in problems]
-    base = replace(
-        bases[0],
-        X=frozen(np.concatenate([base.X for base in bases])),
-        lower=frozen(np.concatenate([base.lower for base in bases])),
-        upper=frozen(np.concatenate([base.upper for base in bases])),
-    )
-    return replace(
-        problems[0],
-        problem=base,
-        current=np.repeat(problems[0].current, len(parts), axis=0),
-        fixed_costs=np.concatenate([problem.fees for problem in problems]),
-    )
+def _ways(count: int) -> list[tuple[bool, ...]]:
+    """List the ways to round so many links, each downwards or upwards."""
+    return list(product((False, True), repeat=count))
 
 
 def _is_pair(part: Part, link: Link) -> bool:
     """Whether a link is an inequality between two numbers that may move."""
-    numbers, columns = numbers_of(part.problem), link.columns
-    if len(columns) != 2 or link.lower == link.upper:
+    numbers, columns = part.numbers, link.columns
+    if len(columns) != 2 or link.is_equation:
         return False
-    return bool((free_columns(part)[columns] & (numbers.lower < numbers.upper)[columns]).all())
+    may_move = numbers.lower[columns] < numbers.upper[columns]
+    return bool((free_columns(part)[columns] & may_move).all())
 
 
 def split(
@@ -339,12 +411,12 @@ def split(
     The value is that of the best answer, in whose halves the link is worth most, or else lies in
     the middle between that of x and the one that would keep the link.
     """
-    numbers, free = numbers_of(part.problem), free_columns(part)
-    value = float(link.coef @ x)
-    missing = (link.upper if value > link.upper else link.lower) - value
+    numbers, free = part.numbers, free_columns(part)
+    value, ends = link.value(x), link.ends
+    missing = (ends[1] if value > ends[1] else ends[0]) - value
     widths = {
-        int(j): abs(link.coef[j]) * (numbers.upper[j] - numbers.lower[j])
-        for j in link.columns
+        j: abs(coef) * (numbers.upper[j] - numbers.lower[j])
+        for j, coef in link.terms
         if free[j] and numbers.upper[j] > numbers.lower[j]
     }
     order = sorted(widths, key=lambda column: -widths[column])
@@ -355,28 +427,29 @@ def split(
     for j, place in places:
         if not numbers.lower[j] < place < numbers.upper[j]:
             continue
-        below, above = _neighbours(numbers, j, place)
-        ends = (numbers.lower[j], below), (above, numbers.upper[j])
-        halves = [narrowed(part, links, j, *end) for end in ends]
+        below, above = neighbours_of(numbers, j, place)
+        sides = (numbers.lower[j], below), (above, numbers.upper[j])
+        halves = [narrowed(part, links, j, *side) for side in sides]
         found = [half for half in halves if half is not None]
         if not any(_holds(half, x) for half in found):
             return found
     return None
 
 
-def _neighbours(numbers: Numbers, j: int, place: float) -> tuple[float, float]:
+def neighbours_of(numbers: Numbers, j: int, place: float) -> tuple[float, float]:
     """Return the allowed values of a number at or below a place, and above it."""
     step, anchor = numbers.step[j], numbers.anchor[j]
     if step == 0.0:
         return place, place
     below = snapped(place, step, anchor, False)
     above = snapped(below + 1.5 * step, step, anchor, False)
-    if below < numbers.start[j] < above:  # who stands between two values may stay there
-        below = float(numbers.start[j])
+    start = float(numbers.start[j])
+    if below < start < above:  # who stands between two values may stay there
+        return (below, start) if place < start else (start, above)
     return below, above
 
 
 def _holds(part: Part, x: Floats) -> bool:
     """Whether a point is within the bounds of the numbers of a part."""
-    numbers, own = numbers_of(part.problem), free_columns(part)
+    numbers, own = part.numbers, free_columns(part)
     return bool(((numbers.lower <= x) & (x <= numbers.upper))[own].all())

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discrete.boxes import Best
-from holdfast.discrete.parts import Link, true_cost
+from holdfast.discrete.parts import Link, true_cost, whole
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.program import SCORE_UNIT, Program
 from holdfast.machinery.numbers import Floats
@@ -117,7 +117,7 @@ def _linked_program(
 ) -> Program:
     program = Program(problem, cap, relaxed)
     for link in links:
-        program.link(link.coef, link.lower, link.upper)
+        program.link(link.coef, *link.ends)
     return program
 
 
@@ -154,7 +154,7 @@ class _Master:
 
     def __init__(self, program: Program, goal: Goal) -> None:
         self.program, self.goal, self.base = program, goal, program.base
-        self.seen: set[bytes] = set()
+        self.whole, self.seen = whole(program.problem), set[bytes]()
         if goal.is_guarantee:
             program.lower[program.score] = goal.level
         else:
@@ -211,7 +211,7 @@ class _Master:
             if not program.keeps_links(x):  # HiGHS did, to its own tolerances
                 break
             score, before = self.worst_score(x), len(program.rows)
-            cost = true_cost(program.problem, x, options)
+            cost = true_cost(self.whole, x, options)
             self.add_worst(x)
             if goal.is_guarantee:
                 if score >= goal.level:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from holdfast.core.outcome import EXHAUSTED, FOUND
 from holdfast.discrete.answer import chosen_options, make_result
-from holdfast.discrete.boxes import MOST_NODES, Best, solve_parts
+from holdfast.discrete.boxes import Best, solve_parts
 from holdfast.discrete.cuts import solve_cuts
-from holdfast.discrete.parts import LINK_TOLERANCE, Link
+from holdfast.discrete.frame import MOST_NODES
+from holdfast.discrete.parts import Link
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.solve import check_problem, found_of, search_everybody
 from holdfast.machinery.numbers import Floats, check_kind, check_positive, read_floats
@@ -177,10 +178,10 @@ def _distrust(problem: DiscreteProblem, goal: Goal, found: Found, i: int) -> Non
 
 def _are_kept(x: Floats, links: Links) -> NDArray[np.bool_]:
     """Say which points keep their links, to the tolerance that is promised."""
-    x = np.nan_to_num(x)
-    value, slack = x @ links.matrix.T, LINK_TOLERANCE * (1.0 + np.abs(x) @ np.abs(links.matrix).T)
-    kept = (value >= links.lower - slack) & (value <= links.upper + slack)
-    return np.asarray(kept.all(axis=1))
+    kept, x = np.ones(len(x), dtype=bool), np.nan_to_num(x)
+    for coef, lower, upper in zip(links.matrix, links.lower.T, links.upper.T, strict=True):
+        kept &= Link(coef, lower, upper).keeps(x)
+    return kept
 
 
 def _check_kept(answer: RecourseResult, links: Links) -> None:

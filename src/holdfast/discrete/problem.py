@@ -81,7 +81,9 @@ class DiscreteProblem:
     @property
     def number_columns(self) -> NDArray[np.int64]:
         """The columns outside all groups."""
-        return np.setdiff1d(np.arange(self.problem.n_features), self.grouped_columns)
+        is_number = np.ones(self.problem.n_features, dtype=bool)
+        is_number[self.grouped_columns] = False
+        return np.flatnonzero(is_number)
 
     def take(self, which: NDArray[np.int64]) -> DiscreteProblem:
         """Return the problem of some rows, by position; the same one may come several times."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from holdfast.discrete.parts import Link
+from holdfast.discrete.parts import Link, keeps_all
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 
@@ -205,7 +205,7 @@ class Program:
 
     def keeps_links(self, x: Floats) -> bool:
         """Whether a point keeps the links, as anybody computes them."""
-        return all(link.keeps(x[None])[0] for link in self.links)
+        return keeps_all(self.links, x)
 
     def link(self, coef: Floats, lower: float, upper: float, score: float = 0.0) -> None:
         """Add ``lower <= coef @ x + score * (score variable) <= upper``."""

@@ -1,0 +1,140 @@
+"""What the parts of a row share, made ready for the search once.
+
+A row with links takes dozens of small searches that differ in their numbers only. What else they
+need, the layout and the buffers, is made once and kept.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.kinds import new_work
+from holdfast.core.outcome import EXHAUSTED, LIMIT, NO_ROOM
+from holdfast.discrete.buffers import new_buffers
+from holdfast.discrete.problem import DiscreteProblem
+from holdfast.discrete.rows import Batch, Outcomes, new_outcomes, search_rows
+from holdfast.discrete.solve import few_nodes, make_batch, run_search
+from holdfast.discrete.stack import new_stack
+from holdfast.machinery.numbers import Floats
+from holdfast.problem.costs import scaled
+from holdfast.problem.goal import Goal
+from holdfast.problem.problem import frozen
+
+MOST_NODES = 100_000
+# A search that ends soon needs no thread of its own, from which Ctrl-C could call it back.
+_FEW_NODES = 1_000
+_DEPTH = 64
+
+
+class Numbers(NamedTuple):
+    """One row, column by column."""
+
+    start: Floats
+    lower: Floats
+    upper: Floats
+    cost: Floats
+    fee: Floats
+    step: Floats
+    anchor: Floats
+
+
+def numbers_of(problem: DiscreteProblem) -> Numbers:
+    """Return the columns of a problem that has one row; those of groups lie among their options."""
+    base = problem.problem
+    lower, upper = base.lower[0].copy(), base.upper[0].copy()
+    for group, costs in zip(problem.groups, problem.option_costs, strict=True):
+        allowed = np.asarray(group.options)[np.isfinite(costs[0])]
+        lower[group.columns], upper[group.columns] = allowed.min(axis=0), allowed.max(axis=0)
+    return Numbers(
+        base.X[0],
+        lower,
+        upper,
+        base.feature_costs[0],
+        problem.fees[0],
+        problem.step[0],
+        problem.anchor[0],
+    )
+
+
+class Frame:
+    """The groups, the model and the ball of a row; its numbers are given with each question."""
+
+    def __init__(self, problem: DiscreteProblem) -> None:
+        self.problem, self.columns = problem, problem.number_columns
+        self.is_number = np.zeros(problem.problem.n_features, dtype=bool)
+        self.is_number[self.columns] = True
+
+    def like(self, problem: DiscreteProblem) -> Frame:
+        """Return the frame of a problem that has another model, scale or step of its numbers."""
+        new = copy(self)
+        new.problem = problem
+        base, (batch, exponent) = problem.problem, self._ready
+        new._ready = (
+            batch._replace(
+                rows=batch.rows._replace(coef=base.coef, intercept=base.intercept),
+                layout=batch.layout._replace(step=np.ascontiguousarray(problem.step)),
+                ball=base.robust_to.numbers(base.n_features),
+            ),
+            exponent,
+        )
+        return new
+
+    @cached_property
+    def _ready(self) -> tuple[Batch, NDArray[np.int64]]:
+        """What the kernels read, in costs around 1, and the power of 2 taken out of them."""
+        return make_batch(self.problem, Goal.highest(self.problem.problem.loss))
+
+    @cached_property
+    def _private(self) -> tuple[Any, ...]:
+        base, layout = self.problem.problem, self._ready[0].layout
+        return new_work(base), new_buffers(layout, base.n_features), new_stack(layout, _DEPTH)
+
+    def search(self, asked: list[Numbers], goal: Goal, tolerance: float) -> Outcomes:
+        """Search rows that differ in their numbers only; as `solve.search_everybody` does.
+
+        Steps and anchors are those of the frame.
+        """
+        _, exponent = self._ready
+        batch, limits = self._batch(asked, goal), (tolerance, MOST_NODES)
+        out = self._search(batch, np.arange(len(asked)), limits)
+        if not goal.is_guarantee:
+            return out
+        out = out._replace(value=scaled(out.value, exponent), bound=scaled(out.bound, exponent))
+        lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
+        if lost.size:  # should a point reach what is out of reach, then nothing is proven
+            highest = Goal.highest(goal.loss)
+            batch = batch._replace(goal=highest.numbers(), levels=highest.levels(exponent))
+            reach = self._search(batch, lost, few_nodes(limits))
+            out.bound[lost[-reach.value >= goal.level]] = 0.0
+        return out
+
+    def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:
+        batch, exponent = self._ready
+        points, lower, upper = frozen(
+            np.array([[n.start for n in asked], [n.lower for n in asked], [n.upper for n in asked]])
+        )
+        costs = np.array([[n.cost for n in asked], [n.fee for n in asked]])
+        cost, fees = frozen(scaled(costs, -exponent))
+        current = np.repeat(batch.layout.current, len(asked), axis=0)
+        return batch._replace(
+            rows=batch.rows._replace(points=points, cost=cost, lower=lower, upper=upper),
+            layout=batch.layout._replace(fixed_costs=fees, current=current),
+            goal=goal.numbers(),
+            levels=goal.levels(exponent),
+        )
+
+    def _search(
+        self, batch: Batch, which: NDArray[np.int64], limits: tuple[float, int]
+    ) -> Outcomes:
+        base = self.problem.problem
+        out = new_outcomes(which.size, base.n_features, len(self.problem.groups))
+        first = (limits[0], min(limits[1], _FEW_NODES), np.zeros(1, dtype=np.int8))
+        search_rows(self._private, batch, first, which, out, 0, which.size)
+        if ((out.outcome == LIMIT) | (out.outcome == NO_ROOM)).any():
+            return run_search(self.problem, batch, which, limits, 1)
+        return out
