@@ -18,7 +18,7 @@ from holdfast.machinery.whole import Kernel
 
 MODULE = """
 import numpy as np
-from holdfast.machinery.apart import Apart, Packing
+from holdfast.machinery.apart import Apart, Packing, packer
 from holdfast.machinery.compile import viewing_kernel as kernel
 
 PACKING = Packing(lambda: (np.zeros(2), 1.0))

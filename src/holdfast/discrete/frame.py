@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from holdfast.core.kinds import new_work
 from holdfast.core.outcome import EXHAUSTED, LIMIT, NO_ROOM
 from holdfast.discrete.buffers import new_buffers
+from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Batch, Outcomes, new_outcomes, search_rows
 from holdfast.discrete.solve import few_nodes, make_batch, run_search
@@ -91,8 +92,10 @@ class Frame:
 
     @cached_property
     def _private(self) -> tuple[Any, ...]:
-        base, layout = self.problem.problem, self._ready[0].layout
-        return new_work(base), new_buffers(layout, base.n_features), new_stack(layout, _DEPTH)
+        base, batch = self.problem.problem, self._ready[0]
+        layout, address = batch.layout, leaves_for(batch.ball).address(lambda: None)
+        buffers = new_buffers(layout, base.n_features)
+        return address, new_work(base), buffers, new_stack(layout, _DEPTH)
 
     def search(self, asked: list[Numbers], goal: Goal, tolerance: float) -> Outcomes:
         """Search rows that differ in their numbers only; as `solve.search_everybody` does.

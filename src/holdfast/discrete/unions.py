@@ -21,7 +21,9 @@ from holdfast.discrete.frame import Frame, Numbers
 from holdfast.discrete.parts import FAR, Link, Merge, Part, within
 from holdfast.discrete.problem import Group
 from holdfast.machinery.numbers import Floats
+from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.problem import frozen
+from holdfast.problem.sets import ModelSet
 
 _MOST_OPTIONS = 4096  # of numbers that are made one
 _MOST_TRIED = 1 << 16  # values of linked numbers that are looked at for these options
@@ -174,14 +176,21 @@ def _put(values: Floats, columns: NDArray[np.int64], new: Floats | tuple[float, 
 
 def _are_merged(part: Part, columns: NDArray[np.int64], links: list[Link]) -> bool:
     """Whether two continuous numbers move together, from where they are."""
-    numbers, ball = part.numbers, part.problem.problem.robust_to
+    numbers = part.numbers
     if len(columns) != 2 or len(links) != 1 or not links[0].is_equation:
         return False
-    if ball.radius > 0.0 and ball.p not in (1.0, 2.0, math.inf):
+    if not _has_forms(part.problem.problem.robust_to):
         return False
     inside = (numbers.lower <= numbers.start) & (numbers.start <= numbers.upper)
     is_free = numbers.step[columns].max() == 0.0 and inside[columns].all()
     return bool(is_free and links[0].keeps(numbers.start))
+
+
+def _has_forms(robust_to: ModelSet) -> bool:
+    """Whether two numbers that move together add to the norm as one would."""
+    if not isinstance(robust_to, NormBall):
+        return False
+    return robust_to.radius == 0.0 or robust_to.p in (1.0, 2.0, math.inf)
 
 
 class _Way(NamedTuple):
@@ -214,8 +223,8 @@ def along(part: Part, link: Link) -> Iterator[Part]:
 
     Steps and fees are left out: this is to find a good answer, and proves nothing.
     """
-    ball, numbers, columns = part.problem.problem.robust_to, part.numbers, link.columns
-    if ball.radius > 0.0 and ball.p not in (1.0, 2.0, math.inf):
+    numbers, columns = part.numbers, link.columns
+    if not _has_forms(part.problem.problem.robust_to):
         return
     a, b = columns.tolist()
     own, slope = numbers.start[columns], _slope(columns, link)
@@ -262,7 +271,8 @@ def _forms(
 ) -> Iterator[tuple[_Form, tuple[float, float]]]:
     """Yield the intervals of t in which the norm has one form, as far as the bounds allow."""
     numbers, base = part.numbers, part.problem.problem
-    lower, upper, ball = numbers.lower[columns], numbers.upper[columns], base.robust_to
+    lower, upper = numbers.lower[columns], numbers.upper[columns]
+    ball = require_ball(base.robust_to, "a union of numbers")
     ends = np.sort(np.stack([(lower - start) / slope, (upper - start) / slope]), axis=0)
     low, high = float(ends[0].max()), float(ends[1].min())
     if low > high:
@@ -331,7 +341,7 @@ def _merged_within(
 ) -> Part:
     """Put y in place of the first number, and what else the norm needs in place of the second."""
     problem, base, numbers = part.problem, part.problem.problem, part.numbers
-    ball = base.robust_to
+    ball = require_ball(base.robust_to, "a union of numbers")
     ends = sorted(form.at_start + form.scale * t for t in interval)
     coef = base.coef[0, columns] - ball.radius * form.folded
     speed = float(coef @ form.slope) / form.scale
