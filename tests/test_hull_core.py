@@ -244,6 +244,17 @@ def test_the_end_of_reach_is_proven_and_can_be_met(kind):
     assert endless > 20
 
 
+def test_models_that_bind_together_are_followed_for_ever():
+    """Their slacks stay 0 along an endless ray: no rounding of their rates may bend it."""
+    rng = np.random.default_rng([1088, 3])
+    for _ in range(32):
+        case = dependent_case(rng, int(rng.integers(1, 40)), int(rng.integers(1, 40)))
+        rng.choice([0.01, 1.0, 10.0]), rng.random(), rng.integers(4), rng.uniform(-4, 1)
+        answer = ask(case, GUARANTEE, math.inf)
+        assert answer.outcome in (EXHAUSTED, UNBOUNDED)
+    assert answer.outcome == UNBOUNDED  # this one was walked to 1e26 and lost
+
+
 @kinds
 @pytest.mark.parametrize("loss", CONVEX, ids=lambda loss: loss.name)
 def test_a_price_is_proven(kind, loss):
