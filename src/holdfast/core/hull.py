@@ -57,7 +57,8 @@ class HullScratch(NamedTuple):
     table: Floats  # (m, d + 1)
     in_row: NDArray[np.int64]  # (m,), which quantity depends
     in_column: NDArray[np.int64]  # (d,), which rests
-    noise: Floats  # (m, 3), of each row: what its entries, its rate and its value are made of
+    speed: Floats  # (m,), the size of what the rises of the scores are sums of, as t rises by 1
+    noise: Floats  # (m, 4), what entries, rate, value and shares of t of a row are made of
     tilt: Floats  # (m,), what a step up of the dependent quantities pays, for a mixture
     pull: Floats  # (d + 1,)
     value: Floats  # (d + m,), as all that follow
@@ -70,9 +71,9 @@ class HullScratch(NamedTuple):
 
 def new_hull_scratch(m: int, d: int) -> HullScratch:
     """Return the buffers for m models of d features."""
-    models, table, noise = np.empty((m, d)), np.empty((m, d + 1)), np.empty((m, 3))
+    models, table, noise = np.empty((m, d)), np.empty((m, d + 1)), np.empty((m, 4))
     in_row, in_column = np.empty(m, dtype=np.int64), np.empty(d, dtype=np.int64)
-    at_start, terms_at_start, terms, tilt = (np.empty(m) for _ in range(4))
+    at_start, terms_at_start, terms, speed, tilt = (np.empty(m) for _ in range(5))
     value, low, high, slope, price, size = (np.empty(d + m) for _ in range(6))
     return HullScratch(
         models=models,
@@ -82,6 +83,7 @@ def new_hull_scratch(m: int, d: int) -> HullScratch:
         table=table,
         in_row=in_row,
         in_column=in_column,
+        speed=speed,
         noise=noise,
         tilt=tilt,
         pull=np.empty(d + 1),
@@ -157,7 +159,7 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
 
 @kernel
 def most_steps(scratch):
-    """Return after how many steps a walk is given up; what was tried took a few dozen."""
+    """Return after how many steps a walk is given up; walks to the end take about 2 (d + m)."""
     return 100 * (scratch.value.size + 10)
 
 
@@ -295,7 +297,15 @@ def survey_table(scratch):
         if slope != 0.0:
             for q in range(n):
                 scratch.pull[q] -= slope * scratch.table[i, q]
-        scratch.noise[i, 0] = scratch.noise[i, 1] = scratch.noise[i, 2] = 0.0
+        scratch.speed[i] = 1.0
+        for kind in range(4):
+            scratch.noise[i, kind] = 0.0
+    for i in range(m):
+        if scratch.in_row[i] < n - 1:
+            for r in range(m):
+                move = scratch.models[r, scratch.in_row[i]] * scratch.table[i, n - 1]
+                scratch.speed[r] += abs(move)
+    for i in range(m):
         add_noise(scratch, i, scratch.in_row[i], 1.0)
     for q in range(n - 1):
         if scratch.in_column[q] >= n - 1:
@@ -309,8 +319,9 @@ def add_noise(scratch, i, k, times):
     d = scratch.in_column.size
     if k >= d:
         scratch.noise[i, 0] += times / scratch.size[k]
-        scratch.noise[i, 1] += times
+        scratch.noise[i, 1] += times * scratch.speed[k - d]
         scratch.noise[i, 2] += times * scratch.terms[k - d]
+        scratch.noise[i, 3] += times
 
 
 @kernel
@@ -346,7 +357,7 @@ def find_event(scratch, t, blur, by_index):
     for i in range(scratch.in_row.size):
         k = scratch.in_row[i]
         low, high = own_range(scratch, k)
-        allowed = blur * (scratch.noise[i, 2] + abs(t) * scratch.noise[i, 1])
+        allowed = blur * (scratch.noise[i, 2] + abs(t) * scratch.noise[i, 3])
         beyond = max(low - scratch.value[k], scratch.value[k] - high)
         if beyond > worst * allowed:
             worst, found = beyond / allowed, i
