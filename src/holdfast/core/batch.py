@@ -1,4 +1,4 @@
-"""One row of a batch: check it, load it, solve it, write its answer."""
+"""One row of a batch: check it, write_row it, solve it, write its answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.kinds import load, make_plan, solve_row, unload
+from holdfast.core.kinds import make_plan, read_answer, solve_row, write_row
 from holdfast.core.outcome import (
     BAD_BOUNDS,
     BAD_COST,
@@ -66,7 +66,7 @@ def load_row(rows, i, robust, work):
     """Turn row i into the workspace."""
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     coef, intercept, cost = pick(rows.coef, i), pick(rows.intercept, i), pick(rows.cost, i)
-    load(work, robust, rows.points[i], coef, intercept, lower, upper, cost)
+    write_row(work, robust, rows.points[i], coef, intercept, lower, upper, cost)
 
 
 @kernel
@@ -120,7 +120,7 @@ def answer_row(rows, i, robust, goal, shared, work, answers):
 def price_row(rows, i, robust, goal, work, answers):
     """Minimise worst-case loss + cost weight * cost, for a convex loss."""
     outcome, gain = solve_row(work, pick(rows.intercept, i), robust, goal)
-    unload(work, pick(rows.coef, i), answers.recourse[i])
+    read_answer(work, pick(rows.coef, i), answers.recourse[i])
     answers.outcome[i] = outcome
     answers.multiplier[i] = 1.0 / gain
 
@@ -150,7 +150,7 @@ def reach_target(start, coef, intercept, robust, goal, work, point):
     outcome, gain = EXHAUSTED, 0.0
     for _ in range(8):
         outcome, gain = solve_row(work, intercept - margin, robust, goal)
-        unload(work, coef, point)
+        read_answer(work, coef, point)
         hair = score_rounding(point, coef, intercept, robust)
         missing = goal.level - worst_score_of(point, coef, intercept, robust)
         if outcome != FOUND or missing + hair <= 0.0:
@@ -171,7 +171,7 @@ def cheapest_end(coef, intercept, robust, goal, work, margin, point):
     """
     outcome, gain = solve_row(work, intercept, robust, goal)
     end = point.copy()
-    unload(work, coef, point)
+    read_answer(work, coef, point)
     if outcome == FOUND and worst_score_of(point, coef, intercept, robust) >= goal.level:
         return gain
     copy_into(point, end)

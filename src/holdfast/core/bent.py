@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.core.kinds import make_plan, solve_row, unload
+from holdfast.core.kinds import make_plan, read_answer, solve_row
 from holdfast.core.outcome import EXHAUSTED
 from holdfast.core.row import copy_into
 from holdfast.machinery.compile import kernel
@@ -115,7 +115,7 @@ def solve_bent_row(rows, i, robust, loss, cost_weight, work, lines, best):
         goal = GoalNumbers(GUARANTEE, loss, target)
         make_plan(work, robust, goal)
         outcome, gain = solve_row(work, intercept, robust, goal)
-        unload(work, coef, point)
+        read_answer(work, coef, point)
         spent, mu = cost_of(point, start, cost), 1.0 / gain
         if outcome == EXHAUSTED:
             target = worst_score_of(point, coef, intercept, robust)

@@ -81,7 +81,7 @@ def new_scratch(d: int, k: int) -> EllipsoidScratch:
     )
 
 
-class Piece(NamedTuple):
+class Arc(NamedTuple):
     """One piece of the walk: the numbers of the module's formulas."""
 
     n_free: int
@@ -94,7 +94,7 @@ class Piece(NamedTuple):
     score_fixed: float
 
 
-class Place(NamedTuple):
+class Spot(NamedTuple):
     """Where the walk stands."""
 
     gain: float
@@ -231,7 +231,7 @@ def write_rest(scratch, ellipsoid, y):
 
 
 @kernel
-def make_piece(row, intercept, ellipsoid, scratch, count, y):
+def make_arc(row, intercept, ellipsoid, scratch, count, y):
     """Work out the piece of the walk on which the first `count` of `scratch.free` are free."""
     write_rest(scratch, ellipsoid, y)
     rest, whole = scratch.rest, math.sqrt(dot(scratch.rest, scratch.rest))
@@ -293,7 +293,7 @@ def make_piece(row, intercept, ellipsoid, scratch, count, y):
         if scratch.where[j] != FREE:
             fixed += row.coef[j] * y[j]
     depth = math.sqrt(max(1.0 - size, _LEAST_D))
-    return Piece(count, rho, depth, across / speed, speed, by_norm, by_tau, fixed)
+    return Arc(count, rho, depth, across / speed, speed, by_norm, by_tau, fixed)
 
 
 @kernel
@@ -553,16 +553,16 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
         score += row.coef[j] * y[j]
     for m in range(dual.size):
         dual[m] = scratch.rest[m] / norm if norm > 0.0 else 0.0
-    place = Place(math.inf, norm, score)
+    place = Spot(math.inf, norm, score)
     for _ in range(100 + 20 * d):
         if count == 0:
             gain, who, way = first_start(row, ellipsoid, scratch, place.gain, dual)
             if place.score >= stop_score(goal, gain) or who < 0:
                 return outcome_of(goal, place.score), gain_at(goal, place.score, place.gain)
-            place = Place(gain, place.norm, place.score)
+            place = Spot(gain, place.norm, place.score)
             most, what = max(most, gain), STARTS
         else:
-            piece = make_piece(row, intercept, ellipsoid, scratch, count, y)
+            piece = make_arc(row, intercept, ellipsoid, scratch, count, y)
             tau = tau_of(piece, place)
             event, what, who, way = next_event(row, ellipsoid, scratch, piece, tau)
             found = goal_on(goal, piece, tau, event)
@@ -575,7 +575,7 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
                 event = land(row, intercept, ellipsoid, goal, scratch, piece, event, y)
             write_direction(scratch, piece, event, dual)
             gain = max(gain_at_tau(piece, event), 0.0)
-            place = Place(min(gain, place.gain), norm_at(piece, event), score_at(piece, event))
+            place = Spot(min(gain, place.gain), norm_at(piece, event), score_at(piece, event))
             if what == GOAL:
                 return FOUND, place.gain
             if what == END or place.gain <= ROUNDING * most:  # nothing but rounding is left to gain
@@ -585,7 +585,7 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
                 outcome, count, score = jump(
                     row, ellipsoid, scratch, goal, place, who, way, count, y
                 )
-                place = Place(place.gain, place.norm, score)
+                place = Spot(place.gain, place.norm, score)
                 if outcome >= 0:
                     return outcome, place.gain if outcome == FOUND else 0.0
             else:

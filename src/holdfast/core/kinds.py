@@ -14,7 +14,7 @@ from holdfast.core.hull import HullScratch, new_hull_scratch, solve_hull
 from holdfast.core.l1 import plan_l1, solve_l1
 from holdfast.core.linf import plan_linf, solve_linf
 from holdfast.core.lp import Scratch, solve_lp
-from holdfast.core.row import Plan, Row, copy_into, new_plan, new_row, orient
+from holdfast.core.row import Plan, Row, copy_into, empty_row, new_plan, orient
 from holdfast.machinery.compile import choice, kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
@@ -73,7 +73,7 @@ def kind_of(ball: BallNumbers | EllipsoidNumbers | HullNumbers) -> int:
 def new_work(problem: RecourseProblem) -> Work | EllipsoidWork | HullWork:
     """Return the buffers that a problem needs."""
     d = problem.n_features
-    numbers, row, y = problem.robust_to.numbers(d), new_row(d), np.empty(d)
+    numbers, row, y = problem.robust_to.numbers(d), empty_row(d), np.empty(d)
     if isinstance(numbers, EllipsoidNumbers):
         k = numbers.factor.shape[1]
         return EllipsoidWork(
@@ -97,11 +97,11 @@ def new_work(problem: RecourseProblem) -> Work | EllipsoidWork | HullWork:
 
 
 @choice(0)
-def load(work, robust, point, coef, intercept, lower, upper, cost):
+def write_row(work, robust, point, coef, intercept, lower, upper, cost):
     """Write a row into the workspace."""
 
 
-@load.of(HullWork)
+@write_row.of(HullWork)
 @kernel
 def load_for_hull(work, hull, point, coef, intercept, lower, upper, cost):
     copy_row(work.row, point, coef, lower, upper, cost)
@@ -112,13 +112,13 @@ def load_for_hull(work, hull, point, coef, intercept, lower, upper, cost):
         work.intercepts[m + 1] = hull.intercepts[m]
 
 
-@load.of(Work)
+@write_row.of(Work)
 @kernel
 def load_for_ball(work, ball, point, coef, intercept, lower, upper, cost):
     orient(work.row, point, coef, lower, upper, cost)
 
 
-@load.of(EllipsoidWork)
+@write_row.of(EllipsoidWork)
 @kernel
 def load_for_ellipsoid(work, ellipsoid, point, coef, intercept, lower, upper, cost):
     copy_row(work.row, point, coef, lower, upper, cost)
@@ -134,11 +134,11 @@ def copy_row(row, point, coef, lower, upper, cost):
 
 
 @choice(0)
-def unload(work, coef, point):
+def read_answer(work, coef, point):
     """Write the answer in the workspace into `point`."""
 
 
-@unload.of(Work)
+@read_answer.of(Work)
 @kernel
 def unload_from_ball(work, coef, point):
     """Undo `orient`; what rounding put an ulp outside its bounds is put on them."""
@@ -147,8 +147,8 @@ def unload_from_ball(work, coef, point):
         point[j] = inside if coef[j] >= 0.0 else -inside
 
 
-@unload.of(HullWork)
-@unload.of(EllipsoidWork)
+@read_answer.of(HullWork)
+@read_answer.of(EllipsoidWork)
 @kernel
 def unload_as_it_is(work, coef, point):
     copy_into(point, work.y)

@@ -63,7 +63,7 @@ class Vertices(NamedTuple):
     ray: Floats | None
 
 
-def new_row(d: int) -> Row:
+def empty_row(d: int) -> Row:
     return Row(*(np.empty(d) for _ in Row._fields))
 
 

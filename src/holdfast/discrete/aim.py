@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from holdfast.core.ellipsoid import dot
-from holdfast.core.kinds import LINF, load, make_plan, solve_row
+from holdfast.core.kinds import LINF, make_plan, solve_row, write_row
 from holdfast.core.row import ROUNDING, copy_into
 from holdfast.discrete.branch import heaviest
 from holdfast.discrete.buffers import data_of, leaf_of, relaxed_of, state_of
@@ -223,7 +223,9 @@ def worst_of_node(layout, buffers, case, robust, work, dual):
     goal = case.goal
     if goal.mode == REACH:
         goal = GoalNumbers(GUARANTEE, 0, math.inf)
-    load(work, robust, leaf.start, case.coef, case.intercept, leaf.lower, leaf.upper, leaf.costs)
+    write_row(
+        work, robust, leaf.start, case.coef, case.intercept, leaf.lower, leaf.upper, leaf.costs
+    )
     make_plan(work, robust, goal)
     solve_row(work, case.intercept, robust, goal)
 

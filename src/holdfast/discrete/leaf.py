@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from holdfast.certificate import flat_enough, price_bound, support_line
 from holdfast.core.batch import reach_target
-from holdfast.core.kinds import load, make_plan, solve_row, unload
+from holdfast.core.kinds import make_plan, read_answer, solve_row, write_row
 from holdfast.core.outcome import FOUND, UNBOUNDED
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats
@@ -93,7 +93,7 @@ def solve_leaf(layout, data, case, work, state, leaf):
         return value, value
     if goal.mode == REACH:
         return reach_leaf(case, work, leaf)
-    load(work, ball, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
+    write_row(work, ball, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
     make_plan(work, ball, goal)
     if goal.mode == GUARANTEE:
         outcome, gain = reach_target(leaf.start, coef, intercept, ball, goal, work, leaf.point)
@@ -101,7 +101,7 @@ def solve_leaf(layout, data, case, work, state, leaf):
             return math.inf, empty_leaf(fixed + touched, case, work, leaf)
     else:
         _, gain = solve_row(work, intercept, ball, goal)
-        unload(work, coef, leaf.point)
+        read_answer(work, coef, leaf.point)
     score = worst_score_of(leaf.point, coef, intercept, ball)
     paid = fixed + max(touched - unmoved(layout, data, state, leaf), 0.0)
     fixed += touched
@@ -138,13 +138,13 @@ def line_of_leaf(mu, case, work, leaf):
 def reach_leaf(case, work, leaf):
     """Return minus the largest worst-case score, -inf where it has no end; and its proof."""
     coef, intercept, ball = case.coef, case.intercept, case.ball
-    load(work, ball, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
+    write_row(work, ball, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
     everything = GoalNumbers(GUARANTEE, 0, math.inf)
     make_plan(work, ball, everything)
     outcome, _ = solve_row(work, intercept, ball, everything)
     if outcome == UNBOUNDED:
         return -math.inf, -math.inf
-    unload(work, coef, leaf.point)
+    read_answer(work, coef, leaf.point)
     mu, offset = line_of_leaf(math.inf, case, work, leaf)  # upright, but for rounding
     floor = -offset if mu == math.inf else -math.inf
     return -worst_score_of(leaf.point, coef, intercept, ball), floor

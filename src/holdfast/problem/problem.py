@@ -156,8 +156,9 @@ class RecourseProblem:
         return problem
 
     def rows(self) -> Rows:
-        """Return the problem as the kernels read it."""
-        return Rows(self.X, self.coef, self.intercept, self.feature_costs, self.lower, self.upper)
+        """Return the problem as the kernels read it, in arrays of the types that they know."""
+        parts = (self.X, self.coef, self.intercept, self.feature_costs, self.lower, self.upper)
+        return Rows(*(_as_compiled(values) for values in parts))
 
     def in_even_costs(self) -> tuple[RecourseProblem, NDArray[np.int64]]:
         """Return the problem with the costs of each row around 1, and the power of 2 taken out.
@@ -208,6 +209,11 @@ def frozen(values: Floats) -> Floats:
     """Make an array read-only: kernels are compiled for such arrays."""
     values.flags.writeable = False
     return values
+
+
+def _as_compiled(values: Floats) -> Floats:
+    """Return a read-only view; nobody's own array changes."""
+    return frozen(np.ascontiguousarray(values, dtype=np.float64).view())
 
 
 def wrong_bounds(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
