@@ -11,6 +11,7 @@ from holdfast.core import new_answers
 from holdfast.core.batch import answer_row, open_row, own_goal, plan_shared
 from holdfast.core.bent import new_lines, solve_bent_row
 from holdfast.core.kinds import new_work
+from holdfast.core.row import copy_into
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import over_rows
@@ -27,6 +28,7 @@ class Proofs(NamedTuple):
     multiplier: Floats
     coef: Floats
     intercept: Floats
+    dual: Floats  # of a list: the weights of its models, today's first
 
 
 def solve_and_prove(
@@ -42,11 +44,12 @@ def solve_and_prove(
     levels, asked = goal.levels(exponent), goal.numbers()
     rows, robust = even.rows(), even.robust_to.numbers(d)
     n_kept = n if keep else 1
-    kept = Proofs(np.full(n, np.nan), np.full((n_kept, d), np.nan), np.full(n_kept, np.nan))
+    kept = _new_proofs(n, n_kept, d, new_work(even).dual.size)
     bound = np.full(n, np.nan)
 
-    def models() -> tuple[Floats, Floats]:
-        return (kept.coef, kept.intercept) if keep else (np.empty((1, d)), np.empty(1))
+    def models() -> tuple[Floats, Floats, Floats]:
+        own = kept if keep else _new_proofs(0, 1, d, kept.dual.shape[1])  # each thread its own
+        return own.coef, own.intercept, own.dual
 
     answers = new_answers(n, d)
     arguments = (rows, robust, asked, levels, answers, kept.multiplier, bound)
@@ -66,6 +69,11 @@ def solve_and_prove(
     return found, kept._replace(multiplier=multiplier)
 
 
+def _new_proofs(n: int, n_kept: int, d: int, n_duals: int) -> Proofs:
+    unknown = np.full((n_kept, d), np.nan), np.full(n_kept, np.nan)
+    return Proofs(np.full(n, np.nan), *unknown, np.full((n_kept, n_duals), np.nan))
+
+
 def prove(problem: RecourseProblem, goal: Goal, threads: int) -> Proofs:
     """Return the multiplier and the model that prove the lower bound of each row.
 
@@ -78,7 +86,7 @@ def prove(problem: RecourseProblem, goal: Goal, threads: int) -> Proofs:
 @kernel
 def prove_rows(private, rows, robust, goal, levels, answers, multiplier, bound, begin, end):
     """Solve and certify a range of rows, for a guarantee or a price with a convex loss."""
-    work, coefs, intercepts = private
+    work, coefs, intercepts, duals = private
     shared = plan_shared(rows, robust, own_goal(goal, levels, 0), work)
     for i in range(begin, end):
         own = own_goal(goal, levels, i)
@@ -94,12 +102,13 @@ def prove_rows(private, rows, robust, goal, levels, answers, multiplier, bound, 
                 pick(coefs, i),
             )
             intercepts[min(i, intercepts.size - 1)] = intercept
+            copy_into(pick(duals, i), work.dual)
 
 
 @kernel
 def prove_bent_rows(private, rows, robust, goal, levels, answers, multiplier, bound, begin, end):
     """Solve and certify together: of the many lines of such a proof the answer's own is kept."""
-    work, lines, coefs, intercepts = private
+    work, lines, coefs, intercepts, duals = private
     for i in range(begin, end):
         own = own_goal(goal, levels, i)
         if not open_row(rows, own.level, robust, answers, i, work):
@@ -122,3 +131,4 @@ def prove_bent_rows(private, rows, robust, goal, levels, answers, multiplier, bo
             rows, i, answers.recourse[i], mu, robust, work.dual, model
         )
         intercepts[min(i, intercepts.size - 1)] = intercept
+        copy_into(pick(duals, i), work.dual)

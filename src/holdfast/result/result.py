@@ -46,6 +46,8 @@ class Certificate:
         whole unit of it. The next bit costs as much or more.
     worst_model : (coef, intercept)
         A model of the set under which the bound holds; it is a worst one for the optimum.
+    weights : array or None
+        For a list of models: how much of each is in that model, today's first. Those above 0 bind.
 
     For an infeasible row the multiplier is inf: under the worst model, no point within the bounds
     has the score that was asked for.
@@ -67,6 +69,7 @@ class Certificate:
     gap: float
     multiplier: float
     worst_model: tuple[Floats, float]
+    weights: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,6 +271,7 @@ class RecourseResult:
             gap=float(self.gap[i]),
             multiplier=float(proof.multiplier[0]),
             worst_model=(proof.coef[0], float(proof.intercept[0])),
+            weights=None if self.problem.robust_to.has_size else proof.dual[0],
         )
 
     def worst_models(self, n_jobs: int | None = -1) -> tuple[Floats, Floats]:
