@@ -9,8 +9,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from discrete_problems import all_choices, random_discrete, take
+from oracle import worst_score_by_cvxpy
 
-from holdfast import NormBall, Status
+from holdfast import Ellipsoid, ModelList, NormBall, Status
 from holdfast.discrete import (
     DiscreteProblem,
     Group,
@@ -23,7 +24,7 @@ from holdfast.discrete.boxes import Best, neighbours_of
 from holdfast.discrete.cuts import solve_cuts
 from holdfast.discrete.frame import Numbers
 from holdfast.discrete.linked import row_links, take_row
-from holdfast.problem import RecourseProblem
+from holdfast.problem import ModelSet, RecourseProblem
 from holdfast.problem.goal import Goal
 
 FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
@@ -45,13 +46,11 @@ def random_links(rng: np.random.Generator, problem: DiscreteProblem) -> Links:
 def by_force(problem: DiscreteProblem, links: Links, goal: dict[str, float]) -> float:
     """Return the least price of the only row."""
     batch, fixed_costs = all_choices(problem, 0)
-    ball, d, best = batch.robust_to, batch.n_features, math.inf
+    d, best = batch.n_features, math.inf
     for k in range(batch.n_rows):
         row = batch.row(k)
         x = cp.Variable(d)
-        felt = cp.hstack([cp.multiply(ball.feature_scale(d), x), np.array([ball.intercept_scale])])
-        norm = cp.norm(felt, "inf") if math.isinf(ball.dual_p) else cp.pnorm(felt, ball.dual_p)
-        score = row.coef[0] @ x + row.intercept[0] - ball.radius * norm
+        score = worst_score_by_cvxpy(row, x)
         cost = row.feature_costs[0] @ cp.abs(x - row.X[0])
         limits = [
             (x[j] >= row.lower[0, j]) if side < 0 else (x[j] <= row.upper[0, j])
@@ -78,13 +77,28 @@ def by_force(problem: DiscreteProblem, links: Links, goal: dict[str, float]) -> 
     return best
 
 
+def random_set(rng: np.random.Generator, kind: str, problem: DiscreteProblem) -> ModelSet:
+    """Return an ellipsoid or a list around the model of a random problem."""
+    base, d = problem.problem, problem.problem.n_features
+    if kind == "ellipsoid":
+        root = rng.normal(size=(d + 1, max(1, d - 1)))
+        return Ellipsoid(root @ root.T, float(rng.choice([0.05, 0.2])))
+    moved = base.coef[0] + 0.3 * rng.normal(size=(4, d))
+    return ModelList([(coef, float(base.intercept[0] + 0.2 * rng.normal())) for coef in moved])
+
+
 @pytest.mark.parametrize("mode", ["guarantee", "price"])
-@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf, "ellipsoid", "list"])
 def test_agrees_with_every_choice_tried(p, mode):
-    rng = np.random.default_rng([79, int(min(p, 9)), len(mode)])
+    other = isinstance(p, str)
+    rng = np.random.default_rng([79, len(p) if other else int(min(p, 9)), len(mode)])
     solved = 0
     for _ in range(16):
-        problem = random_discrete(rng, n=1, p=p, whole=1, continuous=2, groups=1, reach=1)
+        norm = 2.0 if other else p
+        problem = random_discrete(rng, n=1, p=norm, whole=1, continuous=2, groups=1, reach=1)
+        if other:
+            models = random_set(rng, p, problem)
+            problem = replace(problem, problem=replace(problem.problem, robust_to=models))
         links = random_links(rng, problem)
         goal = {"guarantee": 0.35} if mode == "guarantee" else {"cost_weight": 0.2}
         ours, theirs = solve_linked(problem, links, **goal), by_force(problem, links, goal)
