@@ -301,6 +301,11 @@ class RecourseResult:
     def _refuse_options(self, why: str) -> None:
         if self.options is not None:
             raise ValueError(f"{why}, and here categories or whole numbers were chosen too")
+        if isinstance(self.problem.robust_to, LastLayer):
+            raise ValueError(
+                "of a network there is neither a certificate nor a frontier: its worst case is "
+                "proven, but no bound on the price of other recourses is known"
+            )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one tidy row for each person, with the features of recourse and action by name."""
