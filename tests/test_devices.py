@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast import NormBall, find_recourse
+from holdfast import LastLayer, NormBall, find_recourse
 from holdfast.models.linearise import Gradient, Lime, SmoothGrad
 from holdfast.models.network import Network
-from holdfast.models.networks import worst_network
+from holdfast.models.networks import worst_last_layer, worst_network
 from holdfast.paper import published_worst_network
 from holdfast.paper.training import train_network
 
@@ -74,6 +74,19 @@ def test_methods_agree(method):
     )
     np.testing.assert_allclose(a.recourse_array, b.recourse_array, atol=1e-5)
     np.testing.assert_allclose(a.current_validity, b.current_validity, atol=1e-5)
+
+
+@needs_cuda
+@pytest.mark.parametrize("p", [1, 2, np.inf])
+def test_last_layers_agree(p):
+    points, here, there = networks()
+    denied, last = points[here.score(points) < 0][:10], LastLayer(NormBall(p, 0.05))
+    a, b = (worst_last_layer(network, points, last).score for network in (here, there))
+    np.testing.assert_allclose(a, b, atol=1e-9)
+    ask = {"robust_to": last, "cost_weight": 0.1, "linearise": "gradient"}
+    a, b = (find_recourse(denied, network, "refine", **ask) for network in (here, there))
+    np.testing.assert_allclose(a.recourse_array, b.recourse_array, atol=1e-5)
+    np.testing.assert_allclose(a.worst_case_score, b.worst_case_score, atol=1e-5)
 
 
 @needs_cuda

@@ -6,7 +6,7 @@ from holdfast.actions import ActionSet, AtMost, Follows
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
 from holdfast.methods import find_recourse, list_methods
-from holdfast.problem import Ellipsoid, ModelList, NormBall
+from holdfast.problem import Ellipsoid, LastLayer, ModelList, NormBall
 from holdfast.radius import estimate_radius
 from holdfast.result import RecourseResult, Status
 
@@ -20,6 +20,7 @@ __all__ = [
     "AtMost",
     "Ellipsoid",
     "Follows",
+    "LastLayer",
     "ModelList",
     "NormBall",
     "RecourseResult",

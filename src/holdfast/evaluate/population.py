@@ -92,6 +92,7 @@ def population_worst_model(
     x, w, b = _read(X, coef, intercept)
     check_count("starts", starts, least=0)
     check_count("max_steps", max_steps)
+    robust_to.feature_scale(x.shape[1])  # refuses another number of features, and networks
     if isinstance(robust_to, ModelList):
         return _worst_of_list(x, w, b, robust_to)
     score = x @ w + b
@@ -121,7 +122,6 @@ def population_worst_model(
 
 def _worst_of_list(x: Floats, w: Floats, b: float, models: ModelList) -> PopulationWorst:
     """Try out all models of a list, and today's."""
-    models.feature_scale(x.shape[1])  # refuses another number of features
     coefs, intercepts = np.vstack([w, models.coefs]), np.append(b, models.intercepts)
     sums = np.logaddexp(0.0, -(coefs @ x.T + intercepts[:, None])).sum(axis=1)
     k = int(np.argmax(sums))

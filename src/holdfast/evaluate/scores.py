@@ -14,6 +14,7 @@ from holdfast.evaluate.population import population_worst_model
 from holdfast.machinery.numbers import Floats
 from holdfast.models import LinearModel, Model
 from holdfast.problem.ball import require_ball
+from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.sets import ModelSet
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ class PopulationScore(NamedTuple):
     judging: str
 
 
-def judging_of(model: Model) -> str:
+def judging_of(model: Model, robust_to: ModelSet) -> str:
     """Say how the worst model of a set around this one is found."""
+    if isinstance(robust_to, LastLayer):
+        robust_to.require_network(model.kind)
+        return EXACT
     return {"linear": EXACT, "network": SEARCH}.get(model.kind, NOT_JUDGED)
 
 
@@ -49,12 +53,18 @@ def worst_case_score(
 ) -> Floats:
     """Score of each recourse by its own worst model of the set; NaN for a black box.
 
-    Linear models are judged exactly, networks by `holdfast.models.networks.worst_network`.
+    Linear models are judged exactly, and so are networks whose last layer alone changes; others by
+    `holdfast.models.networks.worst_network`.
     """
     there, score = _there(recourse)
-    if isinstance(model, LinearModel):
+    judging = judging_of(model, robust_to)
+    if isinstance(robust_to, LastLayer):
+        from holdfast.models.networks import worst_last_layer
+
+        score[there] = worst_last_layer(cast("Network", model), recourse[there], robust_to).score
+    elif isinstance(model, LinearModel):
         score[there] = robust_to.worst_score(recourse[there], model.coef, model.intercept)
-    elif judging_of(model) == SEARCH:
+    elif judging == SEARCH:
         from holdfast.models.networks import worst_network
 
         network, ball = cast("Network", model), require_ball(robust_to, "a network")
@@ -71,12 +81,13 @@ def population_score(
     and `holdfast.models.networks.population_worst_network`.
     """
     there, score = _there(recourse)
-    judging = judging_of(model)
+    judging = judging_of(model, robust_to)
     if not there.any() or judging == NOT_JUDGED:
         return PopulationScore(score, NOT_JUDGED)
-    if isinstance(model, LinearModel):
-        worst = population_worst_model(recourse[there], model.coef, model.intercept, robust_to)
-        score[there] = worst.score(recourse[there])
+    if judging == EXACT:
+        points, (coef, intercept), models = _as_linear(model, recourse[there], robust_to)
+        worst = population_worst_model(points, coef, intercept, models)
+        score[there] = worst.score(points)
         return PopulationScore(score, EXACT if worst.exact else SEARCH)
     from holdfast.models.networks import population_worst_network
 
@@ -85,6 +96,19 @@ def population_score(
         network, recourse[there], require_ball(robust_to, "a network"), n_jobs=n_jobs
     ).score
     return PopulationScore(score, SEARCH)
+
+
+def _as_linear(
+    model: Model, points: Floats, robust_to: ModelSet
+) -> tuple[Floats, tuple[Floats, float], ModelSet]:
+    """Return points, model and set of a linear score: of a network, those of its last layer."""
+    if isinstance(model, LinearModel):
+        return points, (model.coef, model.intercept), robust_to
+    from holdfast.models.networks.last_layer import Head
+
+    head = Head.of(cast("Network", model))
+    models = head.last_layers(cast(LastLayer, robust_to))
+    return head.embed(points), (head.coef, head.intercept), models
 
 
 def _there(recourse: Floats) -> tuple[NDArray[np.bool_], Floats]:

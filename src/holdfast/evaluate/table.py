@@ -57,8 +57,9 @@ def evaluate_recourse(
         The people as they are, as the model takes them. A result knows them; it is needed beside
         one only where the model is a pipeline and there are later models, which read raw columns.
         Without it plain recourses have no cost and no price.
-    robust_to : NormBall, Ellipsoid or ModelList, optional
-        The set that the worst models are of; a result's own by default.
+    robust_to : NormBall, Ellipsoid, ModelList or LastLayer, optional
+        The set that the worst models are of; a result's own by default. For a network it is a ball
+        around all parameters, or a `LastLayer`, which is judged exactly.
     later_models : model, list of models or dict from names to models, optional
         Models that came after today's: retrained ones, say. Each takes what `model` takes. Models
         of a list are named 0, 1, ...
@@ -148,7 +149,7 @@ def evaluate_recourse(
             "worst_case_validity": asked.loss.probability(worst),
             "population_validity": asked.loss.probability(together.score),
             "future_validity": np.nan,
-            "judging": judging_of(today),
+            "judging": judging_of(today, ball),
             "population_judging": together.judging,
         }
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -14,7 +14,9 @@ from holdfast.methods._kernels import STEP_LIMIT
 from holdfast.models import Model
 from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
+from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import ModelSet
 from holdfast.result import MethodStatus
 
 
@@ -26,7 +28,8 @@ class Task:
     ----------
     problem : RecourseProblem
         Points, costs, bounds, the set of models, and a linear score for each row: the model's
-        own, or its surrogate around that row.
+        own, or its surrogate around that row. A `LastLayer` is the network's, not the surrogate's:
+        `on_the_score` leaves it out.
     goal : Goal
     model : Model
         The model itself.
@@ -68,6 +71,7 @@ class Method:
     summary: ClassVar[str]
     guarantees: ClassVar[str]
     any_set: ClassVar[bool] = False  # whether it knows sets other than balls
+    knows_last_layer: ClassVar[bool] = False  # whether it knows networks whose last layer changes
     exponents: ClassVar[tuple[float, ...] | None] = None  # None: every p
     # kinds of models; "surrogate": any, for it asks only for the linear score that stands for it
     kinds: ClassVar[tuple[str, ...]] = ("linear", "surrogate")
@@ -86,11 +90,15 @@ class Method:
         """Refuse what the method cannot do."""
         problem, robust_to = task.problem, task.problem.robust_to
         kind = task.model.kind
+        if isinstance(robust_to, LastLayer):
+            robust_to.require_network(kind)
+            if not self.knows_last_layer:
+                raise ValueError(f"{self.name} does not know the layers of a network; use 'refine'")
         if kind not in self.kinds and "surrogate" not in self.kinds:
             why = "has no gradients" if kind == "black box" else "is not a network"
             raise ValueError(f"{self.name} needs {_wanted(self.kinds)}; a {kind} model {why}")
         ball = robust_to if isinstance(robust_to, NormBall) else None
-        if ball is None and not self.any_set:
+        if ball is None and not isinstance(robust_to, LastLayer) and not self.any_set:
             kind = type(robust_to).__name__
             raise ValueError(f"{self.name} knows balls (NormBall) only, no {kind}; use 'exact'")
         if ball is not None and self.exponents is not None and ball.p not in self.exponents:
@@ -123,6 +131,16 @@ class Method:
         if not cls.honours_bounds:
             words.append("no bounds")
         return ", ".join(words) or "nothing more"
+
+
+def set_on_the_score(robust_to: ModelSet) -> ModelSet:
+    """Return the set around a linear score; a surrogate has no last layer, and stays as it is."""
+    return NormBall(p=1, radius=0.0) if isinstance(robust_to, LastLayer) else robust_to
+
+
+def on_the_score(problem: RecourseProblem) -> RecourseProblem:
+    """Return the problem of the linear score alone."""
+    return replace(problem, robust_to=set_on_the_score(problem.robust_to))
 
 
 def all_converged(n: int) -> NDArray[np.object_]:

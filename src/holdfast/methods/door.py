@@ -12,13 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast.continuous.solve import answer, judge
 from holdfast.machinery.numbers import Floats, check_seed, read_matrix
 from holdfast.machinery.threads import thread_count
-from holdfast.methods.base import Method, Proposal, Task, all_converged
+from holdfast.methods.base import (
+    Method,
+    Proposal,
+    Task,
+    all_converged,
+    on_the_score,
+    set_on_the_score,
+)
 from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.methods.exact import Exact
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
 from holdfast.models.linearise import Lineariser, get_lineariser
 from holdfast.problem.goal import Goal
+from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem
 from holdfast.problem.sets import ModelSet
 from holdfast.result.result import RecourseResult
@@ -90,9 +98,10 @@ def find_recourse(
         Whatever `holdfast.models.as_model` understands.
     method : str or Method
         A name of `list_methods`, or a method with its settings.
-    robust_to : NormBall, Ellipsoid or ModelList
+    robust_to : NormBall, Ellipsoid, ModelList or LastLayer
         The models that the recourse must withstand: around the coefficients of a linear model,
-        or around those of the surrogate.
+        or around those of the surrogate; with ``refine``, around the parameters of a network: all
+        of them (a ball), or those of its last layer (`LastLayer`).
     cost_weight, guarantee : float
         Exactly one of them, as in `solve`; only ``exact`` gives a guarantee.
     linearise : {"lime", "smoothgrad", "gradient"}, Lineariser or Surrogate, optional
@@ -138,15 +147,16 @@ def find_recourse(
         known = _like(encoded, read_encoded("X_train", adapted, X_train))
 
     def build(coef: Any, intercept: Any) -> RecourseProblem:
-        return RecourseProblem.build(
+        problem = RecourseProblem.build(
             encoded,
             coef,
             intercept,
-            robust_to=robust_to,
+            robust_to=set_on_the_score(robust_to),
             feature_costs=feature_costs,
             bounds=bounds,
             loss=judged,
         )
+        return replace(problem, robust_to=robust_to)
 
     workers = thread_count(n_jobs)
     surrogate = None
@@ -163,8 +173,10 @@ def find_recourse(
     if not isinstance(adapted, LinearModel):
         surrogate = _surrogate(adapted, problem.X, known, linearise, random_state)
         task = replace(task, problem=build(surrogate.coef, surrogate.intercept))
-    result = _run_and_judge(chosen, task)
-    return _with_the_model(result, adapted, surrogate, X)
+    result = _with_the_model(_run_and_judge(chosen, task), adapted, surrogate, X)
+    if isinstance(robust_to, LastLayer):
+        return _with_last_layers(result, adapted, robust_to)
+    return result
 
 
 def _like(encoded: Any, X_train: Any) -> Floats:
@@ -212,7 +224,7 @@ def _run_and_judge(method: Method, task: Task) -> RecourseResult:
     if method.compiled:
         method.run(replace(task, problem=task.problem.take(slice(0, 0))))
     begin = time.perf_counter()
-    best = answer(task.problem, task.goal, task.n_jobs)
+    best = answer(on_the_score(task.problem), task.goal, task.n_jobs)
     seconds = time.perf_counter() - begin
     if isinstance(method, Exact):
         n = len(best)
@@ -313,6 +325,26 @@ def _of_the_surrogate(
         model_score=score,
         initial_model_score=before,
         current_validity=result.problem.loss.probability(score),
+    )
+
+
+def _with_last_layers(result: RecourseResult, model: Model, robust_to: LastLayer) -> RecourseResult:
+    """Put the network's own worst case in the place of the surrogate's, which proves nothing."""
+    from holdfast.models.networks import judge_network
+
+    judged = judge_network(result, model, robust_to)  # type: ignore[arg-type]
+    bound, gap, multiplier = (np.full(len(result), np.nan) for _ in range(3))
+    return replace(
+        result,
+        problem=replace(result.problem, robust_to=robust_to),
+        price=judged.price,
+        worst_case_loss=judged.worst_case_loss,
+        worst_case_score=judged.worst_case_score,
+        worst_case_validity=judged.worst_case_validity,
+        lower_bound=bound,
+        gap=gap,
+        multiplier=multiplier,
+        exact=None,
     )
 
 

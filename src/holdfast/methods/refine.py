@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,29 @@ from numpy.typing import NDArray
 from holdfast.continuous.solve import answer
 from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import Floats, check_count, check_positive
-from holdfast.methods.base import Method, Proposal, Task, all_converged
+from holdfast.methods.base import (
+    Method,
+    Proposal,
+    Task,
+    all_converged,
+    on_the_score,
+    set_on_the_score,
+)
 from holdfast.problem.ball import require_ball
+from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem, frozen
 from holdfast.result import MethodStatus
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from holdfast.models.networks.parameters import Parameters
+    from holdfast.models.network import Network
 
 # How a trust region changes after a step that lowered the price, and after one that did not.
 _WIDER, _NARROWER = 2.0, 0.25
 _GAIN = 1e-6
+# What is held for a row at once, in vectors as long as the last layer
+_LAYERS_A_ROW = 32
 
 
 @dataclass(frozen=True)
@@ -32,19 +42,23 @@ class Refine(Method):
     """Sequential linearisation within a trust region, on the network's own price.
 
     The price of a point is its loss under the worst network in the ball around the trained
-    parameters + cost_weight * cost. At a point the gradient of that loss is the gradient under
-    its worst network, held fixed (Danskin). So from the exact answer on the surrogate onwards,
-    that network's score is linearised, the linear problem solved exactly within a box, and the
-    answer kept only if the true price fell; otherwise the box shrinks. No row is ever worse than
-    its start, as far as the search for worst networks can tell.
+    parameters, or with the worst last layer (`LastLayer`), + cost_weight * cost. At a point the
+    gradient of that loss is the gradient under its worst network, held fixed (Danskin). So from the
+    exact answer on the surrogate onwards, that network's score is linearised, the linear problem
+    solved exactly within a box, and the answer kept only if the true price fell; otherwise the box
+    shrinks.
 
-    The result's own price is still the surrogate's: `holdfast.models.networks.judge_network` gives
-    the network's.
+    With a ball no row is ever worse than its start, as far as the search for worst networks can
+    tell, and the result's own price is still the surrogate's:
+    `holdfast.models.networks.judge_network` gives the network's. With a `LastLayer` the worst
+    network is exact: no row is worse than its start, price and worst case of the result are the
+    network's own, and its worst-case validity is proven; that nothing is better is not.
 
     Settings: `max_steps` of the outer loop; `first_radius` of the trust region, in units of cost
     for each feature; a row is done when its region is smaller than `last_radius`, or when the
     linear problem promises less than `tolerance`. `ascent_steps` and `ascent_starts` are those of
-    `holdfast.models.networks.worst_network`; `memory` is in MiB.
+    `holdfast.models.networks.worst_network`, and have no meaning for a `LastLayer`; `memory` is in
+    MiB.
 
     Examples
     --------
@@ -71,6 +85,7 @@ class Refine(Method):
     guarantees = "never worse than its start under the worst networks found; no proof"
     exponents = (1.0, 2.0, math.inf)
     kinds = ("network",)
+    knows_last_layer = True
     honours_bounds = True
     honours_scale = False
     compiled = True
@@ -92,23 +107,113 @@ class Refine(Method):
         if self.ascent_starts is not None:
             check_count("ascent_starts", self.ascent_starts)
 
+    def check(self, task: Task) -> None:
+        """Refuse what the method cannot do, and a last layer that the network does not have."""
+        super().check(task)
+        self._opponent(task)
+
+    def _opponent(self, task: Task) -> _Opponent:
+        need_torch(self.name)
+        robust_to = task.problem.robust_to
+        if isinstance(robust_to, LastLayer):
+            return _LastLayers(robust_to, task)
+        return _Networks(self, task)
+
     def run(self, task: Task) -> Proposal:
         """Start from the surrogate's optimum; improve as many rows at once as memory allows."""
-        need_torch(self.name)
-        from holdfast.models.networks.parameters import Parameters
-
         problem, n = task.problem, task.problem.n_rows
-        start = answer(problem, task.goal, task.n_jobs)
+        start = answer(on_the_score(problem), task.goal, task.n_jobs)
         recourse = np.where(np.isnan(start.recourse_array), problem.X, start.recourse_array)
         status, steps = all_converged(n), np.zeros(n, dtype=np.int64)
-        parameters = Parameters(task.model)  # type: ignore[arg-type]
-        at_once = parameters.rows_in(self.memory)
+        opponent = self._opponent(task)
+        at_once = opponent.rows_in(self.memory)
         for begin in range(0, n, at_once):
             piece = slice(begin, begin + at_once)
-            walk = _Walk(self, task, parameters, problem.take(piece), recourse[piece])
+            walk = _Walk(self, task, opponent, problem.take(piece), recourse[piece])
             recourse[piece], running, steps[piece] = walk.go()
             status[piece][running] = MethodStatus.STEP_LIMIT
         return Proposal(recourse, status, steps)
+
+
+class _Opponent(Protocol):
+    """Who chooses the network that a point is judged by: a row of `changes` for each point."""
+
+    def rows_in(self, mib: float) -> int:
+        """How many rows can be taken at once in so many MiB."""
+
+    def search(self, points: Floats) -> tuple[Floats, Tensor]:
+        """Return the worst score of each point, and the network that gives it."""
+
+    def score(self, changes: Tensor, points: Floats) -> Floats:
+        """Score of each point under a network of its own."""
+
+    def slope(self, changes: Tensor, points: Floats) -> tuple[Floats, Floats]:
+        """Return the gradient of that score in the point, and the score."""
+
+
+class _Networks:
+    """All parameters change, within a ball: the worst network that a search finds."""
+
+    def __init__(self, method: Refine, task: Task) -> None:
+        from holdfast.models.networks.parameters import Parameters
+
+        self.method, self.task, self.network = method, task, cast("Network", task.model)
+        self.ball = require_ball(task.problem.robust_to, method.name)
+        self.parameters = Parameters(self.network)
+
+    def rows_in(self, mib: float) -> int:
+        return self.parameters.rows_in(mib)
+
+    def search(self, points: Floats) -> tuple[Floats, Tensor]:
+        from holdfast.models.networks import worst_network
+
+        found = worst_network(
+            self.network,
+            points,
+            self.ball,
+            steps=self.method.ascent_steps,
+            starts=self.method.ascent_starts,
+            random_state=self.task.random_state,
+            keep_change=True,
+            memory=self.method.memory,
+            n_jobs=self.task.n_jobs,
+        )
+        assert found.change is not None
+        return found.score, found.change
+
+    def score(self, changes: Tensor, points: Floats) -> Floats:
+        return self.parameters.score(changes, self.network.tensor(points)).double().cpu().numpy()
+
+    def slope(self, changes: Tensor, points: Floats) -> tuple[Floats, Floats]:
+        slope, score = self.parameters.point_slope(changes, self.network.tensor(points))
+        return slope.double().cpu().numpy(), score.double().cpu().numpy()
+
+
+class _LastLayers:
+    """The last layer changes, within a set: the worst one, exactly; its weights, the bias last."""
+
+    def __init__(self, robust_to: LastLayer, task: Task) -> None:
+        from holdfast.models.networks.last_layer import Head
+
+        self.head, self.robust_to = Head.of(cast("Network", task.model)), robust_to
+        self.head.last_layers(robust_to)  # refuses a set that does not fit
+
+    def rows_in(self, mib: float) -> int:
+        return max(1, int(mib * 2**20 / (_LAYERS_A_ROW * 8 * len(self.head.coef))))
+
+    def search(self, points: Floats) -> tuple[Floats, Tensor]:
+        import torch
+
+        worst = self.head.worst(self.head.embed(points), self.robust_to)
+        return worst.score, torch.from_numpy(np.column_stack([worst.coef, worst.intercept]))
+
+    def score(self, changes: Tensor, points: Floats) -> Floats:
+        layers, embedded = changes.numpy(), self.head.embed(points)
+        return np.asarray(np.einsum("ij,ij->i", layers[:, :-1], embedded) + layers[:, -1])
+
+    def slope(self, changes: Tensor, points: Floats) -> tuple[Floats, Floats]:
+        slope = self.head.point_slope(points, changes.numpy()[:, :-1])
+        return slope, self.score(changes, points)
 
 
 class _Walk:
@@ -124,11 +229,11 @@ class _Walk:
         self,
         method: Refine,
         task: Task,
-        parameters: Parameters,
+        opponent: _Opponent,
         problem: RecourseProblem,
         points: Floats,
     ) -> None:
-        self.method, self.task, self.parameters, self.problem = method, task, parameters, problem
+        self.method, self.task, self.opponent, self.problem = method, task, opponent, problem
         self.weight = task.goal.level
         self.points = points
         self.found, self.change = self._search(problem, points)
@@ -157,9 +262,8 @@ class _Walk:
     def _candidates(self, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Solve the linearised problem within the trust region, and say what it promises."""
         x, part = self.points[rows], self.problem.take(rows)
-        slope, score = self.parameters.point_slope(self.change[rows], self._tensor(x))
-        coef = slope.double().cpu().numpy()
-        intercept = score.double().cpu().numpy() - np.einsum("ij,ij->i", coef, x)
+        coef, score = self.opponent.slope(self.change[rows], x)
+        intercept = score - np.einsum("ij,ij->i", coef, x)
         room = self.radius[rows, None] / part.feature_costs
         lower, upper = np.maximum(part.lower, x - room), np.minimum(part.upper, x + room)
         # From outside the box every way leads over its nearest point: beginning there takes a
@@ -171,7 +275,7 @@ class _Walk:
             intercept=frozen(intercept),
             lower=frozen(lower),
             upper=frozen(upper),
-            robust_to=part.robust_to.with_radius(0.0),
+            robust_to=set_on_the_score(part.robust_to).with_radius(0.0),
         )
         best = answer(linear, self.task.goal, self.task.n_jobs)
         candidates = np.where(np.isnan(best.recourse_array), x, best.recourse_array)
@@ -182,8 +286,8 @@ class _Walk:
         here, part, change = self.points[rows], self.problem.take(rows), self.change[rows]
         found, other = self._search(part, there)
         # each of the two networks on both points
-        crossed = self._priced(part, there, self._score(change, there))
-        back = self._priced(part, here, self._score(other, here))
+        crossed = self._priced(part, there, self.opponent.score(change, there))
+        back = self._priced(part, here, self.opponent.score(other, here))
         price = np.maximum(self.price[rows], back)
         # by more than the rounding of a network in single precision
         better = (found < self.found[rows] - _GAIN) & (np.maximum(found, crossed) < price)
@@ -194,31 +298,12 @@ class _Walk:
         self.radius[rows] *= np.where(better, _WIDER, _NARROWER)
 
     def _search(self, part: RecourseProblem, points: Floats) -> tuple[Floats, Tensor]:
-        from holdfast.models.networks import worst_network
-
-        found = worst_network(
-            self.task.model,  # type: ignore[arg-type]
-            points,
-            require_ball(part.robust_to, self.method.name),
-            steps=self.method.ascent_steps,
-            starts=self.method.ascent_starts,
-            random_state=self.task.random_state,
-            keep_change=True,
-            memory=self.method.memory,
-            n_jobs=self.task.n_jobs,
-        )
-        assert found.change is not None
-        return self._priced(part, points, found.score), found.change
+        score, change = self.opponent.search(points)
+        return self._priced(part, points, score), change
 
     def _priced(self, part: RecourseProblem, points: Floats, score: Floats) -> Floats:
         cost = np.sum(part.feature_costs * np.abs(points - part.X), axis=1)
         return np.asarray(np.logaddexp(0.0, -score) + self.weight * cost)
-
-    def _score(self, change: Tensor, points: Floats) -> Floats:
-        return self.parameters.score(change, self._tensor(points)).double().cpu().numpy()
-
-    def _tensor(self, points: Floats) -> Tensor:
-        return self.task.model.tensor(points)  # type: ignore[attr-defined,no-any-return]
 
 
 def _choose(better: Any, crossed: Any, back: Any, change: Tensor, other: Tensor) -> Tensor:

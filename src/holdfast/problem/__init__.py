@@ -2,9 +2,18 @@
 
 from holdfast.problem.ball import NormBall
 from holdfast.problem.ellipsoid import Ellipsoid
+from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.losses import Loss
 from holdfast.problem.model_list import ModelList
 from holdfast.problem.problem import RecourseProblem
 from holdfast.problem.sets import ModelSet
 
-__all__ = ["Ellipsoid", "Loss", "ModelList", "ModelSet", "NormBall", "RecourseProblem"]
+__all__ = [
+    "Ellipsoid",
+    "LastLayer",
+    "Loss",
+    "ModelList",
+    "ModelSet",
+    "NormBall",
+    "RecourseProblem",
+]

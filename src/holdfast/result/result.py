@@ -15,6 +15,7 @@ from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.goal import Goal
+from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem
 from holdfast.result.appraisal import Appraisal
 from holdfast.result.found import Found
@@ -117,7 +118,8 @@ class RecourseResult:
         Set where a linear score stood for the model (a network, say). Then price, bound, gap and
         worst case **are those of the surrogate**, and prove nothing of the model itself;
         `current_validity`, `initial_validity` and `model_score` are the true model's, and so is
-        the status: ACCEPTED or NOT_VALID, never OPTIMAL.
+        the status: ACCEPTED or NOT_VALID, never OPTIMAL. Where the set is a `LastLayer`, price and
+        worst case too are the network's own, and exact; bound and gap are not known.
     exact : RecourseResult or None
         For another method than the exact one: the optimum, which carries the proof.
 
@@ -210,7 +212,7 @@ class RecourseResult:
         found = [f"{count} {name}" for name, count in zip(names, counts, strict=True)]
         rows = ", ".join(found) or "nothing to solve"
         who = "" if self.method == "exact" else f"{self.method}, "
-        of = "" if self.surrogate is None else f", {self.surrogate.name} surrogate"
+        of = f", {self.surrogate.name} surrogate" if self.surrogate and self.of_surrogate else ""
         asked = f"{who}{self.goal}, {self.problem.robust_to.label}{of}"
         return f"<RecourseResult, rows: {len(self)} ({asked}): {rows}>"
 
@@ -240,6 +242,11 @@ class RecourseResult:
         if self.initial_model_score is not None:
             return self.problem.loss.probability(self.initial_model_score)
         return self.problem.loss.probability(self.problem.score(self.problem.X))
+
+    @property
+    def of_surrogate(self) -> bool:
+        """Whether price, bound, gap and worst case are those of a surrogate, not of the model."""
+        return self.surrogate is not None and not isinstance(self.problem.robust_to, LastLayer)
 
     @property
     def surrogate_score(self) -> Floats:
@@ -298,6 +305,11 @@ class RecourseResult:
     def _refuse_options(self, why: str) -> None:
         if self.options is not None:
             raise ValueError(f"{why}, and here categories or whole numbers were chosen too")
+        if isinstance(self.problem.robust_to, LastLayer):
+            raise ValueError(
+                "of a network there is neither a certificate nor a frontier: its worst case is "
+                "proven, but no bound on the price of other recourses is known"
+            )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one tidy row for each person, with the features of recourse and action by name."""
@@ -313,7 +325,7 @@ class RecourseResult:
             columns["method"] = self.method
             columns["method_status"] = self.method_status.astype(str)
         for name in _COLUMNS:
-            of_surrogate = self.surrogate is not None and name in _OF_THE_LINEAR_SCORE
+            of_surrogate = self.of_surrogate and name in _OF_THE_LINEAR_SCORE
             columns[f"surrogate_{name}" if of_surrogate else name] = getattr(self, name)
         if self.surrogate is not None:
             columns["surrogate_r2"] = self.surrogate.r2

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from holdfast.problem.costs import is_uneven
+from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem, wrong_bounds
 from holdfast.result.appraisal import score_roundings
 from holdfast.result.status import GAP_TOLERANCE, Status
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 def sentence(result: RecourseResult, i: int) -> str:
     """Say what became of row i."""
+    if isinstance(result.problem.robust_to, LastLayer):
+        return _of_the_network(result, i)
     said, surrogate = _of_the_score(result, i), result.surrogate
     if surrogate is None or result.status[i] in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
         return said
@@ -27,6 +31,23 @@ def sentence(result: RecourseResult, i: int) -> str:
         return f"{said} {found}."
     chance = f"{result.current_validity[i]:.4g}"
     return f"{said} {found}; the model itself gives the recourse a probability of {chance}."
+
+
+def _of_the_network(result: RecourseResult, i: int) -> str:
+    """Say it of the network itself, whose worst last layer is known."""
+    status: Status = result.status[i]
+    if status in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
+        return unusable(result.problem.row(i))
+    if np.isnan(result.recourse_array[i, 0]):
+        return status.sentence
+    said = "The model itself accepts this recourse."
+    if status is not Status.ACCEPTED:
+        said = status.sentence
+    least = math.floor(1e4 * result.worst_case_validity[i]) / 1e4  # no more than is proven
+    return (
+        f"{said} Proven: {result.problem.robust_to.crowd} gives it a probability of at least "
+        f"{least:.4g}. Not proven: that no other recourse has a lower price."
+    )
 
 
 def _of_the_score(result: RecourseResult, i: int) -> str:

@@ -1,6 +1,12 @@
-"""The worst network around a trained one: every parameter may change, within an L^p ball."""
+"""The worst network around a trained one: all parameters change, or the last layer alone."""
 
 from holdfast.models.networks.ascent import WorstNetworks, worst_network
+from holdfast.models.networks.last_layer import (
+    WorstLastLayers,
+    embed,
+    last_layer_of,
+    worst_last_layer,
+)
 from holdfast.models.networks.population import PopulationNetwork, population_worst_network
 from holdfast.models.networks.price import NetworkJudgement, judge_network, network_price
 from holdfast.models.networks.projections import project_l1, project_l2, project_linf
@@ -8,12 +14,16 @@ from holdfast.models.networks.projections import project_l1, project_l2, project
 __all__ = [
     "NetworkJudgement",
     "PopulationNetwork",
+    "WorstLastLayers",
     "WorstNetworks",
+    "embed",
     "judge_network",
+    "last_layer_of",
     "network_price",
     "population_worst_network",
     "project_l1",
     "project_l2",
     "project_linf",
+    "worst_last_layer",
     "worst_network",
 ]

@@ -35,6 +35,7 @@ from holdfast.models.networks.layers import LEAST_ROWS, Layers, layers_of, point
 from holdfast.models.networks.parameters import Parameters
 from holdfast.models.networks.projections import project_l2
 from holdfast.problem.ball import NormBall
+from holdfast.problem.last_layer import LastLayer
 
 ALL, EACH = "all parameters", "each tensor"
 # Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
@@ -163,6 +164,11 @@ class Room:
     def of(cls, network: Network, robust_to: NormBall, budget: str) -> Room:
         """Read a ball as one around all parameters of a network."""
         check_kind("network", network, Network, "make it with holdfast.models.network.Network")
+        if isinstance(robust_to, LastLayer):
+            raise TypeError(
+                "robust_to is a LastLayer, and here a network is searched for in a ball around all "
+                "parameters; its worst case is exact: see worst_last_layer and evaluate_recourse"
+            )
         check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
         if robust_to.p not in (1.0, 2.0, math.inf):
             refuse("p", robust_to.p, "1, 2 or inf for a network")

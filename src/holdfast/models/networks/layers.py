@@ -64,7 +64,7 @@ def layers_of(network: Network) -> Layers | None:
         and all(type(part) is nn.Linear for part in linear)
         and all(type(part) is nn.ReLU for part in between)
         and len(set(map(id, linear))) == len(linear)  # a layer that is used twice changes twice
-        and not any(_hooked(part) for part in (module, *parts))
+        and not any(is_hooked(part) for part in (module, *parts))
         and str(network.dtype) in ("torch.float32", "torch.float64")
     )
     if not plain:
@@ -113,7 +113,7 @@ def turn_layers_back(layers: Layers, turned: Numbers) -> Numbers:
     return parameters
 
 
-def _hooked(module: nn.Module) -> bool:
+def is_hooked(module: nn.Module) -> bool:
     """Whether something else happens when the module is called."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks)
     return any(hooks) or bool(module._backward_pre_hooks)

@@ -13,8 +13,10 @@ from scipy import special
 from holdfast.machinery.numbers import Floats, check_kind, read_floats, read_matrix, refuse
 from holdfast.models.network import Network
 from holdfast.models.networks.ascent import WorstNetworks, read_points, worst_network
+from holdfast.models.networks.last_layer import WorstLastLayers, worst_last_layer
 from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.goal import check_cost_weight
+from holdfast.problem.last_layer import LastLayer
 from holdfast.result.result import RecourseResult
 
 Ascent = Callable[[Network, Any, NormBall], WorstNetworks]
@@ -24,25 +26,27 @@ def network_price(
     network: Network,
     recourse: ArrayLike,
     X: ArrayLike,
-    robust_to: NormBall,
+    robust_to: NormBall | LastLayer,
     cost_weight: float,
     *,
     feature_costs: ArrayLike = 1.0,
     ascent: Ascent = worst_network,
 ) -> Floats:
-    """Price of each recourse: loss under the worst network found + cost_weight * cost.
+    """Price of each recourse: loss under the worst network + cost_weight * cost.
+
+    With a ball the worst network is searched for; with a `LastLayer` it is exact.
 
     Parameters
     ----------
     network, robust_to
-        The ball is one around all parameters of the network.
+        A ball is one around all parameters of the network.
     recourse, points : (n, d) arrays
         Where people go, and where they started.
     cost_weight : float
     feature_costs : (d,) or (n, d), optional
     ascent : function
         How the worst network is searched for: `worst_network`, `published_worst_network`, or
-        either with other settings (`functools.partial`).
+        either with other settings (`functools.partial`). For a `LastLayer` leave it out.
 
     Examples
     --------
@@ -71,46 +75,51 @@ def network_price(
     except ValueError as error:
         raise ValueError(f"recourse does not fit the network: {error}") from None
     cost = np.sum(costs * np.abs(x - start), axis=1)
-    return np.asarray(ascent(network, x, robust_to).loss + weight * cost)
+    return np.asarray(_worst(network, x, robust_to, ascent).loss + weight * cost)
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkJudgement:
-    """What a result is worth under the worst networks found; NaN in rows without a recourse.
+    """What a result is worth under the worst networks; NaN in rows without a recourse.
 
     Attributes
     ----------
     price : (n,) array
         ``worst_case_loss + cost_weight * cost``; NaN where a guarantee was asked for.
     worst_case_loss, worst_case_score, worst_case_validity : (n,) arrays
-        Loss, score and probability of approval under the worst network found for that row.
+        Loss, score and probability of approval under the worst network for that row.
+    exact : bool
+        Whether no network of the set is worse (the last layer alone changes); otherwise they are
+        the worst ones found.
     """
 
     price: Floats
     worst_case_loss: Floats
     worst_case_score: Floats
     worst_case_validity: Floats
+    exact: bool = False
 
 
 def judge_network(
     result: RecourseResult,
     network: Network,
-    robust_to: NormBall | None = None,
+    robust_to: NormBall | LastLayer | None = None,
     *,
     ascent: Ascent = worst_network,
 ) -> NetworkJudgement:
-    """Judge the recourses of a result by the network itself, when all its parameters may change.
+    """Judge the recourses of a result by the network itself, when its parameters may change.
 
     What the result says of price and worst case is said of its linear surrogate; this is what
-    the network says. The worst network is searched for, not proven: the true price may be higher.
+    the network says. With a ball around all parameters the worst network is searched for, not
+    proven: the true price may be higher. With a `LastLayer` it is exact, and proven.
 
     Parameters
     ----------
     result : Recourse
     network : Network
         The one that the recourses were found for.
-    robust_to : NormBall, optional
-        Around the parameters of the network; of the size of the result's own by default.
+    robust_to : NormBall or LastLayer, optional
+        Around the parameters of the network, or its last layer; the result's own by default.
     ascent : function
         As in `network_price`.
 
@@ -129,23 +138,34 @@ def judge_network(
     """
     check_kind("result", result, RecourseResult, "give what holdfast.find_recourse returned")
     check_kind("network", network, Network, "make it with holdfast.models.network.Network")
-    if robust_to is not None:
+    asked = result.problem.robust_to if robust_to is None else robust_to
+    if robust_to is not None and not isinstance(robust_to, LastLayer):
         check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
+    if not isinstance(asked, LastLayer):
+        asked = require_ball(asked, "a network")
     _check_ascent(ascent)
     if result.problem.loss.name != "logistic":
         raise ValueError(f"a network is judged by cross-entropy, not by {result.problem.loss.name}")
     there = np.flatnonzero(np.isfinite(result.recourse_array).all(axis=1))
     score, loss = (np.full(len(result), np.nan) for _ in range(2))
-    found = ascent(
-        network,
-        result.recourse_array[there],
-        robust_to or require_ball(result.problem.robust_to, "a network"),
-    )
+    found = _worst(network, result.recourse_array[there], asked, ascent)
     score[there], loss[there] = found.score, found.loss
     weight = np.nan if result.cost_weight is None else result.cost_weight
     with np.errstate(invalid="ignore"):
         price = loss + weight * result.cost
-    return NetworkJudgement(price, loss, score, np.asarray(special.expit(score)))
+    exact = isinstance(found, WorstLastLayers)
+    return NetworkJudgement(price, loss, score, np.asarray(special.expit(score)), exact)
+
+
+def _worst(
+    network: Network, points: Floats, robust_to: NormBall | LastLayer, ascent: Ascent
+) -> WorstNetworks | WorstLastLayers:
+    """Return the worst networks: exact ones, or the worst that an ascent finds."""
+    if not isinstance(robust_to, LastLayer):
+        return ascent(network, points, robust_to)
+    if ascent is not worst_network:
+        raise ValueError("the worst last layer is exact, nothing is searched: leave ascent out")
+    return worst_last_layer(network, points, robust_to)
 
 
 def _check_ascent(ascent: Any) -> None:
