@@ -27,7 +27,7 @@ FLOOR_PLAN = [
     {"continuous", "discrete"},
     {"models"},
     {"actions"},
-    {"recommend", "methods", "radius", "datasets"},
+    {"recommend", "methods", "radius", "sets", "datasets"},
     {"evaluate"},
     {"paper", "demo"},
     {"cli"},

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast import sets
 from holdfast.actions import ActionSet, AtMost, Follows
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
@@ -29,6 +30,7 @@ __all__ = [
     "find_recourse",
     "frontier",
     "list_methods",
+    "sets",
     "solve",
 ]
 
