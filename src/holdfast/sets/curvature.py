@@ -134,7 +134,7 @@ def _derivatives(
                 f"{name} has no likelihood, and so no Fisher information; use sandwich or bootstrap"
             )
         short = np.maximum(0.0, 1.0 - sign * score)
-        return -2.0 * sign * short, 2.0 * (short > 0.0)
+        return -2.0 * sign * short, np.where(short > 0.0, 2.0, 0.0)
     raise ValueError(
         f"{name} was fitted with the {loss} loss, which cannot be differentiated twice; {_INSTEAD}"
     )

@@ -203,7 +203,7 @@ def bootstrap(
     labels = read_labels(y, space.today, space.n_rows)
     draws = [draw_bootstrap(space.n_rows)] * n_models
     models = retrain(space, labels, draws, random_state, n_jobs)
-    return Ellipsoid(covariance_of(models), radius)
+    return _ellipsoid(covariance_of(models), radius, space)
 
 
 def from_models(
@@ -281,7 +281,7 @@ def ellipsoid_from_models(
     space, vectors = _translated(models, model, X, favorable_class)
     if len(vectors) < 2:
         raise ValueError("models: 1 model has no shape; give two or more, or use from_models")
-    return Ellipsoid(covariance_of(vectors, around=space.vector), radius)
+    return _ellipsoid(covariance_of(vectors, around=space.vector), radius, space)
 
 
 def covariance_of(models: Floats, around: Floats | None = None) -> Floats:
@@ -313,8 +313,10 @@ def _translated(models: Any, model: Any, X: Any, favorable_class: Any) -> tuple[
 
 
 def _ellipsoid(covariance: Floats, radius: float, space: Space) -> Ellipsoid:
-    even = 0.5 * (covariance + covariance.T)
-    return Ellipsoid(even, radius, intercept=len(even) > len(space.today.coef))
+    has_intercept = len(covariance) > len(space.today.coef)
+    if has_intercept:
+        covariance = space.settled(covariance)
+    return Ellipsoid(0.5 * (covariance + covariance.T), radius, intercept=has_intercept)
 
 
 def _check_minimum(loss: Curvature, covariance: Floats, n: int) -> None:

@@ -41,6 +41,7 @@ def retrain(
     random_state: int,
     n_jobs: int | None,
     report: Callable[[], None] = lambda: None,
+    attempts: int = _ATTEMPTS,
 ) -> Floats:
     """Fit the whole model once for each draw of rows, and express it in today's columns.
 
@@ -51,7 +52,7 @@ def retrain(
     (k, d + 1) array
         Coefficients, the intercept last. They do not depend on `n_jobs`.
     """
-    from joblib import Parallel, delayed
+    from sklearn.utils.parallel import Parallel, delayed
     from threadpoolctl import threadpool_limits
 
     if space.today.origin is None:
@@ -59,7 +60,8 @@ def retrain(
     unfitted = _unfitted(space.today.origin.whole)
 
     def fit(k: int, draw: Draw) -> Floats:
-        found = _fit_one(space, labels, unfitted, draw, np.random.default_rng([random_state, k]))
+        rng = np.random.default_rng([random_state, k])
+        found = _fit_one(space, labels, unfitted, lambda: draw(rng), attempts)
         report()
         return found
 
@@ -74,13 +76,17 @@ def retrain(
 
 
 def _fit_one(
-    space: Space, labels: NDArray[Any], unfitted: Any, draw: Draw, rng: np.random.Generator
+    space: Space,
+    labels: NDArray[Any],
+    unfitted: Any,
+    draw: Callable[[], Rows],
+    attempts: int,
 ) -> Floats:
     from sklearn.base import clone
 
     why = "a resample never had both classes; there are too few rows of one of them"
-    for _ in range(_ATTEMPTS):
-        rows = draw(rng)
+    for _ in range(attempts):
+        rows = draw()
         if len(np.unique(labels[rows])) < 2:
             continue
         fitted = clone(unfitted).fit(space.rows(rows), labels[rows])
@@ -92,7 +98,8 @@ def _fit_one(
                 "(categories=...), ignore unknown ones (handle_unknown='ignore'), or merge rare "
                 "ones"
             )
-    raise ValueError(f"{_ATTEMPTS} resamples in a row gave no model to compare with: {why}")
+    tried = f"none of {attempts} resamples" if attempts > 1 else "the rows"
+    raise ValueError(f"{tried} gave no model to compare with: {why}")
 
 
 def _unfitted(model: Any) -> Any:

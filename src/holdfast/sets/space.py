@@ -85,6 +85,20 @@ class Space:
         rows = np.column_stack([self._encoded, np.ones(len(self._encoded))])
         return np.asarray(np.abs(rows @ directions.T).max(axis=0))
 
+    def settled(self, covariance: Floats) -> Floats:
+        """Return a covariance without the directions that nobody feels.
+
+        To raise all columns of a one-hot block and lower the intercept changes no score. Fitted
+        models with a penalty never move that way; a formula may think so.
+        """
+        width, turn = self._width, self._solver @ ((self._encoded - self._center) / self._width)
+        d = len(width)
+        turned = np.zeros((d + 1, d + 1))
+        turned[:d, :d] = turn * width / width[:, None]
+        turned[d, :d] = self._center @ (np.eye(d) - turned[:d, :d])
+        turned[d, d] = 1.0
+        return np.asarray(turned @ covariance @ turned.T)
+
     def translate(self, name: str, fitted: Any, *, compare: int | None = None) -> Floats:
         """Express a fitted model in today's columns: coefficients, the intercept last.
 
