@@ -107,7 +107,8 @@ def calibrate(
         The class that people want. It must be said, unless the classes are False and True.
     random_state : int
     n_jobs : int, optional
-        As in scikit-learn: -1, the default, takes all processors. The answer does not depend on it.
+        As in scikit-learn: -1, the default, takes all processors to find recourses. The answer
+        does not depend on it.
     progress : bool, optional
         Whether to show a bar; by default on a terminal only.
 
@@ -148,10 +149,10 @@ def calibrate(
         if past_models is not None:
             worlds = _past_worlds(space, past_models)
         elif time is not None:
-            worlds = _time_worlds(space, labels, time, n_periods, random_state, n_jobs)
+            worlds = _time_worlds(space, labels, time, n_periods, random_state)
         else:
             draw = (draw_bootstrap if how == "bootstrap" else draw_half)(space.n_rows)
-            models = retrain(space, labels, [draw] * n_models, random_state, n_jobs, report)
+            models = retrain(space, labels, [draw] * n_models, random_state, report)
             half = (n_models + 1) // 2
             worlds = [Worlds.of_resamples(part) for part in (models[:half], models[half:])]
         sure = _attained(confidence, worlds)
@@ -305,7 +306,6 @@ def _time_worlds(
     time: Any,
     n_periods: Any,
     random_state: int,
-    n_jobs: int | None,
 ) -> list[Worlds]:
     when = _read_time(time, space.n_rows)
     check_count("n_periods", n_periods, least=3, most=max(3, space.n_rows // 2))
@@ -316,7 +316,7 @@ def _time_worlds(
                 f"time: period {k + 1} of {n_periods} has one class only; take fewer periods"
             )
     draws = [_always(rows) for rows in periods]
-    return _in_order(retrain(space, labels, draws, random_state, n_jobs, attempts=1))
+    return _in_order(retrain(space, labels, draws, random_state, attempts=1))
 
 
 def _always(rows: NDArray[np.int64]) -> Callable[[np.random.Generator], NDArray[np.int64]]:

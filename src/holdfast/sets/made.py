@@ -159,7 +159,6 @@ def bootstrap(
     radius: float = 2.0,
     favorable_class: Any = None,
     random_state: int = 0,
-    n_jobs: int | None = -1,
 ) -> Ellipsoid:
     """Return the models within so many standard deviations of today's, as refits scatter.
 
@@ -180,8 +179,6 @@ def bootstrap(
     favorable_class : label, optional
         The class that people want. It must be said, unless the classes are False and True.
     random_state : int
-    n_jobs : int, optional
-        As in scikit-learn; the answer does not depend on it.
 
     Examples
     --------
@@ -202,7 +199,7 @@ def bootstrap(
     space = Space.of(model, X, favorable_class)
     labels = read_labels(y, space.today, space.n_rows)
     draws = [draw_bootstrap(space.n_rows)] * n_models
-    models = retrain(space, labels, draws, random_state, n_jobs)
+    models = retrain(space, labels, draws, random_state)
     return _ellipsoid(covariance_of(models), radius, space)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
-from holdfast.machinery.threads import thread_count
 from holdfast.models.encoding.unwrap import is_a
 from holdfast.sets.space import NotInSpaceError, Space
 
@@ -39,36 +39,30 @@ def retrain(
     labels: NDArray[Any],
     draws: list[Draw],
     random_state: int,
-    n_jobs: int | None,
     report: Callable[[], None] = lambda: None,
     attempts: int = _ATTEMPTS,
 ) -> Floats:
     """Fit the whole model once for each draw of rows, and express it in today's columns.
 
-    A draw that lacks a class, or a level that today's encoder knows, is drawn again.
+    A draw that lacks a class, or a level that today's encoder knows, is drawn again. One model is
+    fitted after another: scikit-learn's handling of warnings does not bear threads.
 
     Returns
     -------
     (k, d + 1) array
-        Coefficients, the intercept last. They do not depend on `n_jobs`.
+        Coefficients, the intercept last.
     """
-    from sklearn.utils.parallel import Parallel, delayed
     from threadpoolctl import threadpool_limits
 
     if space.today.origin is None:
         raise ValueError("a pair of coefficients cannot be retrained; give a fitted classifier")
     unfitted = _unfitted(space.today.origin.whole)
-
-    def fit(k: int, draw: Draw) -> Floats:
-        rng = np.random.default_rng([random_state, k])
-        found = _fit_one(space, labels, unfitted, lambda: draw(rng), attempts)
-        report()
-        return found
-
-    with threadpool_limits(1):  # models this small are fitted side by side, each on one processor
-        vectors = Parallel(n_jobs=thread_count(n_jobs), prefer="threads")(
-            delayed(fit)(k, draw) for k, draw in enumerate(draws)
-        )
+    vectors = []
+    with threadpool_limits(1):  # for models this small, threads only get in each other's way
+        for k, draw in enumerate(draws):
+            rng = np.random.default_rng([random_state, k])
+            vectors.append(_fit_one(space, labels, unfitted, partial(draw, rng), attempts))
+            report()
     models = np.array(vectors)
     if len(models) > 1 and (models == models[0]).all():
         raise ValueError("all retrained models are the same: does the model ignore its data?")

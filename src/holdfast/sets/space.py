@@ -122,9 +122,12 @@ class Space:
         rows = self.probes.iloc[some] if hasattr(self.probes, "iloc") else self.probes[some]
         other.compare_people(rows, encoded[some], other.choose_loss(None))
         scores = other.score(encoded)
-        level = float(scores.mean())
-        coef = (self._solver @ (scores - level)) / self._width
-        intercept = level - float(self._center @ coef)
+        # the least change of today's coefficients: where columns say the same, there are many
+        change = scores - self.today.score(self._encoded)
+        level = float(change.mean())
+        moved = (self._solver @ (change - level)) / self._width
+        coef = self.today.coef + moved
+        intercept = self.today.intercept + level - float(self._center @ moved)
         missed = np.abs(self._encoded @ coef + intercept - scores)
         room = _EXACT * (1.0 + np.abs(scores).max())
         if not (missed <= room).all():
