@@ -15,6 +15,8 @@ from holdfast.machinery.numbers import Floats
 
 _CLOSE = 1.03  # radii that differ by less are alike
 _MOST_TRIES = 14
+_FIRST = 0.1  # where nothing suggests a radius to begin with
+_STEP = 1.15  # a radius that fails is followed by one larger by this, or by more
 # Where so few of those helped at radius 0 still are, a larger radius says nothing any more.
 _FEW = 0.1
 
@@ -169,13 +171,12 @@ def _next_radius(low: float, passing: Trial | None, wall: float, guess: float) -
     high = min(wall, math.inf if passing is None else passing.radius)
     if low > 0.0 and high <= _CLOSE * low:
         return None
+    if high < math.inf:
+        radius = three_digits(math.sqrt(low * high) if low > 0.0 else 0.5 * high)
+        return radius if low < radius < high else None
     if not math.isfinite(guess) or guess <= 0.0:
-        guess = 0.1 if low == 0.0 else 1.5 * low
-    if high == math.inf:
-        return three_digits(max(guess, 1.1 * low))
-    room = high - low
-    radius = three_digits(min(max(guess, low + 0.1 * room), high - 0.1 * room))
-    return radius if low < radius < high else None
+        guess = _FIRST if low == 0.0 else _STEP * low
+    return three_digits(max(guess, _STEP * low))
 
 
 def three_digits(radius: float) -> float:
