@@ -36,7 +36,7 @@ from holdfast.sets.space import Space, read_labels, read_model_list
 
 _LEAST_MODELS = 20
 # In every world these are advised anew: more people make the worlds no less alike.
-_PEOPLE_IN_A_WORLD = 40
+_PEOPLE_IN_A_WORLD = 25
 
 
 def calibrate(
@@ -207,12 +207,11 @@ class _Sizer:
         return self._finish(family, best, enough=False)
 
     def _finish(self, family: Family, trial: Trial, *, enough: bool) -> Sized:
-        """Advise everybody denied today with that set, and with smaller and larger ones."""
+        """Advise everybody denied today with that set, and for the picture with half of it."""
         points = []
-        for share in (0.5, 1.5):
-            if trial.radius > 0.0:
-                other = self.checking.run(family, three_digits(share * trial.radius))
-                points.append(_point(other, self._costs(family, other.radius)))
+        if trial.radius > 0.0:
+            half = self.checking.run(family, three_digits(0.5 * trial.radius))
+            points.append(_point(half, self._costs(family, half.radius)))
         return self._sized(family, trial, self._costs(family, trial.radius), enough, points)
 
     def _sized(
