@@ -140,9 +140,22 @@ def find_network(**other: Any) -> Any:
     return find(model=network(), **{"linearise": "gradient", **other})
 
 
-def radius(**other: Any) -> Any:
+def calibrate(**other: Any) -> Any:
     arguments = {"model": fitted(), "X": pd.DataFrame(X, columns=["a", "b"]), "y": Y == 1}
-    return holdfast.estimate_radius(**{**arguments, "n_models": 20, "p": 1, **other})
+    wanted = {"survival": 0.5, "confidence": 0.5, "n_models": 20, "families": ["l2"]}
+    return holdfast.calibrate(**{**arguments, **wanted, **other})
+
+
+def made_set(make: Any, **other: Any) -> Any:
+    arguments = {"model": fitted(), "X": pd.DataFrame(X, columns=["a", "b"]), "y": Y == 1}
+    if make is holdfast.sets.fisher:
+        del arguments["y"]
+    if make in (holdfast.sets.from_models, holdfast.sets.ellipsoid_from_models):
+        del arguments["y"]
+        arguments["models"] = [fitted(), fitted()]
+    if make is holdfast.sets.rashomon:
+        arguments["loss_increase"] = 0.01
+    return make(**{**arguments, **other})
 
 
 def solve(**other: Any) -> Any:
@@ -323,6 +336,15 @@ NO_NETWORK_POINTS = [
     [[1j, 2.0]],
 ]
 
+SETS = [
+    holdfast.sets.fisher,
+    holdfast.sets.sandwich,
+    holdfast.sets.rashomon,
+    holdfast.sets.bootstrap,
+    holdfast.sets.from_models,
+    holdfast.sets.ellipsoid_from_models,
+]
+
 CASES: list[tuple[Any, str, list[Any], str]] = [
     # (call, argument, wrong values, what the message names)
     (ball, "p", [0, 0.5, -1, NAN, "1", None, [], {}, 1j, True, np.ones(1), HUGE], "p ="),
@@ -446,23 +468,78 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (train, "epochs", [-1, 2.5, "x", None, []], "epochs"),
     (train, "learning_rate", NO_POSITIVE, "learning_rate"),
     (train, "random_state", NO_SEED, "random_state"),
-    # radius
-    (radius, "model", [None, 3, "x", LogisticRegression(), []], "model"),
-    (radius, "X", [None, 3, "x", [], np.ones((60, 5)), sparse.eye(60)], "X"),
-    (radius, "X", [pd.DataFrame({"a": ["u"] * 60, "b": 1.0}), np.full((60, 2), NAN)], "X"),
-    (radius, "y", [None, 3, "x", [], Y[:5], np.zeros(60), [[1]] * 60, np.full(60, NAN)], "y"),
-    (radius, "p", ["x", None, [], 0.5, [1, 0.5], NAN, 1j, {}, [[1.0]], True, ["a"]], "p"),
-    (radius, "quantile", [0, 1, -1, 2, NAN, "x", None, [], 1j, True, np.ones(1)], "quantile"),
-    (radius, "n_models", [0, 5, -1, 2.5, "x", None, [], True, NAN], "n_models"),
-    (radius, "random_state", NO_SEED, "random_state"),
-    (radius, "past_models", [3, "x", [], [3], [None], {}], "past_models"),
+    # calibrate
+    (calibrate, "model", [None, 3, "x", LogisticRegression(), []], "model"),
+    (calibrate, "X", [None, 3, "x", [], np.ones((60, 5)), sparse.eye(60)], "X"),
+    (calibrate, "X", [pd.DataFrame({"a": ["u"] * 60, "b": 1.0}), np.full((60, 2), NAN)], "X"),
+    (calibrate, "y", [None, 3, "x", [], Y[:5], np.zeros(60), [[1]] * 60, np.full(60, NAN)], "y"),
+    (calibrate, "actions", [3, "x", {}, []], "actions"),
+    (calibrate, "guarantee", NO_GUARANTEE, "guarantee"),
+    (calibrate, "survival", [0, 1, -1, 2, NAN, "x", None, [], 1j, True, np.ones(1)], "survival"),
+    (calibrate, "confidence", [0, 1, -1, NAN, "x", None, [], 1j, True], "confidence"),
     (
-        radius,
+        calibrate,
+        "families",
+        ["l1", 3, [], ["l3"], [3], [("mine", 3)], [(1, NormBall)], ["l1", "l1"], [None]],
+        "families",
+    ),
+    (calibrate, "n_models", [0, 5, -1, 2.5, "x", None, [], True, NAN], "n_models"),
+    (calibrate, "how", ["thirds", None, 3, []], "how"),
+    (calibrate, "max_people", NO_COUNT, "max_people"),
+    (calibrate, "n_jobs", NO_THREADS, "n_jobs"),
+    (calibrate, "progress", ["yes", 1, 0.0, []], "progress"),
+    (calibrate, "random_state", NO_SEED, "random_state"),
+    (calibrate, "past_models", [3, "x", [], [3], [None], {}], "past_models"),
+    (
+        calibrate,
         "time",
         ["x", 3, [1, 2], np.full(60, NAN), [[1]] * 60, [None] * 60, [{}] * 60],
         "time",
     ),
-    (functools.partial(radius, time=np.arange(60)), "n_periods", [*NO_COUNT, 1, 100], "n_periods"),
+    (
+        functools.partial(calibrate, time=np.arange(60)),
+        "n_periods",
+        [*NO_COUNT, 1, 2, 100],
+        "n_periods",
+    ),
+    # sets
+    *(
+        (functools.partial(made_set, make), "model", [None, 3, "x", LogisticRegression()], "model")
+        for make in SETS
+    ),
+    *(
+        (functools.partial(made_set, make), "X", [None, 3, np.ones((60, 5)), sparse.eye(60)], "X")
+        for make in SETS
+    ),
+    *(
+        (functools.partial(made_set, make), "radius", [-0.1, NAN, math.inf, "x", None], "radius")
+        for make in SETS
+        if make not in (holdfast.sets.rashomon, holdfast.sets.from_models)
+    ),
+    *(
+        (functools.partial(made_set, make), "y", [None, 3, Y[:5], np.zeros(60)], "y")
+        for make in (holdfast.sets.sandwich, holdfast.sets.bootstrap, holdfast.sets.rashomon)
+    ),
+    *(
+        (functools.partial(made_set, make), "models", [None, 3, "x", {}, [], [3]], "models")
+        for make in (holdfast.sets.from_models, holdfast.sets.ellipsoid_from_models)
+    ),
+    *(
+        (functools.partial(made_set, make), "intercept", NO_FLAG, "intercept")
+        for make in (holdfast.sets.fisher, holdfast.sets.sandwich, holdfast.sets.rashomon)
+    ),
+    (
+        functools.partial(made_set, holdfast.sets.rashomon),
+        "loss_increase",
+        NO_TOLERANCE,
+        "loss_increase",
+    ),
+    (
+        functools.partial(made_set, holdfast.sets.bootstrap),
+        "n_models",
+        [0, 5, 2.5, "x", None],
+        "n_models",
+    ),
     # discrete
     *((call, "problem", [None, 3, "x", {}], "problem") for call in (solve_parts, solve_links)),
     (lambda problem: largest_reachable_score(problem), "problem", [None, 3, "x", {}], "problem"),
@@ -717,10 +794,12 @@ def test_the_examples_of_the_table_are_right_without_the_wrong_argument():
     """A door that refuses everything would pass the table."""
     for call in (build, solve, find, frontier, solve_problem, solve_parts, solve_links, judged):
         call()
-    for call in (published, population, priced, judge, train, radius, recommend, find_network):
+    for call in (published, population, priced, judge, train, calibrate, recommend, find_network):
         call()
     for call in (number, category, ball, model_of, make_gaussians):
         call()
+    for make in SETS:
+        made_set(make)
 
 
 def test_losses_cannot_be_added():

@@ -27,8 +27,8 @@ FLOOR_PLAN = [
     {"continuous", "discrete"},
     {"models"},
     {"actions"},
-    {"recommend", "methods", "radius", "datasets"},
-    {"evaluate"},
+    {"recommend", "methods", "sets", "datasets"},
+    {"evaluate", "calibration"},
     {"paper", "demo"},
     {"cli"},
 ]

@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, LinearSVC
 
-from holdfast import ActionSet, NormBall, RobustRecourse, Status, estimate_radius, find_recourse
+from holdfast import ActionSet, NormBall, RobustRecourse, Status, calibrate, find_recourse
 from holdfast.models import as_model
 
 RNG = np.random.default_rng(11)
@@ -113,8 +113,9 @@ def test_wrappings_are_opened_the_same_way_in_every_door(name):
     after = advice.after()
     assert len(after) > 0.9 * len(people)
     assert (model.predict_proba(after)[:, 0] >= 0.6).all()
-    estimated = estimate_radius(model, PEOPLE, DEFAULT, p=2, n_models=20, favorable_class=0)
-    assert estimated.radius(2).radius < 2.0
+    asked = {"survival": 0.7, "confidence": 0.5, "n_models": 20, "families": ["l2"]}
+    sizing = calibrate(model, PEOPLE, DEFAULT, favorable_class=0, **asked)
+    assert 0.0 < sizing.best.radius < 2.0
 
 
 def test_imbalanced_pipelines_keep_their_encoder():
@@ -138,7 +139,7 @@ def doors(model, **arguments):
     yield lambda: find_recourse(PEOPLE, model, **goal)
     yield lambda: RobustRecourse(model, actions=ACTIONS, **goal).recommend(PEOPLE)
     if not arguments:
-        yield lambda: estimate_radius(model, PEOPLE, DEFAULT, n_models=20, favorable_class=0)
+        yield lambda: calibrate(model, PEOPLE, DEFAULT, n_models=20, favorable_class=0)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +269,7 @@ def test_the_favourable_class_must_be_said():
         lambda: RobustRecourse(model, robust_to=BALL, actions=ACTIONS, guarantee=0.6).recommend(
             PEOPLE
         ),
-        lambda: estimate_radius(model, PEOPLE, DEFAULT),
+        lambda: calibrate(model, PEOPLE, DEFAULT),
     ):
         with pytest.raises(ValueError, match="say which of them people want") as caught:
             door()
@@ -492,7 +493,7 @@ def test_a_past_model_is_compared_too():
     past = make_pipeline(StandardScaler(), Shifted()).fit(PEOPLE, DEFAULT)
     today = make_pipeline(past[0], LogisticRegression()).fit(PEOPLE, DEFAULT)
     with pytest.raises(ValueError, match="Not accounted for"):
-        estimate_radius(today, PEOPLE, DEFAULT, favorable_class=0, past_models=[today, past])
+        calibrate(today, PEOPLE, DEFAULT, favorable_class=0, past_models=[today, past])
 
 
 class Capped(LogisticRegression):

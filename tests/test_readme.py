@@ -44,8 +44,14 @@ def test_every_page_that_is_linked_is_there():
 def test_the_examples_of_the_actions_run(capsys):
     names = run_examples((ROOT / "docs" / "actions.md").read_text())
     assert names["actions"]["job"].immutable
-    assert all(row.survival > row.plain_survival for row in names["found"].radii)
-    assert "coverage" in capsys.readouterr().out
+    assert "savings_status" in capsys.readouterr().out
+
+
+def test_the_examples_of_calibration_run(capsys):
+    names = run_examples((ROOT / "docs" / "calibrate.md").read_text())
+    assert names["robust_to"].radius == names["sizing"].chosen.radius > 0.0
+    assert len(names["known"].models) == 1
+    assert "90% was wanted" in capsys.readouterr().out
 
 
 def test_the_examples_of_the_data_run(capsys):

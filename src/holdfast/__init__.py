@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast import sets
 from holdfast.actions import ActionSet, AtMost, Follows
+from holdfast.calibration import Sizing, calibrate
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
 from holdfast.methods import find_recourse, list_methods
 from holdfast.problem import Ellipsoid, LastLayer, ModelList, NormBall
-from holdfast.radius import estimate_radius
 from holdfast.result import RecourseResult, Status
 
 if TYPE_CHECKING:
@@ -25,11 +26,13 @@ __all__ = [
     "NormBall",
     "RecourseResult",
     "RobustRecourse",
+    "Sizing",
     "Status",
-    "estimate_radius",
+    "calibrate",
     "find_recourse",
     "frontier",
     "list_methods",
+    "sets",
     "solve",
 ]
 

@@ -1,0 +1,119 @@
+"""Recommendations for the same people under many models and many sets of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.actions import ActionSet
+from holdfast.actions.compile import to_problem
+from holdfast.continuous.solve import solve_problem
+from holdfast.discrete import Links, solve_discrete, solve_linked
+from holdfast.machinery.numbers import Floats
+from holdfast.models import LinearModel
+from holdfast.models.encoding import Encoding
+from holdfast.problem.ball import NormBall
+from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import ModelSet
+from holdfast.result.result import RecourseResult
+
+
+class Advice(NamedTuple):
+    """What was found for some rows: who has a recourse, where it leads, and what it costs."""
+
+    found: NDArray[np.bool_]
+    recourse: Floats
+    cost: Floats
+
+
+class Adviser:
+    """Finds recourses of denied people, in encoded columns, within what they can do.
+
+    Parameters
+    ----------
+    today : LinearModel
+    points : (n, d) array
+        The people, encoded.
+    guarantee : float
+    n_jobs : int, optional
+    """
+
+    def __init__(
+        self, today: LinearModel, points: Floats, guarantee: float, n_jobs: int | None
+    ) -> None:
+        self.today, self.points = today, points
+        self.guarantee, self.n_jobs = guarantee, n_jobs
+
+    def __call__(
+        self, robust_to: ModelSet, who: NDArray[np.int64], models: Floats | None = None
+    ) -> Advice:
+        """Advise some of the people, each under a model of their own, or all under today's."""
+        if not len(who):
+            nobody = np.empty(0)
+            return Advice(np.empty(0, dtype=bool), self.points[:0], nobody)
+        result = self._solve(robust_to, who, models)
+        recourse = result.recourse_array
+        found = np.isfinite(result.cost) & np.isfinite(recourse).all(axis=1)
+        return Advice(found, recourse, result.cost)
+
+    def _solve(
+        self, robust_to: ModelSet, who: NDArray[np.int64], models: Floats | None
+    ) -> RecourseResult:
+        coef, intercept = self._scores(models)
+        problem = RecourseProblem.build(
+            self.points[who],
+            coef,
+            intercept,
+            robust_to=robust_to,
+            loss=self.today.choose_loss(None),
+        )
+        return solve_problem(problem, guarantee=self.guarantee, n_jobs=self.n_jobs)
+
+    def _scores(self, models: Floats | None) -> tuple[Floats, Floats]:
+        if models is None:
+            return self.today.coef, np.array([self.today.intercept])
+        return models[:, :-1], models[:, -1]
+
+
+class ActionAdviser(Adviser):
+    """The same within an action set: categories, whole numbers, links, costs in raw units."""
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        people: Any,
+        actions: ActionSet,
+        guarantee: float,
+        n_jobs: int | None,
+    ) -> None:
+        today = encoding.model
+        assert isinstance(today, LinearModel)
+        nothing = NormBall(1.0, 0.0)
+        compiled = to_problem(
+            people, encoding, actions, robust_to=nothing, loss=today.choose_loss(None)
+        )
+        if compiled.refused:
+            row, why = compiled.refused[0]
+            label = people.index[row] if hasattr(people, "index") else row
+            raise ValueError(f"X: row {label!r} does not fit the action set: {why}")
+        super().__init__(today, compiled.problem.problem.X, guarantee, n_jobs)
+        self.problem, self.links = compiled.problem, compiled.links
+
+    def _solve(
+        self, robust_to: ModelSet, who: NDArray[np.int64], models: Floats | None
+    ) -> RecourseResult:
+        problem = self.problem.take(who)
+        base = problem.problem
+        changed: dict[str, Any] = {"robust_to": robust_to}
+        if models is not None:
+            coef, intercept = (np.ascontiguousarray(each) for each in self._scores(models))
+            coef.flags.writeable = intercept.flags.writeable = False
+            changed |= {"coef": coef, "intercept": intercept}
+        problem = replace(problem, problem=replace(base, **changed))
+        if len(self.links.matrix):
+            links = Links(self.links.matrix, self.links.lower[who], self.links.upper[who])
+            return solve_linked(problem, links, guarantee=self.guarantee, n_jobs=self.n_jobs)
+        return solve_discrete(problem, guarantee=self.guarantee, n_jobs=self.n_jobs)
