@@ -101,13 +101,13 @@ def test_the_radius_is_the_smallest_that_was_tried_and_one_just_below_fails():
 
 @pytest.fixture(scope="module")
 def sizing():
-    families = ["margin", "l1", "l2", "l2 scaled", "fisher", "bootstrap"]
-    return calibrate(MODEL, X, Y, survival=0.9, families=families, n_models=60)
+    families = ["margin", "l2 scaled", "fisher", "bootstrap"]
+    return calibrate(MODEL, X, Y, survival=0.9, families=families, n_models=40)
 
 
 def test_the_table_says_what_each_family_does(sizing):
     table = sizing.table
-    assert list(table.index) == [ALONE, "margin", "l1", "l2", "l2 scaled", "fisher", "bootstrap"]
+    assert list(table.index) == [ALONE, "margin", "l2 scaled", "fisher", "bootstrap"]
     robust = table.iloc[1:]
     assert (robust["reaches"] & (robust["survival_low"] >= 0.9)).all()
     assert (robust["survival"] >= robust["survival_low"]).all()
@@ -369,7 +369,7 @@ def test_nobody_denied_is_said():
 # --- the promise ---
 
 
-def fallen_short(truth, n, repetitions, **arguments):
+def fallen_short(truth, n, repetitions, n_fresh, **arguments):
     """Count how often the promise was broken: in truth, on models of fresh samples."""
     short = 0
     for k in range(repetitions):
@@ -391,16 +391,16 @@ def fallen_short(truth, n, repetitions, **arguments):
             guarantee=0.5,
         )
         after = model[0].inverse_transform(result.recourse_array[np.isfinite(result.cost)])
-        fresh = [clone(model).fit(*draw()).predict(after).mean() for _ in range(60)]
+        fresh = [clone(model).fit(*draw()).predict(after).mean() for _ in range(n_fresh)]
         short += np.mean(fresh) < 0.9
     return short
 
 
 def test_the_promise_holds_on_fresh_samples():
-    """95 % confidence: of eight, more than three fall short once in a few thousand times."""
+    """95 % confidence: of six, more than two fall short twice in a thousand times."""
     few = {"families": ["l2"], "n_models": 40}
-    short = fallen_short(np.array([1.0, -0.8, 0.5, 0.0]), 250, 8, **few)
-    assert short <= binom.ppf(0.999, 8, 0.05)
+    short = fallen_short(np.array([1.0, -0.8, 0.5, 0.0]), 250, 6, 30, **few)
+    assert short <= binom.ppf(0.99, 6, 0.05)
 
 
 @pytest.mark.slow
@@ -413,5 +413,5 @@ def test_the_promise_holds_on_fresh_samples():
     ],
 )
 def test_the_promise_holds_on_fresh_samples_for_all_families(truth, n):
-    short = fallen_short(np.array(truth), n, 50)
+    short = fallen_short(np.array(truth), n, 50, 100)
     assert short <= binom.ppf(0.99, 50, 0.05)

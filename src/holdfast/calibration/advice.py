@@ -21,7 +21,7 @@ from holdfast.problem.sets import ModelSet
 from holdfast.result.result import RecourseResult
 
 
-class Advice(NamedTuple):
+class Told(NamedTuple):
     """What was found for some rows: who has a recourse, where it leads, and what it costs."""
 
     found: NDArray[np.bool_]
@@ -49,15 +49,15 @@ class Adviser:
 
     def __call__(
         self, robust_to: ModelSet, who: NDArray[np.int64], models: Floats | None = None
-    ) -> Advice:
+    ) -> Told:
         """Advise some of the people, each under a model of their own, or all under today's."""
         if not len(who):
             nobody = np.empty(0)
-            return Advice(np.empty(0, dtype=bool), self.points[:0], nobody)
+            return Told(np.empty(0, dtype=bool), self.points[:0], nobody)
         result = self._solve(robust_to, who, models)
         recourse = result.recourse_array
         found = np.isfinite(result.cost) & np.isfinite(recourse).all(axis=1)
-        return Advice(found, recourse, result.cost)
+        return Told(found, recourse, result.cost)
 
     def _solve(
         self, robust_to: ModelSet, who: NDArray[np.int64], models: Floats | None

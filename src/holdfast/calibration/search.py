@@ -13,7 +13,7 @@ from holdfast.calibration.families import Family
 from holdfast.calibration.worlds import Worlds, low_survival, most_short
 from holdfast.machinery.numbers import Floats
 
-_CLOSE = 1.03  # radii that differ by less are alike
+_CLOSE = 1.05  # radii that differ by less are alike
 _MOST_TRIES = 14
 _FIRST = 0.1  # where nothing suggests a radius to begin with
 _STEP = 1.15  # a radius that fails is followed by one larger by this, or by more

@@ -55,11 +55,11 @@ class Space:
     def of(cls, model: Any, X: Any, favorable_class: Any) -> Space:
         """Read today's model and the rows."""
         today = read_linear(model, favorable_class, X)
-        points = read_points(today, X)
+        points = read_encoded_rows(today, X)
         today.compare_people(X, points, today.choose_loss(None))
         ordered = today.in_order(X)
         probes = _probes(model, favorable_class, ordered)
-        encoded = read_points(today, probes)
+        encoded = read_encoded_rows(today, probes)
         center = encoded.mean(axis=0)
         width = np.ptp(encoded, axis=0)
         width[width == 0.0] = 1.0
@@ -115,7 +115,7 @@ class Space:
         """
         other = self._read(name, fitted)
         try:
-            encoded = read_points(other, self.probes)
+            encoded = read_encoded_rows(other, self.probes)
         except ValueError as error:
             raise NotInSpaceError(f"{name}: {error}") from None
         some = slice(compare)
@@ -177,7 +177,7 @@ def read_linear(model: Any, favorable_class: Any, people: Any) -> LinearModel:
     raise ValueError(f"{where} is not linear in its score; a set of models is one of coefficients")
 
 
-def read_points(model: LinearModel, table: Any) -> Floats:
+def read_encoded_rows(model: LinearModel, table: Any) -> Floats:
     """Return a table as the classifier reads it."""
     points = read_matrix("X", read_encoded("X", model, table), len(model.coef))
     if not len(points):
