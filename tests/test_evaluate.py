@@ -276,5 +276,5 @@ def test_what_does_not_fit_is_an_error_that_names_it(arguments, said):
     given |= {} if "recourse" in arguments else {"robust_to": NormBall(1, 0.1)}
     with pytest.raises(ValueError, match=said):
         evaluate_recourse(**{**given, **arguments})
-    with pytest.raises(TypeError, match=r"robust_to = 0\.1 is not a NormBall"):
+    with pytest.raises(TypeError, match=r"robust_to = 0\.1 is not a set of models"):
         evaluate_recourse(np.zeros((2, 3)), MODEL, robust_to=0.1)

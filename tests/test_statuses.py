@@ -216,7 +216,7 @@ def test_wrong_arguments_are_named(change, message):
 def test_unknown_options_are_errors():
     with pytest.raises(TypeError, match="feature_cost"):
         solve([[0.0]], [1.0], robust_to=NormBall(1, 0.1), cost_weight=1, feature_cost=[1.0])
-    with pytest.raises(TypeError, match="not a NormBall"):
+    with pytest.raises(TypeError, match="not a set of models"):
         solve([[0.0]], [1.0], robust_to=0.1, cost_weight=1)
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import sets
 from holdfast.actions import ActionSet, AtMost, Follows
-from holdfast.calibration import Sizing, calibrate
+from holdfast.calibration import calibrate
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
 from holdfast.methods import find_recourse, list_methods
@@ -26,7 +26,6 @@ __all__ = [
     "NormBall",
     "RecourseResult",
     "RobustRecourse",
-    "Sizing",
     "Status",
     "calibrate",
     "find_recourse",

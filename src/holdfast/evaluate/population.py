@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from holdfast.machinery.numbers import Floats, check_count, check_kind, check_seed
+from holdfast.machinery.numbers import Floats, check_count, check_seed
 from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.ellipsoid import Ellipsoid
 from holdfast.problem.model_list import ModelList
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.sets import ModelSet, check_models
 
 # Corners of a box in so many dimensions are all tried out: 65,536 of them.
 MOST_DIMENSIONS = 16
@@ -87,7 +87,7 @@ def population_worst_model(
     >>> worst.coef, worst.intercept, worst.exact
     (array([0., 1.]), 0.5, True)
     """
-    check_kind("robust_to", robust_to, ModelSet, "write NormBall(p=..., radius=...)")
+    check_models(robust_to)
     check_seed(random_state)
     x, w, b = _read(X, coef, intercept)
     check_count("starts", starts, least=0)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast.evaluate.scores import judging_of, model_score, population_score, worst_case_score
 from holdfast.machinery.numbers import (
     Floats,
-    check_kind,
     check_positive,
     is_frame,
     read_floats,
@@ -22,6 +21,7 @@ from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
 from holdfast.problem import ModelSet
 from holdfast.problem.losses import Loss
+from holdfast.problem.sets import check_models
 from holdfast.result import RecourseResult, Status
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def evaluate_recourse(
     ball = asked.robust_to if robust_to is None else robust_to
     if ball is None:
         raise ValueError("robust_to is missing; plain recourses have no set of models of their own")
-    check_kind("robust_to", ball, ModelSet, "write NormBall(p=..., radius=...)")
+    check_models(ball)
     costs = asked.feature_costs if feature_costs is None else _read_costs(feature_costs, asked)
     weight = asked.cost_weight if cost_weight is None else _read_weight(cost_weight)
     workers = thread_count(n_jobs)

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast.machinery.numbers import (
     Floats,
-    check_kind,
     is_frame,
     is_series,
     read_floats,
@@ -18,7 +17,7 @@ from holdfast.machinery.numbers import (
 )
 from holdfast.problem.costs import even_exponents, is_uneven, scaled
 from holdfast.problem.losses import Loss, get_loss
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.sets import ModelSet, check_models
 
 
 class Rows(NamedTuple):
@@ -110,7 +109,7 @@ class RecourseProblem:
         Rows that are themselves unusable (a NaN, a point outside its bounds) are let through:
         each gets its own status in the result.
         """
-        check_kind("robust_to", robust_to, ModelSet, "write NormBall(p=..., radius=...)")
+        check_models(robust_to)
         names, index = _labels(X)
         x = read_floats("X", X)
         if x.ndim == 1:

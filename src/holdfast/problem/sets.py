@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.machinery.compile import choice, kernel
-from holdfast.machinery.numbers import EPS, Floats, read_floats
+from holdfast.machinery.numbers import EPS, Floats, read_floats, shown
 
 
 @kernel
@@ -96,6 +96,15 @@ class ModelSet(ABC):
         out = np.empty(x.shape[0])
         worst_scores(x, w, b, self.numbers(x.shape[1]), out)
         return out
+
+
+def check_models(robust_to: Any) -> None:
+    """Refuse what is no set of models."""
+    if not isinstance(robust_to, ModelSet):
+        raise TypeError(
+            f"robust_to = {shown(robust_to)} is not a set of models; write "
+            "NormBall(p=..., radius=...), or give an Ellipsoid or a ModelList"
+        )
 
 
 def read_batch(
