@@ -195,7 +195,9 @@ class _Sizer:
         zero = self.choosing.run(family, 0.0)
         chosen, tried = smallest_radius(self.choosing, family, zero)
         if chosen is None:
-            best = max([zero, *tried], key=lambda trial: trial.low(self.choosing.confidence))
+            best = max(
+                [zero, *tried], key=lambda trial: np.nan_to_num(trial.low(self.choosing.confidence))
+            )
             return self._finish(family, self.checking.run(family, best.radius), enough=False)
         checked = self.checking.run(family, chosen.radius)
         if self.checking.passes(checked):
@@ -203,7 +205,9 @@ class _Sizer:
         raised, tried = smallest_radius(self.checking, family, self.at_zero, above=checked)
         if raised is not None:
             return self._finish(family, raised, enough=True)
-        best = max([checked, *tried], key=lambda trial: trial.low(self.checking.confidence))
+        best = max(
+            [checked, *tried], key=lambda trial: np.nan_to_num(trial.low(self.checking.confidence))
+        )
         return self._finish(family, best, enough=False)
 
     def _finish(self, family: Family, trial: Trial, *, enough: bool) -> Sized:

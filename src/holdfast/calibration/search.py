@@ -29,7 +29,7 @@ class Trial:
     ----------
     radius : float
     survival : (m,) array
-        Share of recourses that survive in each world; NaN where nobody is denied.
+        Share of recourses that survive in each world; NaN where nobody has one.
     helped : float
         Share of the people denied in their world who have a recourse.
     needed : (m,) array
@@ -75,8 +75,6 @@ class Rehearsal:
         advice = self.adviser(family.make(radius), self.people[place], models)
         found, recourse = advice.found, advice.recourse[advice.found]
         survival = worlds.survival(world[found], recourse, cutoff)
-        lost = np.isin(np.arange(len(worlds)), world) & np.isnan(survival)
-        survival[lost] = 0.0  # nobody there can be helped: nothing survives
         helped = float(found.mean()) if len(found) else math.nan
         needed = self._needed(family, radius, world[found], recourse, models[found])
         return Trial(radius, survival, helped, needed)
@@ -111,9 +109,10 @@ class Rehearsal:
 
     def passes(self, trial: Trial) -> bool:
         """Say whether enough worlds reach the wanted survival."""
-        known = trial.survival[~np.isnan(trial.survival)]
-        short = int((known < self.wanted).sum())
-        return len(known) > 0 and short <= most_short(len(known), self.confidence)
+        # where nobody has advice nobody is let down; `helped` says how many those are
+        short = int((trial.survival < self.wanted).sum())
+        known = not np.isnan(trial.survival).all()
+        return known and short <= most_short(len(trial.survival), self.confidence)
 
     def guess(self, trial: Trial) -> float:
         """Return the radius that enough worlds seem to need."""

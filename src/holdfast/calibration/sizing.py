@@ -140,7 +140,9 @@ class Sizing:
         """
         enough = [each for each in self.families[1:] if each.reaches]
         if not enough:
-            best = max(self.families[1:], key=lambda each: (each.survival_low, -each.radius))
+            best = max(
+                self.families[1:], key=lambda each: (np.nan_to_num(each.survival_low), -each.radius)
+            )
             raise ValueError(
                 f"no family reaches a survival of {self.survival:.0%}. The best is {best.name} "
                 f"with a radius of {best.radius:.3g}: at least {best.survival_low:.1%}, with "
@@ -189,7 +191,8 @@ class Sizing:
             others = [e.name for e in self.families[1:] if e.reaches and e is not found]
             short = [e.name for e in self.families[1:] if not e.reaches]
             if others:
-                lines.append(f"These reach it too, at a higher cost: {', '.join(others)}.")
+                also = ", ".join(others)
+                lines.append(f"These reach it too, at a higher cost or for fewer people: {also}.")
             if short:
                 lines.append(f"These do not reach it at any radius: {', '.join(short)}.")
         lines += [f"Not compared: {name} ({why})." for name, why in self.left_out.items()]

@@ -91,7 +91,11 @@ def most_short(m: int, confidence: float) -> int:
 
 
 def low_survival(survival: Floats, confidence: float) -> float:
-    """Return what the survival in the next world is at least, so surely."""
-    known = np.sort(survival[~np.isnan(survival)])
-    short = most_short(len(known), confidence)
-    return float(known[short]) if short >= 0 else math.nan
+    """Return what the survival in the next world is at least, so surely.
+
+    A world in which nobody has advice (NaN) lets nobody down.
+    """
+    short = most_short(len(survival), confidence)
+    if short < 0 or np.isnan(survival).all():
+        return math.nan
+    return float(np.sort(np.where(np.isnan(survival), 1.0, survival))[short])
