@@ -116,4 +116,6 @@ class ActionAdviser(Adviser):
         if len(self.links.matrix):
             links = Links(self.links.matrix, self.links.lower[who], self.links.upper[who])
             return solve_linked(problem, links, guarantee=self.guarantee, n_jobs=self.n_jobs)
-        return solve_discrete(problem, guarantee=self.guarantee, n_jobs=self.n_jobs)
+        return solve_discrete(
+            problem, guarantee=self.guarantee, reachable=False, n_jobs=self.n_jobs
+        )

@@ -38,6 +38,7 @@ def solve_discrete(
     guarantee: float | None = None,
     tolerance: float = GAP_TOLERANCE,
     max_nodes: int = 1_000_000,
+    reachable: bool = True,
     n_jobs: int | None = -1,
 ) -> RecourseResult:
     """Find the optimal robust recourse of every row, categories and whole numbers included.
@@ -52,6 +53,9 @@ def solve_discrete(
         ``tolerance * (cost + the least cost of a unit of score)``.
     max_nodes : int
         Where a row's search is stopped; its status is then GAP_OPEN, with a recourse or without.
+    reachable : bool
+        Whether to work out what people who cannot be helped could have instead; that takes many
+        more searches.
     n_jobs : int, optional
         As in scikit-learn: -1, the default, takes all processors. The answer does not depend on it.
 
@@ -99,6 +103,9 @@ def solve_discrete(
             "guarantee only; the losses that also take a cost_weight are convex"
         )
     limits = (float(tolerance), max_nodes)
+    if not reachable:
+        found = found_of(search_once(problem, goal, limits, workers)[0])
+        return make_result(problem, goal, found, float(tolerance))
     out, lost, reach, batch = search_everybody(problem, goal, limits, workers)
     reachable, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     if reach is not None:
@@ -128,10 +135,7 @@ def search_everybody(
     batch : Batch
         What was searched last.
     """
-    batch, exponent = make_batch(problem, goal)
-    out = run_search(problem, batch, np.arange(problem.problem.n_rows), limits, threads)
-    if goal.is_guarantee:
-        out = out._replace(value=scaled(out.value, exponent), bound=scaled(out.bound, exponent))
+    out, batch, exponent = search_once(problem, goal, limits, threads)
     lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
     if not (lost.size and goal.is_guarantee):
         return out, lost, None, batch
@@ -141,6 +145,17 @@ def search_everybody(
     # should a point reach what was proven to be out of reach, then nothing is proven
     out.bound[lost[-reach.value >= goal.level]] = 0.0
     return out, lost, reach, batch
+
+
+def search_once(
+    problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int
+) -> tuple[Outcomes, Batch, NDArray[np.int64]]:
+    """Search every row; return also what was searched, and the power of 2 taken out of the costs."""
+    batch, exponent = make_batch(problem, goal)
+    out = run_search(problem, batch, np.arange(problem.problem.n_rows), limits, threads)
+    if goal.is_guarantee:
+        out = out._replace(value=scaled(out.value, exponent), bound=scaled(out.bound, exponent))
+    return out, batch, exponent
 
 
 def few_nodes(limits: Limits) -> Limits:
