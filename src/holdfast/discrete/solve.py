@@ -107,16 +107,16 @@ def solve_discrete(
         found = found_of(search_once(problem, goal, limits, workers)[0])
         return make_result(problem, goal, found, float(tolerance))
     out, lost, reach, batch = search_everybody(problem, goal, limits, workers)
-    reachable, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
+    validity, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     if reach is not None:
         # what is proven, should the search have been stopped: nothing above it can be had
         most = np.minimum(-reach.bound, np.nextafter(goal.level, -np.inf))
-        reachable[lost] = base.loss.probability(most)
+        validity[lost] = base.loss.probability(most)
         if base.robust_to.radius > 0.0 and base.robust_to.has_size:
             radius[lost] = reachable_radii(
                 problem, batch, goal.level, lost, few_nodes(limits), workers
             )
-    found = found_of(out)._replace(reachable_validity=reachable, reachable_radius=radius)
+    found = found_of(out)._replace(reachable_validity=validity, reachable_radius=radius)
     return make_result(problem, goal, found, float(tolerance))
 
 
@@ -150,7 +150,7 @@ def search_everybody(
 def search_once(
     problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int
 ) -> tuple[Outcomes, Batch, NDArray[np.int64]]:
-    """Search every row; return also what was searched, and the power of 2 taken out of the costs."""
+    """Search every row; return what was searched too, and the power of 2 taken out of costs."""
     batch, exponent = make_batch(problem, goal)
     out = run_search(problem, batch, np.arange(problem.problem.n_rows), limits, threads)
     if goal.is_guarantee:
