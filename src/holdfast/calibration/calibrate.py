@@ -37,6 +37,7 @@ from holdfast.sets.space import Space, read_labels, read_model_list
 _LEAST_MODELS = 20
 # In every world these are advised anew: more people make the worlds no less alike.
 _PEOPLE_IN_A_WORLD = 25
+_SHOWN = (0.15, 0.3, 0.5, 0.75)  # of the radius: the points of a curve
 
 
 def calibrate(
@@ -211,11 +212,11 @@ class _Sizer:
         return self._finish(family, best, enough=False)
 
     def _finish(self, family: Family, trial: Trial, *, enough: bool) -> Sized:
-        """Advise everybody denied today with that set, and for the picture with half of it."""
+        """Advise everybody denied today with that set, and for the picture with smaller ones."""
         points = []
-        if trial.radius > 0.0:
-            half = self.checking.run(family, three_digits(0.5 * trial.radius))
-            points.append(_point(half, self._costs(family, half.radius)))
+        for share in _SHOWN if trial.radius > 0.0 else ():
+            smaller = self.checking.run(family, three_digits(share * trial.radius))
+            points.append(_point(smaller, self._costs(family, smaller.radius)))
         return self._sized(family, trial, self._costs(family, trial.radius), enough, points)
 
     def _sized(

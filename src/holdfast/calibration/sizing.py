@@ -230,10 +230,12 @@ class Sizing:
             axes.annotate(
                 f"{found.name}, radius {found.radius:.3g}",
                 place,
-                xytext=(8, -14),
+                xytext=(0, -22),
                 textcoords="offset points",
+                ha="center",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85},
             )
-        axes.set_xlabel("mean cost today")
+        axes.set_xlabel("mean cost, of those who can be helped")
         axes.set_ylabel("share approved after retraining")
         axes.legend(frameon=False, loc="lower right")
         return axes
