@@ -43,8 +43,16 @@ def _parser() -> argparse.ArgumentParser:
         help="recourse for real loan applicants, plain and robust, and which of it lasts",
         description="Recourse for the applicants of German Credit whom a model turns down.",
     )
-    demo.add_argument("--p", type=float, default=1.0, help="norm of the ball, 1 to inf (default 1)")
-    demo.add_argument("--radius", type=float, default=0.5, help="radius of the ball (default 0.5)")
+    demo.add_argument(
+        "--p",
+        type=float,
+        help="a ball of this norm, 1 to inf (default: the ellipsoid of the Fisher information)",
+    )
+    demo.add_argument(
+        "--radius",
+        type=float,
+        help="size of the set: standard errors (default 1.25), or radius of the ball (default 0.5)",
+    )
     demo.add_argument("--people", type=_count, default=6, help="how many to list (default 6)")
     demo.add_argument(
         "--models", type=_count, default=100, help="how many retrained models (default 100)"

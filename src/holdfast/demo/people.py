@@ -1,7 +1,7 @@
 """`holdfast demo`: real people turned down for a loan, what each can do, and whether it lasts.
 
 A logistic regression is trained on a part of German Credit. For the applicants of the rest whom it
-turns down, recourse is found for today's model alone (plain) and for a whole ball of models
+turns down, recourse is found for today's model alone (plain) and for a whole set of models
 (robust), in whole months, whole Marks and categories. Then the model is retrained on resampled
 data, again and again, to see which kind holds.
 """
@@ -23,7 +23,10 @@ from threadpoolctl import threadpool_limits
 from holdfast.actions import ActionSet
 from holdfast.datasets import Dataset, load_german
 from holdfast.problem.ball import NormBall
+from holdfast.problem.ellipsoid import Ellipsoid
+from holdfast.problem.sets import ModelSet
 from holdfast.recommend import Recommendations, RobustRecourse
+from holdfast.sets import fisher
 
 NUMERIC = ["duration", "credit_amount", "installment_commitment", "age"]
 CATEGORICAL = ["checking_status", "credit_history", "savings_status", "employment", "other_parties"]
@@ -40,13 +43,14 @@ MOVES: dict[str, dict[str, list[str]]] = {
     "other_parties": {"none": ["guarantor"]},  # a guarantor can be found
 }
 GUARANTEE = 0.5
+STANDARD_ERRORS, BALL_RADIUS = 1.25, 0.5  # of the set, where nothing else is said
 
 
 @dataclass(frozen=True)
 class Advice:
     """One kind of recourse (plain or robust) for every applicant turned down, in raw units."""
 
-    robust_to: NormBall
+    robust_to: ModelSet
     result: Recommendations
     found: NDArray[np.bool_]
     recourse: pd.DataFrame  # of those who have one
@@ -96,15 +100,26 @@ def possible_actions(features: pd.DataFrame, units: dict[str, str]) -> ActionSet
 
 
 def run_demo(
-    p: float = 1.0, radius: float = 0.5, n_models: int = 100, random_state: int = 0
+    p: float | None = None,
+    radius: float | None = None,
+    n_models: int = 100,
+    random_state: int = 0,
 ) -> Demo:
-    """Train, find both kinds of recourse, retrain, and count."""
-    plain, robust = NormBall(p, 0.0), NormBall(p, radius)  # wrong arguments are said at once
+    """Train, find both kinds of recourse, retrain, and count.
+
+    The set of models is the ellipsoid of the Fisher information, or a ball where p is given.
+    """
+    if radius is None:
+        radius = STANDARD_ERRORS if p is None else BALL_RADIUS
+    # wrong arguments are said at once
+    robust: ModelSet = Ellipsoid(np.eye(1), radius) if p is None else NormBall(p, radius)
     data = load_german()
     table = data.features[NUMERIC + CATEGORICAL]
     order = np.random.default_rng(random_state).permutation(len(table))
     train, test = order[:600], order[600:]
     model = credit_model(table.iloc[train], data.approved.iloc[train])
+    if p is None:
+        robust = fisher(model, table.iloc[train], radius=radius)
     actions = possible_actions(table.iloc[train], data.units)
     probability = model.predict_proba(table.iloc[test])[:, 1]
     accuracy = float(np.mean((probability >= 0.5) == data.approved.iloc[test]))
@@ -118,7 +133,7 @@ def run_demo(
         n_models=n_models,
         denied=denied,
         probability=probability[probability < 0.5],
-        plain=advise(model, actions, denied, plain, futures),
+        plain=advise(model, actions, denied, robust.with_radius(0.0), futures),
         robust=advise(model, actions, denied, robust, futures),
     )
 
@@ -140,7 +155,7 @@ def advise(
     model: Pipeline,
     actions: ActionSet,
     people: pd.DataFrame,
-    robust_to: NormBall,
+    robust_to: ModelSet,
     futures: list[Any],
 ) -> Advice:
     """Recommend, and count which of the later models approve of those who followed."""

@@ -26,7 +26,6 @@ def show(demo: Demo, console: Console, people: int) -> None:
 
 
 def _heading(demo: Demo) -> Text:
-    ball = demo.robust.robust_to
     text = Text()
     text.append(f"{demo.data.name}", style="bold")
     text.append(
@@ -40,7 +39,7 @@ def _heading(demo: Demo) -> Text:
     text.append("  plain  ", style="bold yellow")
     text.append("under today's model;\n")
     text.append("  robust ", style="bold green")
-    text.append(f"under every model within L{ball.p:.10g} distance {ball.radius:g} of today's.\n")
+    text.append(f"under {demo.robust.robust_to.crowd}.\n")
     return text
 
 
