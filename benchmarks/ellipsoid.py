@@ -8,8 +8,8 @@ and two times are taken, that of a call (parameter in, answer out) and that of C
 reports it. Each of our answers includes its certificate. Kernels are compiled, and programs built,
 before the clock starts; the least of several runs counts. The optima must agree to 1e-6.
 
-Clarabel works on one core, so the ratio is core for core: its own time over the CPU time of ours,
-all threads together.
+Clarabel works on one core, so ratios are core for core: its time over the CPU time of ours, all
+threads together. On a busy machine its CPU time tells more than the time on the clock.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Program:
             begin = time.perf_counter()
             self.problem.solve(solver=cp.CLARABEL)
             call = min(call, time.perf_counter() - begin)
-            alone = min(alone, self.problem.solver_stats.solve_time)
+            # part of the call, whatever its own clock says
+            alone = min(alone, call, self.problem.solver_stats.solve_time)
         value = np.inf if self.problem.value is None else float(self.problem.value)
         return value, call, alone
 
@@ -126,30 +127,26 @@ def measure(n: int, d: int, goal: str, threads: int, oracle_rows: int) -> dict[s
 
 
 def speed_table(n: int, threads: int, oracle_rows: int) -> Table:
-    table = Table(title=f"{n:,} rows, one shared model, {threads} threads, microseconds a row")
-    columns = ("d", "goal", "holdfast", "bar", "its CPU time", "cvxpy, built once")
-    for name in (*columns, "Clarabel alone", "ratio", "bar", "optima apart"):
+    table = Table(
+        title=f"{n:,} rows, one shared model, {threads} threads, microseconds a row",
+        caption=f"bar of the ratios: {RATIO_BAR:g}; +: kept, -: missed",
+    )
+    columns = ("d", "goal", "holdfast", "bar", "its CPU time", "cvxpy, built once", "ratio")
+    for name in (*columns, "Clarabel alone", "ratio", "optima apart"):
         table.add_column(name, justify="right")
     for d, goal, bar in CASES:
         found = measure(n, d, goal, threads, oracle_rows)
-        ratio = found["clarabel"] / found["busy"]
-        table.add_row(
-            str(d),
-            goal,
-            f"{found['wall']:.2f}",
-            f"{bar:g} {verdict(found['wall'] <= bar)}",
-            f"{found['busy']:.2f}",
-            f"{found['call']:,.0f}",
-            f"{found['clarabel']:,.0f}",
-            f"{ratio:,.0f} x",
-            f"{RATIO_BAR:g} x {verdict(ratio >= RATIO_BAR)}",
-            f"{found['apart']:.0e}",
-        )
+        cells = [f"{found['wall']:.2f}", f"{bar:g} {sign(found['wall'] <= bar)}"]
+        cells.append(f"{found['busy']:.2f}")
+        for theirs in (found["call"], found["clarabel"]):
+            ratio = theirs / found["busy"]
+            cells += [f"{theirs:,.0f}", f"{ratio:,.0f} x {sign(ratio >= RATIO_BAR)}"]
+        table.add_row(str(d), goal, *cells, f"{found['apart']:.0e}")
     return table
 
 
-def verdict(kept: bool) -> str:
-    return "kept" if kept else "missed"
+def sign(kept: bool) -> str:
+    return "+" if kept else "-"
 
 
 def main() -> None:
