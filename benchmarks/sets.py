@@ -45,9 +45,10 @@ from rich.console import Console
 from rich.table import Table
 from scipy import special
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 import holdfast
-from holdfast import Ellipsoid, NormBall
+from holdfast import Ellipsoid, ModelList, NormBall
 from holdfast.datasets import load_german
 from holdfast.problem.sets import ModelSet
 
@@ -298,10 +299,8 @@ def sweeps(world: World) -> dict[str, list[Step]]:
         found[name] = [Step(t * unit, world.solve(one.with_radius(t * unit))) for t in STEPS]
         if name.endswith("Rashomon"):  # its users speak of the rise of the loss
             found[name] = [Step(step.size**2 / 2.0, step.recourse) for step in found[name]]
-    found["list of models"] = [
-        Step(m, world.solve(holdfast.sets.from_models(world.others[:m], world.model, world.train)))
-        for m in LIST_SIZES
-    ]
+    others = holdfast.sets.from_models(world.others, world.model, world.train).models
+    found["list of models"] = [Step(m, world.solve(ModelList(others[:m]))) for m in LIST_SIZES]
     return found
 
 
@@ -673,12 +672,18 @@ DRAWN = {
 }
 
 
+LOST = (0.6, 0.004)  # the ends of the vertical axis: the share that does not survive
+
+
 def draw(results: dict[str, dict[str, Sweep]], judge: str, path: Path) -> None:
-    """Draw survival against cost, a panel for each data set, over the same people."""
+    """Draw survival against cost, a panel for each data set, over the same people.
+
+    They are those of the table at 95 %; a line ends where its family cannot help one of them.
+    """
     from matplotlib import pyplot as plt
 
     figure, panels = plt.subplots(
-        1, len(results), figsize=(4.6 * len(results), 4.2), layout="constrained", squeeze=False
+        1, len(results), figsize=(5.0 * len(results), 4.2), layout="constrained", squeeze=False
     )
     for axes, (data, families) in zip(panels[0], results.items(), strict=True):
         same = equal(families, 0.95, judge).same
@@ -687,37 +692,44 @@ def draw(results: dict[str, dict[str, Sweep]], judge: str, path: Path) -> None:
             if name not in families:
                 continue
             sweep = families[name]
-            whole = sweep.helped[:, same].all(axis=1)
-            whole &= np.cumprod(whole).astype(bool)  # until it cannot help one of them
+            whole = np.cumprod(sweep.helped[:, same].all(axis=1)).astype(bool)
             x = sweep.cost[whole][:, same].mean(axis=1)
             y = 1.0 - sweep.survival[judge][whole][:, same].mean(axis=1)
-            shown = y >= 0.004
-            if not shown.any():
-                continue
-            x, y = x[shown], y[shown]
-            style = "o-" if name in (ELLICE, SPARSE, "list of models") else "-"
-            axes.plot(x, y, style, color=color, linewidth=1.6, markersize=3)
-            ends.append((x[-1], y[-1], label, color))
-        label_ends(axes, ends)
+            x, y = x[y >= LOST[1]], y[y >= LOST[1]]
+            if x.size:
+                few = name in (ELLICE, SPARSE, "list of models")
+                axes.plot(x, y, "o-" if few else "-", color=color, linewidth=1.6, markersize=3)
+                ends.append((x[-1], y[-1], label, color))
         axes.set_yscale("log")
-        axes.set_ylim(0.6, 0.0035)
+        axes.set_ylim(*LOST)
         ticks = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
-        axes.set_yticks(ticks, [f"{1.0 - tick:.1%}".replace(".0%", "%") for tick in ticks])
+        axes.set_yticks(ticks, [f"{100.0 * (1.0 - tick):g} %" for tick in ticks])
         axes.minorticks_off()
-        axes.grid(axis="y", color="0.9", linewidth=0.8)
+        axes.grid(axis="y", color="0.92", linewidth=0.8)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_title(f"{data} ({int(same.sum())} people)", fontsize=10, loc="left")
         axes.set_xlabel("mean cost (standard deviations)")
+        name_lines(axes, ends)
     panels[0, 0].set_ylabel(f"survival under {judge} models")
     figure.savefig(path, dpi=160)
 
 
-def label_ends(axes, ends) -> None:
-    """Write each line's name at its end, no two on top of each other."""
-    for x, y, label, color in ends:
+def name_lines(axes, ends) -> None:
+    """Write the lines' names beside the panel, each led to its line's end, none on another."""
+    height = math.log(LOST[0] / LOST[1])
+    last = 2.0
+    for x, y, label, color in sorted(ends, key=lambda end: end[1]):  # from the top
+        last = min(math.log(LOST[0] / y) / height, last - 0.055)
         axes.annotate(
-            label, (x, y), (4, 0), textcoords="offset points", color=color, fontsize=8, va="center"
+            label,
+            xy=(x, y),
+            xytext=(1.03, last),
+            textcoords="axes fraction",
+            color=color,
+            fontsize=9,
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.5, "alpha": 0.6},
         )
 
 
@@ -739,8 +751,9 @@ def main() -> None:
     results: dict[str, dict[str, Sweep]] = {}
     for data in options.data:
         rows = DATA[data]()
-        worlds = [split(rows, seed, sizes) for seed in range(sizes.seeds)]
-        swept = [sweeps(world) for world in worlds]
+        with threadpool_limits(1):  # matrices this small are slower on several processors
+            worlds = [split(rows, seed, sizes) for seed in range(sizes.seeds)]
+            swept = [sweeps(world) for world in worlds]
         families = {name: judged(worlds, [own[name] for own in swept]) for name in swept[0]}
         own, exact = {}, None
         if not options.no_ellice:
