@@ -358,6 +358,11 @@ def ellice_set(world: World, epsilon: float) -> Ellipsoid:
     return Ellipsoid(np.linalg.inv(hessian), math.sqrt(2.0 * epsilon))
 
 
+def solved_exactly(world: World) -> list[Step]:
+    """Return the optimum in the very sets that ElliCE looks at, in its own settings."""
+    return [Step(e, world.solve(ellice_set(world, e))) for e in own_epsilons(world)]
+
+
 def ellice_sweeps(worlds: list[World], quick: bool) -> dict[str, list[list[Step]]]:
     """Return ElliCE's steps of each world: over the sizes, and in its own settings."""
     steps = {
@@ -425,12 +430,9 @@ class Sweep:
         for k in range(1, len(mean)):
             if mean[k - 1] < level <= mean[k]:
                 share = (level - mean[k - 1]) / (mean[k] - mean[k - 1])
-                return Found(*(mix(v[k - 1], v[k], share) for v in (self.size, *self._both)))
+                values = (self.size, self.cost, self.length)
+                return Found(*(mix(each[k - 1], each[k], share) for each in values))
         return None
-
-    @property
-    def _both(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.cost, self.length
 
 
 class Found(NamedTuple):
@@ -742,7 +744,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="directory for sweep.csv and equal.csv")
     parser.add_argument("--figure", type=Path, help="where to draw survival against cost")
     options = parser.parse_args()
-    sizes = Sizes(seeds=2, people=12, judges=50) if options.quick else Sizes()
+    sizes = Sizes(seeds=2, people=8, judges=50) if options.quick else Sizes()
     if options.seeds is not None:
         sizes = sizes._replace(seeds=options.seeds)
     if not options.no_ellice and importlib.util.find_spec("ellice") is None:
@@ -778,11 +780,6 @@ def main() -> None:
             whole.to_csv(options.out / f"{name}.csv", index=False)
     if options.figure is not None:
         draw(results, "fresh", options.figure)
-
-
-def solved_exactly(world: World) -> list[Step]:
-    """Return the optimum in the very sets that ElliCE looks at, in its own settings."""
-    return [Step(e, world.solve(ellice_set(world, e))) for e in own_epsilons(world)]
 
 
 if __name__ == "__main__":
