@@ -511,7 +511,8 @@ def equal_table(title: str, families: dict[str, Sweep], judge: str) -> Table:
         caption=(
             f"cost: over the same people ({numbers}); helped: share of {plain.cost.shape[1]}. "
             f"Plain recourse: cost {plain.cost[0][plain.helped[0]].mean():.2f}, helped "
-            f"{plain.helped[0].mean():.0%}, survival {plain.mean_survival(judge)[0]:.0%}."
+            f"{plain.helped[0].mean():.0%}, survival {plain.mean_survival(judge)[0]:.0%}. "
+            "*: the cheapest of ours. Not reached: by no size of the sweep."
         ),
     )
     table.add_column("family")
