@@ -54,6 +54,12 @@ def test_the_examples_of_calibration_run(capsys):
     assert "90% was wanted" in capsys.readouterr().out
 
 
+def test_the_examples_of_the_sets_run(capsys):
+    names = run_examples((ROOT / "docs" / "sets.md").read_text())
+    assert names["result"].certificate(0).weights == pytest.approx([0.0, 0.5, 0.5])
+    assert "ellipsoid, radius=2" in capsys.readouterr().out
+
+
 def test_the_examples_of_the_data_run(capsys):
     names = run_examples((ROOT / "docs" / "data.md").read_text())
     assert len(names["later"].features) == 1000

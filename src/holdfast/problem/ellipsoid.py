@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,7 +169,11 @@ class Ellipsoid(ModelSet):
 
     def with_radius(self, radius: float) -> Ellipsoid:
         """Return the same ellipsoid in another size."""
-        return replace(self, radius=radius)
+        if not 0.0 <= (number := to_number(radius)) < math.inf:
+            refuse("radius", radius, "at least 0 and finite")
+        other = copy(self)  # with all that was worked out of the covariance
+        object.__setattr__(other, "radius", number)
+        return other
 
     def factor(self, n_features: int) -> Floats:
         """Return F with ``F @ F.T == covariance``, a row of zeros for a fixed intercept."""
