@@ -143,6 +143,20 @@ def test_radius_0_is_todays_model_alone():
         assert one.price == pytest.approx(two.price, rel=1e-9)
 
 
+def test_the_frontier_of_todays_model_alone_has_breakpoints():
+    models = Ellipsoid(np.eye(3), 0.0)
+    frontier = holdfast.frontier(
+        [0.0, 0.0], [1.0, 0.5], -1.0, robust_to=models, bounds=([-1.0, -1.0], [1.0, 1.0])
+    )
+    assert frontier.to_frame()["cost"].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_what_was_worked_out_of_a_covariance_cannot_go_stale():
+    models = Ellipsoid(np.eye(2), 1.0)
+    with pytest.raises(ValueError, match="read-only"):
+        models.covariance[0, 0] = 4.0
+
+
 def test_a_covariance_without_the_intercept_leaves_it_alone():
     rng = np.random.default_rng(4)
     covariance = random_covariance(rng, 5, "full")

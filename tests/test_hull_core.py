@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from holdfast import NormBall
-from holdfast.core.batch import load_row, turn_back
+from holdfast.core.batch import load_row
 from holdfast.core.hull import hull_vertices, new_hull_scratch, solve_hull
-from holdfast.core.kinds import make_plan, new_work, solve_row
+from holdfast.core.kinds import make_plan, new_work, read_answer, solve_row
 from holdfast.core.outcome import EXHAUSTED, FOUND, UNBOUNDED
 from holdfast.core.row import Row
 from holdfast.problem import RecourseProblem
@@ -378,7 +378,7 @@ def test_one_model_is_the_separable_kernel_without_a_ball():
             bounds=(row.lower, row.upper),
         )
         work, ball = new_work(problem), problem.robust_to.numbers(d)
-        load_row(problem.rows(), 0, work)
+        load_row(problem.rows(), 0, ball, work)
         t = case.start_score + 3.0 * rng.random()
         goals = [GoalNumbers(GUARANTEE, 0, t)]
         goals += [GoalNumbers(PRICE, loss.code, 10.0 ** rng.uniform(-2, 0)) for loss in CONVEX]
@@ -386,7 +386,7 @@ def test_one_model_is_the_separable_kernel_without_a_ball():
             make_plan(work, ball, goal)
             outcome, gain = solve_row(work, case.intercepts[0], ball, goal)
             point = np.empty(d)
-            turn_back(case.coefs[0], work.row, work.y, point)
+            read_answer(work, case.coefs[0], point)
             answer = ask(case, goal.mode, goal.level, goal.loss)
             assert answer.outcome == outcome
             assert answer.gain == pytest.approx(gain, rel=1e-12)
@@ -428,7 +428,7 @@ def test_whatever_is_asked_is_proven(case, rise):
         prove_guarantee(case, answer, t)
     else:
         assert answer.outcome == EXHAUSTED
-        terms = case.terms(answer.x)
+        terms = max(case.terms(x) for x in (answer.x, case.lower, case.upper))
         assert abs(score_bound(case, answer.weights) - case.score(answer.x)) <= 1e-12 * terms
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,18 @@ from discrete_problems import best_score_by_force, by_force, random_discrete
 from oracle import oracle
 from problems import random_problem
 from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import holdfast
-from holdfast import ModelList, NormBall, Status
+from holdfast import Ellipsoid, ModelList, NormBall, Status
 from holdfast.continuous.frontier import Frontier
 from holdfast.continuous.solve import solve_problem
-from holdfast.discrete import largest_reachable_score, solve_discrete
+from holdfast.datasets import load_german
+from holdfast.discrete import DiscreteProblem, Group, largest_reachable_score, solve_discrete
 from holdfast.problem import RecourseProblem
 
 
@@ -190,9 +197,88 @@ def test_it_is_spoken_of_in_plain_words():
     result = holdfast.solve(
         [[0.0]], [1.0], -1.0, robust_to=models, guarantee=0.5, bounds=([0.0], [1.5])
     )
-    assert repr(models) == "ModelList(<2 models of 1 features>)"
+    assert repr(models) == "ModelList(<2 models, features: 1>)"
     assert "3 models" in repr(result)
     said = result.explain(0)
     assert "each of the 3 models" in said
     assert "radius" not in said
     assert "today's model alone" not in said
+
+
+@pytest.mark.parametrize("kind", ["list", "ellipsoid"])
+def test_a_model_that_hardly_tells_options_apart_does_not_loosen_the_proof(kind):
+    """The unit of the promise is what the set can bring, not what today's model does."""
+    feasible = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        today = np.repeat(rng.normal(size=3), 4) + 1e-12 * rng.normal(size=12)
+        start = np.tile([1.0, 0.0, 0.0, 0.0], 3)
+        own = float(today @ start)
+        if kind == "list":
+            models = ModelList([(today + rng.normal(size=12), -1.0 - own) for _ in range(3)])
+            intercept = 5.0 - own
+        else:
+            root = rng.normal(size=(13, 3))
+            models, intercept = Ellipsoid(root @ root.T, 0.5), 1.0 - own
+        base = RecourseProblem.build(start[None], today, intercept, robust_to=models)
+        problem = DiscreteProblem(
+            base,
+            np.zeros((1, 12)),
+            np.zeros((1, 12)),
+            [Group(np.arange(4 * g, 4 * g + 4), np.eye(4)) for g in range(3)],
+            np.zeros((1, 3), dtype=np.int64),
+            [np.append(0.0, rng.uniform(0.5, 3.0, size=3))[None] for _ in range(3)],
+        )
+        best = by_force(problem, 0, guarantee=0.5)
+        result = solve_discrete(problem, guarantee=0.5, n_jobs=1)
+        feasible += np.isfinite(best)
+        assert result.cost[0] == pytest.approx(best, rel=1e-9)
+    assert feasible > 10
+
+
+def test_the_weights_of_somebody_who_is_approved_are_todays_model():
+    others = ModelList([([1.0], 0.5), ([2.0], 0.5)])
+    for goal in ({"guarantee": 0.5}, {"cost_weight": 100.0, "loss": "squared_error"}):
+        result = holdfast.solve([[3.0]], [1.0], 0.0, robust_to=others, **goal)
+        assert result.certificate(0).weights.tolist() == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", ["list", "ellipsoid"])
+def test_advice_in_raw_units_holds_under_every_model(kind):
+    """Whole pipelines, each with scalers of its own; and sets that were copied or pickled."""
+    table, approved = load_german().features, load_german().approved
+    table = table[["duration", "credit_amount", "savings_status", "housing"]]
+    columns = make_column_transformer(
+        (StandardScaler(), ["duration", "credit_amount"]),
+        (OneHotEncoder(), ["savings_status", "housing"]),
+    )
+
+    def fitted(rows):
+        model = make_pipeline(clone(columns), LogisticRegression())
+        return model.fit(table.iloc[rows], approved.iloc[rows])
+
+    rng = np.random.default_rng(0)
+    model = fitted(np.arange(1000))
+    past = [fitted(rng.permutation(1000)[:700]) for _ in range(3)]
+    models = (
+        holdfast.sets.from_models(past, model, table)
+        if kind == "list"
+        else holdfast.sets.fisher(model, table, radius=1.5)
+    )
+    actions = holdfast.ActionSet.from_data(table, immutable=["housing"])
+    denied = table[~model.predict(table)].iloc[:30]
+    frames = []
+    for robust_to in (models, pickle.loads(pickle.dumps(models))):
+        recourse = holdfast.RobustRecourse(
+            model, robust_to=robust_to, actions=actions, guarantee=0.5
+        )
+        advice = recourse.recommend(denied)
+        frames.append(advice.to_frame())
+        assert models.crowd.replace("each", "Each").replace("every", "Every") in advice.explain(
+            advice.labels[0]
+        )
+        if kind == "list":
+            after = advice.after()
+            assert len(after) > 10
+            assert min(one.predict_proba(after)[:, 1].min() for one in past) >= 0.5
+    assert frames[0].equals(frames[1])

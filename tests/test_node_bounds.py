@@ -9,15 +9,15 @@ import pytest
 from discrete_problems import random_discrete
 
 from holdfast import NormBall
-from holdfast.core.kinds import L1, LINF, kind_of
+from holdfast.core.kinds import L1, LINF, kind_of, new_work
 from holdfast.core.outcome import FOUND
 from holdfast.discrete import DiscreteProblem, Group
+from holdfast.discrete.aim import question_of
 from holdfast.discrete.buffers import data_of, new_buffers, relaxed_of, state_of
 from holdfast.discrete.domains import drop_dominated, open_domains
 from holdfast.discrete.layout import Case, make_layout, shape_of
 from holdfast.discrete.relax import Dual, bound_node
 from holdfast.discrete.rows import open_discrete_row
-from holdfast.discrete.search import question_of
 from holdfast.discrete.visit import list_candidates
 from holdfast.problem import RecourseProblem
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
@@ -44,7 +44,7 @@ def opened(problem, kind_and_ball, goal):
     buffers = new_buffers(layout, base.n_features)
     assert open_discrete_row(base.rows(), layout, ball, 0, buffers) == FOUND
     case = Case(base.X[0], base.coef[0], base.intercept[0], ball, goal)
-    asked = question_of(case, kind, 1.0)
+    asked = question_of(ball, shape_of(layout), buffers, case, kind, 1.0, new_work(base))
     open_domains(data_of(buffers), layout.option_start, asked, 1e3, state_of(buffers))
     return shape_of(layout), buffers, asked
 

@@ -1,4 +1,4 @@
-"""One row of a batch: check it, write_row it, solve it, write its answer."""
+"""One row of a batch: check it, load it, solve it, write its answer."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def write_row(work, robust, point, coef, intercept, lower, upper, cost):
 @write_row.of(HullWork)
 @kernel
 def load_for_hull(work, hull, point, coef, intercept, lower, upper, cost):
-    copy_row(work.row, point, coef, lower, upper, cost)
+    copy_row(work, point, coef, lower, upper, cost)
     copy_into(work.coefs[0], coef)
     work.intercepts[0] = intercept
     for m in range(hull.intercepts.size):
@@ -121,11 +121,15 @@ def load_for_ball(work, ball, point, coef, intercept, lower, upper, cost):
 @write_row.of(EllipsoidWork)
 @kernel
 def load_for_ellipsoid(work, ellipsoid, point, coef, intercept, lower, upper, cost):
-    copy_row(work.row, point, coef, lower, upper, cost)
+    copy_row(work, point, coef, lower, upper, cost)
 
 
 @kernel
-def copy_row(row, point, coef, lower, upper, cost):
+def copy_row(work, point, coef, lower, upper, cost):
+    """Write a row as it is; until it is solved, its worst model is today's."""
+    row = work.row
+    for m in range(work.dual.size):
+        work.dual[m] = 0.0
     copy_into(row.coef, coef)
     copy_into(row.start, point)
     copy_into(row.lower, lower)

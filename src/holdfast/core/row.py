@@ -29,7 +29,7 @@ ROUNDING = 1e-13
 
 
 class Row(NamedTuple):
-    """One row, each feature turned so that its coefficient is at least 0."""
+    """One row; for balls each feature is turned so that its coefficient is at least 0."""
 
     coef: Floats
     start: Floats

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from holdfast.core.l1 import collect_kinks, edge_sums, slope_in_size, smallest_s
 from holdfast.core.linf import plan_linf, segment_end
 from holdfast.core.row import Row, Vertices
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import BallNumbers
+from holdfast.problem.ball import BallNumbers, NormBall
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
 from holdfast.problem.problem import RecourseProblem
 from holdfast.problem.sets import worst_score_of
@@ -26,6 +27,8 @@ from holdfast.problem.sets import worst_score_of
 
 def frontier_vertices(problem: RecourseProblem) -> Vertices | None:
     """Return the vertices of a problem of one row; None where the frontier is curved."""
+    if problem.robust_to.radius == 0.0:  # today's model alone, whatever the shape
+        problem = replace(problem, robust_to=NormBall(1.0, 0.0))
     work = new_work(problem)
     if isinstance(work, EllipsoidWork) or (isinstance(work, Work) and work.kind == LP):
         return None

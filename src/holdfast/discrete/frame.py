@@ -63,7 +63,7 @@ def numbers_of(problem: DiscreteProblem) -> Numbers:
 
 
 class Frame:
-    """The groups, the model and the ball of a row; its numbers are given with each question."""
+    """The groups, the model and its set of a row; its numbers are given with each question."""
 
     def __init__(self, problem: DiscreteProblem) -> None:
         self.problem, self.columns = problem, problem.number_columns

@@ -112,11 +112,11 @@ def make_layout(problem: DiscreteProblem) -> Layout:
 def option_sizes(group: Group, ball: Any) -> Floats:
     """Return ``||scale * values||_q`` of each option: its part of the dual norm.
 
-    Only balls have a norm with such parts.
+    Only balls have a norm with such parts; of other sets it is how much they can take off at most.
     """
-    if not isinstance(ball, BallNumbers):
-        return np.zeros(len(group.options))
     parts = np.abs(ball.scale[group.columns] * np.asarray(group.options, dtype=np.float64))
+    if not isinstance(ball, BallNumbers):
+        return np.asarray(parts.sum(axis=1))
     largest = parts.max(axis=1)
     if ball.q == np.inf:
         return np.asarray(largest)

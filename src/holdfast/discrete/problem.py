@@ -38,8 +38,8 @@ class DiscreteProblem:
     Attributes
     ----------
     problem : RecourseProblem
-        Points, linear scores, ball and loss; bounds and costs of the numbers. Columns of groups
-        have their bounds and costs here too, but these are not read.
+        Points, linear scores, set of models and loss; bounds and costs of the numbers. Columns of
+        groups have their bounds and costs here too, but these are not read.
     step, anchor : (1, d) or (n, d) arrays
         Where ``step > 0``, the column may become ``anchor + step * k`` for whole k, within its
         bounds, or stay; where ``step == 0`` it may go anywhere within its bounds.

@@ -54,8 +54,8 @@ def solve_discrete(
     max_nodes : int
         Where a row's search is stopped; its status is then GAP_OPEN, with a recourse or without.
     reachable : bool
-        Whether to work out what people who cannot be helped could have instead; that takes many
-        more searches.
+        Whether to work out what people who cannot be helped could have instead. That takes many
+        more searches, which also check once more that they cannot be.
     n_jobs : int, optional
         As in scikit-learn: -1, the default, takes all processors. The answer does not depend on it.
 
@@ -67,9 +67,7 @@ def solve_discrete(
     --------
     Income in whole thousands, and a job that can be one of two:
 
-    >>> from typing import Any
-
-    import numpy as np
+    >>> import numpy as np
     >>> from holdfast import NormBall
     >>> from holdfast.problem import RecourseProblem
     >>> from holdfast.discrete import DiscreteProblem, Group, solve_discrete
@@ -178,9 +176,7 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
 
     Examples
     --------
-    >>> from typing import Any
-
-    import numpy as np
+    >>> import numpy as np
     >>> from holdfast import NormBall
     >>> from holdfast.problem import RecourseProblem
     >>> from holdfast.discrete import DiscreteProblem, largest_reachable_score

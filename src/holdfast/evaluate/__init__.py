@@ -1,4 +1,4 @@
-"""What recourses are worth: by today's model, by the worst of a ball, and by later models."""
+"""What recourses are worth: by today's model, by the worst of a set, and by later models."""
 
 from holdfast.evaluate.population import PopulationWorst, population_worst_model
 from holdfast.evaluate.table import evaluate_recourse

@@ -43,7 +43,8 @@ def evaluate_recourse(
     """Judge recourses by today's model, by the worst models of a set, and by later models.
 
     Nothing is taken from whoever found the recourses but the recourses themselves, what was asked
-    for (ball, costs, cost weight) and the status: scores, costs and prices are computed anew.
+    for (set of models, costs, cost weight) and the status: scores, costs and prices are computed
+    anew.
 
     Parameters
     ----------

@@ -23,6 +23,7 @@ from holdfast.machinery.numbers import (
 )
 from holdfast.problem.sets import (
     ModelSet,
+    as_compiled,
     norm_of,
     read_batch,
     score_of,
@@ -165,7 +166,8 @@ class Ellipsoid(ModelSet):
         """All of its models, as a sentence speaks of them."""
         if self.radius == 0.0:
             return "today's model"
-        return f"every model within {self.radius:.4g} standard deviations of today's"
+        several = "" if self.radius == 1.0 else "s"
+        return f"every model within {self.radius:.4g} standard deviation{several} of today's"
 
     def with_radius(self, radius: float) -> Ellipsoid:
         """Return the same ellipsoid in another size."""
@@ -203,7 +205,7 @@ class Ellipsoid(ModelSet):
 
     def numbers(self, n_features: int) -> EllipsoidNumbers:
         """Return the ellipsoid as the kernels read it."""
-        factor = np.ascontiguousarray(self.factor(n_features))
+        factor = as_compiled(self.factor(n_features))
         scale = self.feature_scale(n_features)
         return EllipsoidNumbers(self.radius, factor, scale, self.intercept_scale)
 
@@ -278,7 +280,9 @@ def _read_covariance(values: Any) -> Floats:
             f"covariance is not symmetric: [{i}, {j}] = {matrix[i, j]:g}, "
             f"but [{j}, {i}] = {matrix[j, i]:g}"
         )
-    return np.asarray(0.5 * (matrix + matrix.T))
+    covariance = 0.5 * (matrix + matrix.T)
+    covariance.flags.writeable = False  # what was worked out of it stays right
+    return covariance
 
 
 def _refuse_at(name: str, values: Floats, wrong: NDArray[np.bool_], why: str) -> None:

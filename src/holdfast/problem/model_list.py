@@ -14,6 +14,7 @@ from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats, read_floats, refuse
 from holdfast.problem.sets import (
     ModelSet,
+    as_compiled,
     norm_of,
     read_batch,
     score_of,
@@ -93,7 +94,9 @@ class ModelList(ModelSet):
         object.__setattr__(self, "models", tuple(zip(coefs, intercepts.tolist(), strict=True)))
 
     def __repr__(self) -> str:
-        return f"ModelList(<{len(self.intercepts)} models of {self.coefs.shape[1]} features>)"
+        several = "s" if len(self.intercepts) > 1 else ""
+        size = f"{len(self.intercepts)} model{several}, features: {self.coefs.shape[1]}"
+        return f"ModelList(<{size}>)"
 
     @property
     def label(self) -> str:
@@ -126,7 +129,8 @@ class ModelList(ModelSet):
     def numbers(self, n_features: int) -> HullNumbers:
         """Return the list as the kernels read it."""
         scale = self.feature_scale(n_features)
-        return HullNumbers(1.0, self.coefs, self.intercepts, scale, self.intercept_scale)
+        coefs, intercepts = as_compiled(self.coefs), as_compiled(self.intercepts)
+        return HullNumbers(1.0, coefs, intercepts, scale, self.intercept_scale)
 
     def worst_model(
         self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
@@ -171,7 +175,7 @@ def _read_models(models: Any) -> tuple[Floats, Floats]:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise ValueError(
                 f"models[{k}] is {type(pair).__name__}, not a pair (coef, intercept); for fitted "
-                "models write holdfast.sets.from_models(models, X)"
+                "models write holdfast.sets.from_models(models, model, X)"
             )
         coef = read_floats(f"coef of models[{k}]", pair[0]).reshape(-1)
         intercept = read_floats(f"intercept of models[{k}]", pair[1]).reshape(-1)

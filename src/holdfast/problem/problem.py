@@ -1,4 +1,4 @@
-"""The question, stated once: points, linear scores, costs, bounds and a ball; checked, frozen."""
+"""The question, stated once: points, scores, costs, bounds, a set of models; checked, frozen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.machinery.numbers import (
 )
 from holdfast.problem.costs import even_exponents, is_uneven, scaled
 from holdfast.problem.losses import Loss, get_loss
-from holdfast.problem.sets import ModelSet, check_models
+from holdfast.problem.sets import ModelSet, as_compiled, check_models
 
 
 class Rows(NamedTuple):
@@ -157,7 +157,7 @@ class RecourseProblem:
     def rows(self) -> Rows:
         """Return the problem as the kernels read it, in arrays of the types that they know."""
         parts = (self.X, self.coef, self.intercept, self.feature_costs, self.lower, self.upper)
-        return Rows(*(_as_compiled(values) for values in parts))
+        return Rows(*(as_compiled(values) for values in parts))
 
     def in_even_costs(self) -> tuple[RecourseProblem, NDArray[np.int64]]:
         """Return the problem with the costs of each row around 1, and the power of 2 taken out.
@@ -208,11 +208,6 @@ def frozen(values: Floats) -> Floats:
     """Make an array read-only: kernels are compiled for such arrays."""
     values.flags.writeable = False
     return values
-
-
-def _as_compiled(values: Floats) -> Floats:
-    """Return a read-only view; nobody's own array changes."""
-    return frozen(np.ascontiguousarray(values, dtype=np.float64).view())
 
 
 def wrong_bounds(lower: Floats, upper: Floats) -> NDArray[np.bool_]:

@@ -107,6 +107,13 @@ def check_models(robust_to: Any) -> None:
         )
 
 
+def as_compiled(values: Floats) -> Floats:
+    """Return a read-only view, which kernels are compiled for; nobody's own array changes."""
+    view = np.ascontiguousarray(values, dtype=np.float64).view()
+    view.flags.writeable = False
+    return view
+
+
 def read_batch(
     points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:

@@ -41,7 +41,7 @@ class Recommendations:
     guarantee, cost_weight : float or None
         What was asked for.
     radius : float
-        Of the set of models.
+        Of the set of models; NaN for a list, which has none.
 
     Examples
     --------
@@ -52,7 +52,8 @@ class Recommendations:
         self._question, self._outcome, self.labels = question, outcome, labels
         self._refused = dict(outcome.refused)
         self.guarantee, self.cost_weight = question.goal.guarantee, question.goal.cost_weight
-        self.radius = float(question.robust_to.radius)
+        models = question.robust_to
+        self.radius = float(models.radius) if models.has_size else float("nan")
         self._robust_to = question.robust_to
         self.status = np.empty(len(self), dtype=object)
         self.status[:] = Status.INVALID_INPUT

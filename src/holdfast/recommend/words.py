@@ -92,7 +92,7 @@ def _every(result: Recommendations) -> str:
 def _chance(result: Recommendations, probability: float) -> str:
     if np.isnan(probability):
         return "approves you"
-    least = "at least " if result.radius > 0.0 else ""
+    least = "at least " if result._robust_to.radius > 0.0 else ""
     return f"gives you {least}{at_least(probability)}"
 
 
@@ -122,7 +122,7 @@ def _afterwards(result: Recommendations, way: Way) -> str:
     if result.guarantee is not None:
         parts = [every]
     elif score >= result._cutoff:
-        known = result.radius > 0.0 and not np.isnan(probability)
+        known = result._robust_to.radius > 0.0 and not np.isnan(probability)
         today = [f"Today's model then gives you {at_least(probability)}."] if known else []
         parts = [*today, every]
     if score < result._cutoff:
@@ -151,7 +151,7 @@ def _hopeless(result: Recommendations, label: Any) -> str:
     if np.isfinite(radius):
         said += f"It becomes possible at a radius of {below(radius)}. "
     elif (
-        np.isfinite(reach) and result.radius > 0.0 and result._robust_to.has_size
+        np.isfinite(reach) and result._robust_to.radius > 0.0 and result._robust_to.has_size
     ):  # with links neither of the two is known
         said += "It is impossible even with today's model alone. "
     releases = result.releases(label)

@@ -278,7 +278,7 @@ class RecourseResult:
             gap=float(self.gap[i]),
             multiplier=float(proof.multiplier[0]),
             worst_model=(proof.coef[0], float(proof.intercept[0])),
-            weights=None if self.problem.robust_to.has_size else proof.dual[0],
+            weights=None if self.problem.robust_to.has_size else _weights(proof.dual[0]),
         )
 
     def worst_models(self, n_jobs: int | None = -1) -> tuple[Floats, Floats]:
@@ -362,6 +362,14 @@ _COLUMNS = (
     "reachable_radius",
 )
 _OF_THE_LINEAR_SCORE = frozenset(_COLUMNS) - {"cost", "current_validity", "initial_validity"}
+
+
+def _weights(dual: Floats) -> Floats:
+    """Return the weights of a mixture; where nothing was to be proven, today's model alone."""
+    kept = np.maximum(dual, 0.0)
+    if not kept.sum() > 0.0:
+        return np.asarray(np.eye(1, kept.size)[0])
+    return np.asarray(kept / kept.sum())
 
 
 def _or(values: Floats | None, otherwise: Floats) -> Floats:
