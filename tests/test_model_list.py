@@ -233,7 +233,7 @@ def test_a_model_that_hardly_tells_options_apart_does_not_loosen_the_proof(kind)
         result = solve_discrete(problem, guarantee=0.5, n_jobs=1)
         feasible += np.isfinite(best)
         assert result.cost[0] == pytest.approx(best, rel=1e-9)
-    assert feasible > 10
+    assert feasible > 5
 
 
 def test_the_weights_of_somebody_who_is_approved_are_todays_model():

@@ -35,8 +35,8 @@ from holdfast.sets.retrain import draw_bootstrap, draw_half, retrain
 from holdfast.sets.space import Space, read_labels, read_model_list
 
 _LEAST_MODELS = 20
-# In every world these are advised anew: more people make the worlds no less alike.
-_PEOPLE_IN_A_WORLD = 25
+# In every world so many are advised anew, at most; the table says how many they were.
+_PEOPLE_IN_A_WORLD = 100
 _SHOWN = (0.15, 0.3, 0.5, 0.75)  # of the radius: the points of a curve
 
 
@@ -103,7 +103,8 @@ def calibrate(
         these periods are the versions, as with `past_models`.
     n_periods : int
     max_people : int
-        Of more people denied, so many are drawn.
+        Of more people denied, so many are drawn. In each world up to 100 of them take part, those
+        whom its model denies too.
     favorable_class : label, optional
         The class that people want. It must be said, unless the classes are False and True.
     random_state : int
@@ -170,7 +171,7 @@ def calibrate(
             found.append(sizes.size(family))
             report()
     counts = (len(worlds[0]), len(worlds[1]))
-    return Sizing(float(survival), sure, found, len(denied), counts, left_out)
+    return Sizing(float(survival), sure, found, len(denied), len(people), counts, left_out)
 
 
 class _Sizer:

@@ -88,8 +88,11 @@ class Sizing:
         too few past models or periods to say it.
     families : list of Sized
         The first is today's model alone, for comparison.
-    n_people, n_worlds : int
-        How many people denied today were advised, and how many worlds chose and checked.
+    n_people, n_rehearsed : int
+        How many people denied today were advised, for costs and who is helped; and how many of
+        them took part in the worlds, for survival.
+    n_worlds : (int, int)
+        How many worlds chose, and how many checked.
     left_out : dict
         Families that are usually compared, and why they could not be here.
     """
@@ -98,6 +101,7 @@ class Sizing:
     confidence: float
     families: list[Sized]
     n_people: int
+    n_rehearsed: int
     n_worlds: tuple[int, int]
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -175,7 +179,8 @@ class Sizing:
                 f"Of those who follow the advice, {found.survival:.1%} are approved by a "
                 f"retrained model on average, and at least {found.survival_low:.1%} with {sure} "
                 f"({self.survival:.0%} was wanted); with advice for today's model alone, "
-                f"{alone.survival:.1%}."
+                f"{alone.survival:.1%}. Rehearsed with {self.n_rehearsed} people in "
+                f"{sum(self.n_worlds)} worlds."
             )
             more = found.cost / alone.cost - 1.0 if alone.cost > 0.0 else 0.0
             lines.append(
@@ -194,7 +199,9 @@ class Sizing:
                 also = ", ".join(others)
                 lines.append(f"These reach it too, at a higher cost or for fewer people: {also}.")
             if short:
-                lines.append(f"These do not reach it at any radius: {', '.join(short)}.")
+                lines.append(
+                    f"These do not reach it at any radius that was tried: {', '.join(short)}."
+                )
         lines += [f"Not compared: {name} ({why})." for name, why in self.left_out.items()]
         return "\n".join([*lines, "", self.table.round(3).to_string()])
 

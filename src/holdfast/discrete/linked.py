@@ -198,6 +198,9 @@ def _check_links(problem: DiscreteProblem, links: Links) -> None:
     shape = matrix.shape
     if len(shape) != 2 or shape[1] != d or not np.isfinite(matrix).all():
         raise ValueError(f"the matrix of links has shape {shape}, expected (L, {d}), all finite")
+    nothing = np.flatnonzero(~matrix.any(axis=1))
+    if nothing.size:
+        raise ValueError(f"row {nothing[0]} of the matrix of links is 0: it links nothing")
     for name in ("lower", "upper"):
         values = read_floats(f"{name} of links", getattr(links, name))
         if np.shape(values) not in ((1, shape[0]), (n, shape[0])) or np.isnan(values).any():

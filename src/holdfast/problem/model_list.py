@@ -17,7 +17,9 @@ from holdfast.problem.sets import (
     as_compiled,
     norm_of,
     read_batch,
+    rounding_of_sums,
     score_of,
+    score_rounding,
     with_radius,
     worst_score_of,
 )
@@ -53,6 +55,9 @@ def hull_norm(x, hull):
 @kernel
 def hull_with_radius(hull, radius):
     return hull
+
+
+score_rounding.of(HullNumbers)(rounding_of_sums)
 
 
 @dataclass(frozen=True, eq=False)
