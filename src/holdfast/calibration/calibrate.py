@@ -16,7 +16,7 @@ from holdfast.calibration.advice import ActionAdviser, Adviser
 from holdfast.calibration.families import Family, Known, make_families, read_families
 from holdfast.calibration.search import Rehearsal, Trial, smallest_radius, three_digits
 from holdfast.calibration.sizing import ALONE, Point, Sized, Sizing
-from holdfast.calibration.worlds import Worlds, most_short
+from holdfast.calibration.worlds import Truths, Worlds, most_short
 from holdfast.machinery.numbers import (
     Floats,
     check_between,
@@ -37,6 +37,7 @@ from holdfast.sets.space import Space, read_labels, read_model_list
 _LEAST_MODELS = 20
 # In every world so many are advised anew, at most; the table says how many they were.
 _PEOPLE_IN_A_WORLD = 100
+_RAISE, _MOST_RAISES = 1.1, 20
 _SHOWN = (0.15, 0.3, 0.5, 0.75)  # of the radius: the points of a curve
 
 
@@ -146,6 +147,7 @@ def calibrate(
     labels = read_labels(y, space.today, space.n_rows)
     denied = _denied(space, max_people, random_state)
     adviser = _adviser(space, model, favorable_class, denied, actions, guarantee, n_jobs)
+    truths = None
     with _bar(progress) as steps:
         report = steps(n_models if past_models is None and time is None else None, "retraining")
         if past_models is not None:
@@ -157,14 +159,16 @@ def calibrate(
             models = retrain(space, labels, [draw] * n_models, random_state, report)
             half = (n_models + 1) // 2
             worlds = [Worlds.of_resamples(part) for part in (models[:half], models[half:])]
+            truths = Truths.of_resamples(space.vector, models)
         sure = _attained(confidence, worlds)
         resampled = past_models is None and time is None
         known = Known(space, model, favorable_class, labels, worlds[0].changes, resampled)
         made, left_out = make_families(wanted, known)
         people = _some(len(denied), _PEOPLE_IN_A_WORLD, random_state)
-        sizes = _Sizer(
-            *(Rehearsal(part, adviser, people, float(survival), sure) for part in worlds)
+        choosing, checking = (
+            Rehearsal(part, adviser, people, float(survival), sure) for part in worlds
         )
+        sizes = _Sizer(choosing, checking, truths)
         report = steps(len(made), "families of sets")
         found = [sizes.alone()]
         for family in made:
@@ -177,8 +181,8 @@ def calibrate(
 class _Sizer:
     """Finds the radius of one family after another."""
 
-    def __init__(self, choosing: Rehearsal, checking: Rehearsal) -> None:
-        self.choosing, self.checking = choosing, checking
+    def __init__(self, choosing: Rehearsal, checking: Rehearsal, truths: Truths | None) -> None:
+        self.choosing, self.checking, self.truths = choosing, checking, truths
         nothing = Family(ALONE, lambda radius: NormBall(1.0, 0.0))
         # the guess of what is needed depends on the family; what happens at radius 0 does not
         self.nothing = nothing
@@ -203,14 +207,32 @@ class _Sizer:
             return self._finish(family, self.checking.run(family, best.radius), enough=False)
         checked = self.checking.run(family, chosen.radius)
         if self.checking.passes(checked):
-            return self._finish(family, checked, enough=True)
+            return self._withstand(family, checked)
         raised, tried = smallest_radius(self.checking, family, self.at_zero, above=checked)
         if raised is not None:
-            return self._finish(family, raised, enough=True)
+            return self._withstand(family, raised)
         best = max(
             [checked, *tried], key=lambda trial: np.nan_to_num(trial.low(self.checking.confidence))
         )
         return self._finish(family, best, enough=False)
+
+    def _withstand(self, family: Family, trial: Trial) -> Sized:
+        """Raise the radius until today's own advice survives whatever the truth may be."""
+        if self.truths is None:
+            return self._finish(family, trial, enough=True)
+        radius, cutoff = trial.radius, self.choosing.adviser.today.cutoff
+        for _ in range(_MOST_RAISES):
+            advice = self.choosing.adviser(family.make(radius), self.everybody)
+            if not advice.found.any():
+                return self._finish(family, trial, enough=False)
+            survival = self.truths.survival(advice.recourse[advice.found], cutoff)
+            short = int((survival < self.checking.wanted).sum())
+            if short <= most_short(len(survival), self.checking.confidence):
+                if radius > trial.radius:
+                    trial = self.checking.run(family, radius)
+                return self._finish(family, trial, enough=self.checking.passes(trial))
+            radius = three_digits(radius * _RAISE)
+        return self._finish(family, self.checking.run(family, radius), enough=False)
 
     def _finish(self, family: Family, trial: Trial, *, enough: bool) -> Sized:
         """Advise everybody denied today with that set, and for the picture with smaller ones."""

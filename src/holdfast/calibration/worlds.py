@@ -76,6 +76,38 @@ class Worlds:
         return np.asarray(np.divide(total, people, out=unknown, where=people > 0))
 
 
+@dataclass(frozen=True, eq=False)
+class Truths:
+    """What the truth may be, given today's model; and the models that would come from each.
+
+    Today's model is off by as much as a refit is: so the truth is today's model and the error of
+    one refit, and a model that comes is the truth and the error of another.
+
+    Attributes
+    ----------
+    today : (d + 1,) array
+    errors : (m, d + 1) array
+    """
+
+    today: Floats
+    errors: Floats
+
+    @classmethod
+    def of_resamples(cls, today: Floats, models: Floats) -> Truths:
+        """Take what refits differ by from their mean for their errors."""
+        return cls(today, models - models.mean(axis=0))
+
+    def survival(self, recourse: Floats, cutoff: float) -> Floats:
+        """Share of the recourses that the models of each truth approve."""
+        own = recourse @ self.today[:-1] + self.today[-1]
+        moved = recourse @ self.errors[:, :-1].T + self.errors[:, -1]
+        approved = [
+            np.mean(own[:, None] + moved[:, [k]] + np.delete(moved, k, axis=1) >= cutoff)
+            for k in range(len(self.errors))
+        ]
+        return np.array(approved)
+
+
 def most_short(m: int, confidence: float) -> int:
     """Return how many of m worlds may fall short, so that the next one does not, so surely.
 

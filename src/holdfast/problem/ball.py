@@ -16,9 +16,7 @@ from holdfast.problem.sets import (
     ModelSet,
     norm_of,
     read_batch,
-    rounding_of_sums,
     score_of,
-    score_rounding,
     with_radius,
     worst_score_of,
 )
@@ -83,9 +81,6 @@ def ball_norm(x, ball):
 @kernel
 def ball_with_radius(ball, radius):
     return BallNumbers(ball.p, ball.q, radius, ball.scale, ball.intercept_scale)
-
-
-score_rounding.of(BallNumbers)(rounding_of_sums)
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,7 @@ from holdfast.problem.sets import (
     as_compiled,
     norm_of,
     read_batch,
-    rounding_of_sums,
     score_of,
-    score_rounding,
     with_radius,
     worst_score_of,
 )
@@ -103,23 +101,6 @@ def worst_score_in_ellipsoid(x, coef, intercept, ellipsoid):
     return score_of(x, coef, intercept) - ellipsoid.radius * norm
 
 
-@score_rounding.of(EllipsoidNumbers)
-@kernel
-def rounding_in_ellipsoid(x, coef, intercept, ellipsoid):
-    """The factor is the root of a covariance that differs from the one given by rounding.
-
-    Where parts of the norm cancel, so that it is much smaller than they are, that counts.
-    """
-    size, norm = ellipsoid.intercept_scale, ellipsoid_norm(x, ellipsoid)
-    for j in range(x.size):
-        size += ellipsoid.scale[j] * abs(x[j])
-    share = 4.0 * (x.size + 1.0) * EPS  # of the squares
-    lost = math.sqrt(share) * size
-    if norm > lost:
-        lost = share * size * (size / norm)
-    return rounding_of_sums(x, coef, intercept, ellipsoid) + ellipsoid.radius * lost
-
-
 @with_radius.of(EllipsoidNumbers)
 @kernel
 def ellipsoid_with_radius(ellipsoid, radius):
@@ -132,9 +113,8 @@ class Ellipsoid(ModelSet):
 
     A model ``(w + delta, b + delta_0)`` is in the ellipsoid when
     ``delta' covariance^-1 delta <= radius**2``, the intercept counted as one more coefficient.
-    A covariance may be singular: then models do not move at all in some directions. It is known to
-    the rounding of its numbers, some 1e-15 of the variances: what that can do to a score counts as
-    a part of the gap.
+    A covariance may be singular: then models do not move at all in some directions. The set
+    is that of `factor`, whose square is the covariance to rounding, some 1e-15 of the variances.
 
     `holdfast.sets` makes ellipsoids from a fitted model and its data, from several models, and
     from how much the training loss may rise.
@@ -187,8 +167,7 @@ class Ellipsoid(ModelSet):
         """All of its models, as a sentence speaks of them."""
         if self.radius == 0.0:
             return "today's model"
-        several = "" if self.radius == 1.0 else "s"
-        return f"every model within {self.radius:.4g} standard deviation{several} of today's"
+        return f"every model of an ellipsoid of radius {self.radius:.4g} around today's"
 
     def with_radius(self, radius: float) -> Ellipsoid:
         """Return the same ellipsoid in another size."""

@@ -52,7 +52,7 @@ class LastLayer(ModelSet):
     radius: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_kind("models", self.models, ModelSet, "write NormBall(p=..., radius=...)")
+        check_kind("models", self.models, ModelSet, "give a NormBall, an Ellipsoid or a ModelList")
         if isinstance(self.models, LastLayer):
             raise TypeError("models is a LastLayer itself; write LastLayer(NormBall(...))")
         object.__setattr__(self, "radius", self.models.radius)

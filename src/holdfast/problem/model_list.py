@@ -17,9 +17,7 @@ from holdfast.problem.sets import (
     as_compiled,
     norm_of,
     read_batch,
-    rounding_of_sums,
     score_of,
-    score_rounding,
     with_radius,
     worst_score_of,
 )
@@ -55,9 +53,6 @@ def hull_norm(x, hull):
 @kernel
 def hull_with_radius(hull, radius):
     return hull
-
-
-score_rounding.of(HullNumbers)(rounding_of_sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +177,11 @@ def _read_models(models: Any) -> tuple[Floats, Floats]:
                 f"models[{k}] is {type(pair).__name__}, not a pair (coef, intercept); for fitted "
                 "models write holdfast.sets.from_models(models, model, X)"
             )
-        coef = read_floats(f"coef of models[{k}]", pair[0]).reshape(-1)
+        coef = read_floats(f"coef of models[{k}]", pair[0])
+        if coef.ndim == 2 and len(coef) == 1:  # as scikit-learn keeps it
+            coef = coef[0]
+        if coef.ndim != 1:
+            raise ValueError(f"coef of models[{k}] has shape {coef.shape}, expected (d,)")
         intercept = read_floats(f"intercept of models[{k}]", pair[1]).reshape(-1)
         if intercept.size != 1:
             raise ValueError(f"intercept of models[{k}] is {intercept.size} numbers, expected one")

@@ -41,14 +41,9 @@ def with_radius(robust, radius):
     """Return the same set with another radius."""
 
 
-@choice(3)
+@kernel
 def score_rounding(point, coef, intercept, robust):
     """Return what rounding can take off a worst-case score, in whatever order it is summed."""
-
-
-@kernel
-def rounding_of_sums(point, coef, intercept, robust):
-    """Return the rounding of the sums of a worst-case score."""
     size = abs(intercept) + robust.radius * robust.intercept_scale
     for j in range(point.size):
         size += (abs(coef[j]) + robust.radius * robust.scale[j]) * abs(point[j])

@@ -101,6 +101,7 @@ def sandwich(
     labels = read_labels(y, space.today, space.n_rows)
     loss = curvature_of(space, labels, intercept=intercept)
     bread = inverse(loss.hessian, space)
+    _check_minimum(loss, bread, space.n_rows)
     return _ellipsoid(bread @ loss.scores_product @ bread, radius, space)
 
 
@@ -237,7 +238,7 @@ def from_models(
     >>> model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     >>> last_year = make_pipeline(MinMaxScaler(), LogisticRegression()).fit(X[:200], y[:200])
     >>> holdfast.sets.from_models([last_year], model, X)
-    ModelList(<1 models of 2 features>)
+    ModelList(<1 model, features: 2>)
     """
     _, vectors = _translated(models, model, X, favorable_class)
     return ModelList([(vector[:-1], float(vector[-1])) for vector in vectors])

@@ -233,7 +233,8 @@ def _probes(model: Any, favorable_class: Any, X: Any) -> Any:
     import pandas as pd
 
     encoding = Encoding.of(model, favorable_class=favorable_class)
-    frame = as_table(X, "X")[encoding.names]
+    # a model of plain arrays knows columns by their place
+    frame = as_table(X if encoding.is_named else np.asarray(X), "X")[encoding.names]
     some = frame.iloc[np.linspace(0, len(frame) - 1, min(len(frame), _MOST_ROWS)).astype(int)]
     changes: list[tuple[str, Any]] = []
     for name, feature in encoding.features.items():
