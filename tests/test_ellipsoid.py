@@ -329,7 +329,7 @@ def test_it_is_spoken_of_in_plain_words():
     )
     assert repr(models) == "Ellipsoid(<2 x 2 covariance>, radius=2)"
     assert "ellipsoid, radius=2" in repr(result)
-    assert "every model of an ellipsoid of radius 2 around today's" in result.explain(0)
+    assert "every model within an ellipsoid of radius 2 around today's" in result.explain(0)
 
 
 def test_coefficients_that_never_change_leave_no_trace_of_rounding():

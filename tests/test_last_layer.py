@@ -392,7 +392,7 @@ def test_words():
         "every network whose last layer is within a radius of 0.1 of today's"
     )
     assert LastLayer(Ellipsoid(np.eye(3), 2.0)).crowd == (
-        "every network whose last layer is within 2 standard deviations of today's"
+        "every network whose last layer is within an ellipsoid of radius 2 around today's"
     )
     assert LastLayer(layers).crowd == "the network with each of the 3 models as its last layer"
     assert LastLayer(NormBall(1, 0.0)).crowd == "today's network"

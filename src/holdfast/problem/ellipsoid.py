@@ -167,7 +167,7 @@ class Ellipsoid(ModelSet):
         """All of its models, as a sentence speaks of them."""
         if self.radius == 0.0:
             return "today's model"
-        return f"every model of an ellipsoid of radius {self.radius:.4g} around today's"
+        return f"every model within an ellipsoid of radius {self.radius:.4g} around today's"
 
     def with_radius(self, radius: float) -> Ellipsoid:
         """Return the same ellipsoid in another size."""
