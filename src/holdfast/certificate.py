@@ -28,11 +28,11 @@ import math
 from holdfast.machinery.compile import choice, kernel
 from holdfast.machinery.numbers import EPS
 from holdfast.problem.ball import BallNumbers, dual_norm, power
-from holdfast.problem.ellipsoid import EllipsoidNumbers, length
+from holdfast.problem.ellipsoid import EllipsoidNumbers
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
 from holdfast.problem.model_list import HullNumbers
-from holdfast.problem.sets import pick
+from holdfast.problem.sets import model_of, pick
 
 # Points of the box whose size is this near to the largest count as tied with it (p = 1).
 _TIE = 1e-12
@@ -47,55 +47,14 @@ def saddle_model(x, mu, start, coef, intercept, cost, lower, upper, robust, dual
 
 
 @saddle_model.of(EllipsoidNumbers)
-@kernel
-def saddle_ellipsoid(x, mu, start, coef, intercept, cost, lower, upper, ellipsoid, dual, v):
-    """Take the direction that the solver found: at the kink of the norm the point does not tell.
-
-    One that is too long is shortened.
-    """
-    gain, size = 1.0 / mu, length(dual)
-    factor = ellipsoid.radius * (1.0 - 2.0 * (dual.size + 2.0) * EPS)
-    if not size <= 1.0:
-        factor = factor / size if size < math.inf else 0.0  # NaN: today's model
-    for i in range(v.size):
-        v[i] = coef[i] - factor * turned(ellipsoid.factor[i], dual, factor)
-        reach = abs(coef[i]) + ellipsoid.radius * ellipsoid.scale[i]
-        v[i] = without_trace(v[i], gain * cost[i], reach, lower[i], upper[i])
-    return intercept - factor * turned(ellipsoid.factor[v.size], dual, factor)
-
-
-@kernel
-def turned(row, dual, factor):
-    total = 0.0
-    if factor > 0.0:
-        for m in range(dual.size):
-            total += row[m] * dual[m]
-    return total
-
-
 @saddle_model.of(HullNumbers)
 @kernel
-def saddle_hull(x, mu, start, coef, intercept, cost, lower, upper, hull, dual, v):
-    """Mix the models with the weights that the solver found: none below 0, and 1 in all."""
-    total = 0.0
-    for m in range(dual.size):
-        total += max(dual[m], 0.0)
-    if not 0.0 < total < math.inf:  # no weights at all: today's model
-        for i in range(v.size):
-            v[i] = coef[i]
-        return intercept
-    own, b = max(dual[0], 0.0) / total, 0.0
+def saddle_of_dual(x, mu, start, coef, intercept, cost, lower, upper, robust, dual, v):
+    """Take the model that the solver found: at a kink the point does not tell."""
+    b = model_of(robust, coef, intercept, dual, v)
     for i in range(v.size):
-        v[i] = own * coef[i]
-    b = own * intercept
-    for m in range(hull.intercepts.size):
-        share = max(dual[m + 1], 0.0) / total
-        if share > 0.0:
-            b += share * hull.intercepts[m]
-            for i in range(v.size):
-                v[i] += share * hull.coefs[m, i]
-    for i in range(v.size):
-        v[i] = without_trace(v[i], cost[i] / mu, abs(coef[i]) + hull.scale[i], lower[i], upper[i])
+        size = abs(coef[i]) + robust.radius * robust.scale[i]
+        v[i] = without_trace(v[i], cost[i] / mu, size, lower[i], upper[i])
     return b
 
 

@@ -18,11 +18,11 @@ from holdfast.core.outcome import (
     OUT_OF_BOUNDS,
     UNBOUNDED,
 )
-from holdfast.core.row import copy_into
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
 from holdfast.problem.sets import (
+    copy_into,
     norm_of,
     pick,
     score_of,

@@ -32,12 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.outcome import FOUND, UNBOUNDED
-from holdfast.core.row import ROUNDING, copy_into, gain_at, outcome_of, stop_score
-from holdfast.machinery.compile import kernel, summing_kernel
+from holdfast.core.row import ROUNDING, gain_at, outcome_of, stop_score
+from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
-from holdfast.problem.ellipsoid import worst_score_in_ellipsoid
+from holdfast.problem.ellipsoid import dot, worst_score_in_ellipsoid
 from holdfast.problem.goal import GUARANTEE
-from holdfast.problem.sets import score_rounding
+from holdfast.problem.sets import copy_into, score_rounding
 
 REST, FREE, BOUND = 0, 1, 2  # where a feature is
 _DEPENDENT = 1e-10  # relative to its length, what is left of a row that depends on others
@@ -100,14 +100,6 @@ class Spot(NamedTuple):
     gain: float
     norm: float
     score: float
-
-
-@summing_kernel
-def dot(a, b):
-    total = 0.0
-    for m in range(a.size):
-        total += a[m] * b[m]
-    return total
 
 
 @kernel

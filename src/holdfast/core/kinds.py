@@ -14,13 +14,14 @@ from holdfast.core.hull import HullScratch, new_hull_scratch, solve_hull
 from holdfast.core.l1 import plan_l1, solve_l1
 from holdfast.core.linf import plan_linf, solve_linf
 from holdfast.core.lp import Scratch, solve_lp
-from holdfast.core.row import Plan, Row, copy_into, empty_row, new_plan, orient
+from holdfast.core.row import Plan, Row, empty_row, new_plan, orient
 from holdfast.machinery.compile import choice, kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
 from holdfast.problem.ellipsoid import EllipsoidNumbers
 from holdfast.problem.model_list import HullNumbers
 from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import copy_into
 
 LINF, L1, LP, ANY = 0, 1, 2, 3  # how the norm is treated
 
@@ -44,7 +45,7 @@ class EllipsoidWork(NamedTuple):
     y: Floats
     dual: Floats  # the direction of the worst model
     scratch: EllipsoidScratch
-    aims: Floats  # directions that a search with discrete parts keeps, ...
+    aims: Floats  # two directions that a search with discrete parts keeps, ...
     model: Floats  # ... and the model of one of them, the intercept last
 
 
@@ -77,11 +78,11 @@ def new_work(problem: RecourseProblem) -> Work | EllipsoidWork | HullWork:
     if isinstance(numbers, EllipsoidNumbers):
         k = numbers.factor.shape[1]
         return EllipsoidWork(
-            row, y, np.empty(k), new_scratch(d, k), np.empty((3, k)), np.empty(d + 1)
+            row, y, np.empty(k), new_scratch(d, k), np.empty((2, k)), np.empty(d + 1)
         )
     if isinstance(numbers, HullNumbers):
         m = numbers.intercepts.size + 1
-        weights, aims, models = np.empty(m), np.empty((3, m)), np.empty((m, d))
+        weights, aims, models = np.empty(m), np.empty((2, m)), np.empty((m, d))
         scratch = new_hull_scratch(m, d)
         return HullWork(row, y, weights, scratch, models, np.empty(m), aims, np.empty(d + 1))
     kind = kind_of(numbers)
@@ -103,7 +104,7 @@ def write_row(work, robust, point, coef, intercept, lower, upper, cost):
 
 @write_row.of(HullWork)
 @kernel
-def load_for_hull(work, hull, point, coef, intercept, lower, upper, cost):
+def write_for_hull(work, hull, point, coef, intercept, lower, upper, cost):
     copy_row(work, point, coef, lower, upper, cost)
     copy_into(work.coefs[0], coef)
     work.intercepts[0] = intercept
@@ -114,13 +115,13 @@ def load_for_hull(work, hull, point, coef, intercept, lower, upper, cost):
 
 @write_row.of(Work)
 @kernel
-def load_for_ball(work, ball, point, coef, intercept, lower, upper, cost):
+def write_for_ball(work, ball, point, coef, intercept, lower, upper, cost):
     orient(work.row, point, coef, lower, upper, cost)
 
 
 @write_row.of(EllipsoidWork)
 @kernel
-def load_for_ellipsoid(work, ellipsoid, point, coef, intercept, lower, upper, cost):
+def write_for_ellipsoid(work, ellipsoid, point, coef, intercept, lower, upper, cost):
     copy_row(work, point, coef, lower, upper, cost)
 
 
@@ -144,7 +145,7 @@ def read_answer(work, coef, point):
 
 @read_answer.of(Work)
 @kernel
-def unload_from_ball(work, coef, point):
+def read_from_ball(work, coef, point):
     """Undo `orient`; what rounding put an ulp outside its bounds is put on them."""
     for j in range(point.size):
         inside = min(max(work.y[j], work.row.lower[j]), work.row.upper[j])
@@ -154,7 +155,7 @@ def unload_from_ball(work, coef, point):
 @read_answer.of(HullWork)
 @read_answer.of(EllipsoidWork)
 @kernel
-def unload_as_it_is(work, coef, point):
+def read_as_it_is(work, coef, point):
     copy_into(point, work.y)
 
 

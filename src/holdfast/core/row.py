@@ -72,13 +72,6 @@ def new_plan(size: int) -> Plan:
 
 
 @kernel
-def copy_into(target, source):
-    """Copy an array; numba takes seconds to compile ``target[:] = source``, for what it may say."""
-    for j in range(source.size):
-        target[j] = source[j]
-
-
-@kernel
 def orient(row, point, coef, lower, upper, cost):
     for i in range(point.size):
         row.cost[i] = cost[i]

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 
-from holdfast.core.ellipsoid import dot
 from holdfast.core.kinds import LINF, make_plan, solve_row, write_row
-from holdfast.core.row import ROUNDING, copy_into
+from holdfast.core.row import ROUNDING
 from holdfast.discrete.branch import heaviest
 from holdfast.discrete.buffers import data_of, leaf_of, relaxed_of, state_of
 from holdfast.discrete.domains import build_table
@@ -21,12 +20,11 @@ from holdfast.discrete.layout import load_model
 from holdfast.discrete.relax import Asked, bound_node
 from holdfast.machinery.compile import choice
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.machinery.numbers import EPS
 from holdfast.problem.ball import BallNumbers, power
 from holdfast.problem.ellipsoid import EllipsoidNumbers, pull_of
 from holdfast.problem.goal import GUARANTEE, REACH, GoalNumbers
 from holdfast.problem.model_list import HullNumbers
-from holdfast.problem.sets import score_of
+from holdfast.problem.sets import copy_into, model_of, score_of
 
 MOST_AIMS = 4  # models that a node is bounded against
 
@@ -160,44 +158,12 @@ def retable(layout, buffers, asked):
     build_table(data, layout.option_start, asked, asked.mode != REACH, state, table)
 
 
-@choice(0)
+@kernel
 def aim_at(robust, layout, buffers, case, work):
     """Take the model of the dual in ``work.aims[0]`` as the one to be bounded against."""
-
-
-@aim_at.of(HullNumbers)
-@kernel
-def aim_in_hull(hull, layout, buffers, case, work):
-    model, d, weights, total = work.model, case.coef.size, work.aims[0], 0.0
-    for m in range(weights.size):
-        total += weights[m]
-    if not 0.0 < total < math.inf:  # no mixture: today's model
-        weights[0] = total = 1.0
-        for m in range(1, weights.size):
-            weights[m] = 0.0
-    own = weights[0] / total
-    for j in range(d):
-        model[j] = own * case.coef[j]
-    model[d] = own * case.intercept
-    for m in range(hull.intercepts.size):
-        share = weights[m + 1] / total
-        if share > 0.0:
-            for j in range(d):
-                model[j] += share * hull.coefs[m, j]
-            model[d] += share * hull.intercepts[m]
-    load_model(layout, model, data_of(buffers))
-
-
-@aim_at.of(EllipsoidNumbers)
-@kernel
-def aim_in_ellipsoid(ellipsoid, layout, buffers, case, work):
-    model, d, direction = work.model, case.coef.size, work.aims[0]
-    size = math.sqrt(dot(direction, direction))
-    inside = ellipsoid.radius * (1.0 - 4.0 * (direction.size + 2.0) * EPS) / max(size, 1.0)
-    for j in range(d):
-        model[j] = case.coef[j] - inside * dot(ellipsoid.factor[j], direction)
-    model[d] = case.intercept - inside * dot(ellipsoid.factor[d], direction)
-    load_model(layout, model, data_of(buffers))
+    d = case.coef.size
+    work.model[d] = model_of(robust, case.coef, case.intercept, work.aims[0], work.model[:d])
+    load_model(layout, work.model, data_of(buffers))
 
 
 @kernel

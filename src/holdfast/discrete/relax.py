@@ -12,7 +12,6 @@ import math
 from typing import NamedTuple
 
 from holdfast.core.kinds import L1, LP
-from holdfast.core.row import copy_into
 from holdfast.discrete.bound import node_bound
 from holdfast.discrete.domains import Table
 from holdfast.discrete.duals import budgets_l1, budgets_lp, place_first, relaxed_point
@@ -21,6 +20,7 @@ from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
+from holdfast.problem.sets import copy_into
 
 MOST_STEPS = 60
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from holdfast.core.row import copy_into
 from holdfast.discrete.aim import is_endless, question_of
 from holdfast.discrete.buffers import data_of, leaf_of, state_of
 from holdfast.discrete.domains import drop_dominated, open_domains
@@ -32,7 +31,7 @@ from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.problem.costs import cheapest_unit
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH
 from holdfast.problem.losses import loss_slope
-from holdfast.problem.sets import norm_of, worst_score_of
+from holdfast.problem.sets import copy_into, norm_of, worst_score_of
 
 MOST_CAPS = 8  # how often numbers without bounds are let go further
 

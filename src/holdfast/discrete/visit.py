@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 from holdfast.core.kinds import ANY, LINF
-from holdfast.core.row import copy_into
 from holdfast.discrete.aim import bound_against
 from holdfast.discrete.bound import separable_minimum
 from holdfast.discrete.branch import is_open, round_node
@@ -26,6 +25,7 @@ from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS
 from holdfast.problem.ball import power
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH
+from holdfast.problem.sets import copy_into
 
 # What a search keeps count of. CUT: numbers were cut off; UNSURE: some part of it is empty only as
 # far as they go; CRAMPED: the stack is too small

@@ -16,6 +16,7 @@ from holdfast.problem.sets import (
     ModelSet,
     norm_of,
     read_batch,
+    read_change,
     score_of,
     with_radius,
     worst_score_of,
@@ -223,22 +224,8 @@ class NormBall(ModelSet):
 
         A coefficient with scale 0 that changed at all is infinitely far.
         """
-        w, v = (
-            np.atleast_2d(read_floats(name, values))
-            for name, values in (("coef", coef), ("other_coef", other_coef))
-        )
-        b, c = (
-            np.atleast_1d(read_floats(name, values))
-            for name, values in (("intercept", intercept), ("other_intercept", other_intercept))
-        )
-        if w.shape[1:] != v.shape[1:] or w.ndim != 2 or w.shape[0] not in (1, v.shape[0]):
-            raise ValueError(f"coef {w.shape} and other_coef {v.shape} do not fit together")
-        if not {b.shape, c.shape} <= {(1,), v.shape[:1]}:
-            raise ValueError(
-                f"intercept {b.shape} and other_intercept {c.shape} do not fit coef {v.shape}"
-            )
-        change = np.column_stack([v - w, np.broadcast_to(c - b, v.shape[:1])])
-        scale = np.append(self.feature_scale(w.shape[1]), self.intercept_scale)
+        change = read_change(coef, intercept, other_coef, other_intercept)
+        scale = np.append(self.feature_scale(change.shape[1] - 1), self.intercept_scale)
         with np.errstate(divide="ignore", invalid="ignore"):
             felt = np.where(change == 0.0, 0.0, np.abs(change) / scale)
         largest = np.maximum(felt.max(axis=1, keepdims=True), np.finfo(float).tiny)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast.machinery.compile import kernel
+from holdfast.machinery.compile import kernel, summing_kernel
 from holdfast.machinery.numbers import (
     EPS,
     Floats,
@@ -24,8 +24,11 @@ from holdfast.machinery.numbers import (
 from holdfast.problem.sets import (
     ModelSet,
     as_compiled,
+    copy_into,
+    model_of,
     norm_of,
     read_batch,
+    read_change,
     score_of,
     with_radius,
     worst_score_of,
@@ -75,6 +78,14 @@ def length(values):
     return largest * math.sqrt(total)
 
 
+@summing_kernel
+def dot(a, b):
+    total = 0.0
+    for m in range(a.size):
+        total += a[m] * b[m]
+    return total
+
+
 @norm_of.of(EllipsoidNumbers)
 @kernel
 def ellipsoid_norm(x, ellipsoid):
@@ -99,6 +110,20 @@ def worst_score_in_ellipsoid(x, coef, intercept, ellipsoid):
     """Least score over the ellipsoid: w.x + b - radius * |factor.T @ (x, 1)|."""
     norm = ellipsoid_norm(x, ellipsoid)
     return score_of(x, coef, intercept) - ellipsoid.radius * norm
+
+
+@model_of.of(EllipsoidNumbers)
+@kernel
+def model_in_direction(ellipsoid, coef, intercept, direction, v):
+    """A direction that is longer than 1 is shortened; where it is none, the model is today's."""
+    size = length(direction)
+    inside = ellipsoid.radius * (1.0 - 4.0 * (direction.size + 2.0) * EPS) / max(size, 1.0)
+    if not size < math.inf:
+        copy_into(v, coef)
+        return intercept
+    for j in range(v.size):
+        v[j] = coef[j] - inside * dot(ellipsoid.factor[j], direction)
+    return intercept - inside * dot(ellipsoid.factor[v.size], direction)
 
 
 @with_radius.of(EllipsoidNumbers)
@@ -240,15 +265,9 @@ class Ellipsoid(ModelSet):
 
         One that moved in a direction in which models do not move is infinitely far.
         """
-        w, v = (np.atleast_2d(read_floats("coef", each)) for each in (coef, other_coef))
-        b, c = (
-            np.atleast_1d(read_floats("intercept", each)) for each in (intercept, other_intercept)
-        )
-        if w.shape[-1] != v.shape[-1]:
-            raise ValueError(f"coef {w.shape} and other_coef {v.shape} do not fit together")
-        change = np.column_stack([v - w, np.broadcast_to(c - b, v.shape[:1])])
-        factor = self.factor(w.shape[1])
-        size = np.append(self.feature_scale(w.shape[1]), self.intercept_scale)
+        change = read_change(coef, intercept, other_coef, other_intercept)
+        d = change.shape[1] - 1
+        factor, size = self.factor(d), np.append(self.feature_scale(d), self.intercept_scale)
         unit = np.where(size > 0.0, size, 1.0)  # the same answer in any unit of the features
         direction = np.linalg.lstsq(factor / unit[:, None], (change / unit).T, rcond=None)[0].T
         missed = np.abs(direction @ factor.T - change) / unit

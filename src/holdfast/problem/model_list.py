@@ -15,6 +15,8 @@ from holdfast.machinery.numbers import Floats, read_floats, refuse
 from holdfast.problem.sets import (
     ModelSet,
     as_compiled,
+    copy_into,
+    model_of,
     norm_of,
     read_batch,
     score_of,
@@ -41,6 +43,29 @@ def worst_score_in_hull(x, coef, intercept, hull):
     for m in range(hull.intercepts.size):
         least = min(least, score_of(x, hull.coefs[m], hull.intercepts[m]))
     return least
+
+
+@model_of.of(HullNumbers)
+@kernel
+def model_of_weights(hull, coef, intercept, weights, v):
+    """Weights below 0 count as 0, and all are made to add up to 1; without any, it is today's."""
+    total = 0.0
+    for m in range(weights.size):
+        total += max(weights[m], 0.0)
+    if not 0.0 < total < math.inf:
+        copy_into(v, coef)
+        return intercept
+    own = max(weights[0], 0.0) / total
+    b = own * intercept
+    for j in range(v.size):
+        v[j] = own * coef[j]
+    for m in range(hull.intercepts.size):
+        share = max(weights[m + 1], 0.0) / total
+        if share > 0.0:
+            b += share * hull.intercepts[m]
+            for j in range(v.size):
+                v[j] += share * hull.coefs[m, j]
+    return b
 
 
 @norm_of.of(HullNumbers)

@@ -26,6 +26,13 @@ def score_of(x, coef, intercept):
     return score
 
 
+@kernel
+def copy_into(target, source):
+    """Copy an array; numba takes seconds to compile ``target[:] = source``, for what it may say."""
+    for j in range(source.size):
+        target[j] = source[j]
+
+
 @choice(3)
 def worst_score_of(x, coef, intercept, robust):
     """Return the least score of x over the set around (coef, intercept)."""
@@ -39,6 +46,15 @@ def norm_of(x, robust):
 @choice(0)
 def with_radius(robust, radius):
     """Return the same set with another radius."""
+
+
+@choice(0)
+def model_of(robust, coef, intercept, dual, v):
+    """Write the coefficients of the model that a dual stands for into v; return its intercept.
+
+    A dual is what a solver finds beside the point: a direction, or weights. Whatever it is, the
+    model lies in the set, to rounding.
+    """
 
 
 @kernel
@@ -105,6 +121,27 @@ def check_models(robust_to: Any) -> None:
             f"robust_to = {shown(robust_to)} is not a set of models; write "
             "NormBall(p=..., radius=...), or give an Ellipsoid or a ModelList"
         )
+
+
+def read_change(
+    coef: ArrayLike, intercept: ArrayLike, other_coef: ArrayLike, other_intercept: ArrayLike
+) -> Floats:
+    """Read what other models differ by from a given one: coefficients, the intercept last."""
+    w, v = (
+        np.atleast_2d(read_floats(name, values))
+        for name, values in (("coef", coef), ("other_coef", other_coef))
+    )
+    b, c = (
+        np.atleast_1d(read_floats(name, values))
+        for name, values in (("intercept", intercept), ("other_intercept", other_intercept))
+    )
+    if w.shape[1:] != v.shape[1:] or w.ndim != 2 or w.shape[0] not in (1, v.shape[0]):
+        raise ValueError(f"coef {w.shape} and other_coef {v.shape} do not fit together")
+    if not {b.shape, c.shape} <= {(1,), v.shape[:1]}:
+        raise ValueError(
+            f"intercept {b.shape} and other_intercept {c.shape} do not fit coef {v.shape}"
+        )
+    return np.column_stack([v - w, np.broadcast_to(c - b, v.shape[:1])])
 
 
 def as_compiled(values: Floats) -> Floats:

@@ -11,14 +11,13 @@ from holdfast.core import new_answers
 from holdfast.core.batch import answer_row, open_row, own_goal, plan_shared
 from holdfast.core.bent import new_lines, solve_bent_row
 from holdfast.core.kinds import new_work
-from holdfast.core.row import copy_into
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import over_rows
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import pick, worst_score_of
+from holdfast.problem.sets import copy_into, pick, worst_score_of
 from holdfast.result.found import Found
 
 
