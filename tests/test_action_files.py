@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_actions import action_sets
 
-from holdfast.actions import ActionSet, CategoryFeature, Follows, NumberFeature
+from holdfast.actions import ActionSet, CategoryFeature, Follows, Linear, NumberFeature
 from holdfast.datasets import load_german
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -38,10 +38,9 @@ def strange_sets(draw):
         cost = draw(POSITIVE | st.dictionaries(st.tuples(*[st.sampled_from(levels)] * 2), POSITIVE))
         moves = draw(st.none() | st.dictionaries(st.sampled_from(levels), some))
         features.append(CategoryFeature(name, levels, moves=moves, order=draw(some), cost=cost))
-    by = draw(POSITIVE)
-    return ActionSet(
-        features, [Follows(names[0], of=names[1], by=by)], draw(st.none() | st.just(2))
-    )
+    linear = Linear({names[1]: draw(POSITIVE), names[0]: -draw(POSITIVE)}, draw(NUMBERS))
+    links = [Follows(names[0], of=names[1], by=draw(POSITIVE)), linear]
+    return ActionSet(features, links, draw(st.none() | st.just(2)))
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".yml", ".json"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.feature import Feature, suggest
-from holdfast.actions.links import AtMost, FeatureLink, Follows, LinkList
+from holdfast.actions.links import AtMost, FeatureLink, Follows, Linear, LinkList
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import refuse
 
@@ -27,7 +27,7 @@ class ActionSet:
     Parameters
     ----------
     features : iterable of features
-    links : iterable of AtMost and Follows
+    links : iterable of AtMost, Follows and Linear
         Constraints between numbers, in the attribute `links`.
     max_changes : int, optional
         At most so many features may change.
@@ -174,7 +174,7 @@ max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_
     def __deepcopy__(self, memo: dict[int, Any]) -> ActionSet:
         """Return an action set of its own with the same settings."""
         features = [copy.deepcopy(feature, memo) for feature in self._features.values()]
-        return ActionSet(features, list(self.links), self.max_changes)
+        return ActionSet(features, copy.deepcopy(list(self.links), memo), self.max_changes)
 
     def set(self, name: str, /, **settings: Any) -> None:
         """Set settings of the feature of that name; if any is wrong, none is set."""
@@ -247,8 +247,8 @@ max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_
             self._check_link(link)
 
     def _check_link(self, link: Any) -> None:
-        if not isinstance(link, (AtMost, Follows)):
-            raise TypeError(f"links: {link!r} is not a link; there are AtMost and Follows")
+        if not isinstance(link, (AtMost, Follows, Linear)):
+            raise TypeError(f"links: {link!r} is not a link; there are AtMost, Follows and Linear")
         for name in link.names:
             if not isinstance(self[name], NumberFeature):
                 raise ValueError(f"{link}: {name!r} is not a number, so it cannot be linked")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.links import AtMost
+from holdfast.actions.links import Follows, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import Range, encode_range, range_of
 from holdfast.actions.switches import switch_costs
@@ -107,16 +107,18 @@ def encode_links(arrays: Arrays) -> Links:
     matrix = np.zeros((len(links), arrays.encoding.n_columns))
     lower, upper = np.full((n, len(links)), -np.inf), np.full((n, len(links)), np.inf)
     for r, link in enumerate(links):
-        first, second = (arrays.encoding[name] for name in link.names)
-        assert isinstance(first, Number)
-        assert isinstance(second, Number)
-        factor = 1.0 if isinstance(link, AtMost) else link.by
-        # raw_1 - factor raw_2 = e_1 / scale_1 - factor e_2 / scale_2 - constant
-        matrix[r, first.column] = 1.0 / first.scale
-        matrix[r, second.column] = -factor / second.scale
-        constant = first.shift / first.scale - factor * second.shift / second.scale
+        constant = 0.0
+        for name, coef in link.terms.items():
+            number = arrays.encoding[name]
+            assert isinstance(number, Number)
+            # coef raw = coef e / scale - coef shift / scale
+            matrix[r, number.column] = coef / number.scale
+            constant += coef * number.shift / number.scale
         now = arrays.points @ matrix[r]
-        upper[:, r] = np.maximum(now, constant) if isinstance(link, AtMost) else now
-        if not isinstance(link, AtMost):
+        most = link.at_most if isinstance(link, Linear) else 0.0
+        upper[:, r] = now if isinstance(link, Follows) else np.maximum(now, most + constant)
+        if isinstance(link, Follows):
             lower[:, r] = now
-    return Links(matrix, lower, upper)
+    # links hold to a tolerance beside 1: that must mean the same in any unit
+    unit = np.ldexp(1.0, -np.frexp(np.abs(matrix).max(axis=1, initial=0.0))[1])
+    return Links(matrix * unit[:, None], lower * unit, upper * unit)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.links import AtMost, FeatureLink
+from holdfast.actions.links import AtMost, FeatureLink, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding.reading import is_missing, plain, shorten
@@ -248,12 +248,16 @@ def _check_count(most: int, changed: dict[Any, NDArray[np.bool_]], n: int, repor
 
 
 def _check_link(link: FeatureLink, old: _Columns, new: _Columns, n: int, report: _Report) -> None:
-    a, b = link.names
     none = np.full(n, None, dtype=object)
-    read = [_floats(table.get(name, none)) for table in (old, new) for name in (a, b)]
+    read = [_floats(table.get(name, none)) for table in (old, new) for name in link.names]
     fine = np.logical_and.reduce([ok & ~np.isnan(values) for values, ok in read])
-    report(np.flatnonzero(~fine), f"{a} and {b} are linked, but one of them is not a number")
-    old_a, old_b, new_a, new_b = (np.where(fine, values, 0.0) for values, _ in read)
+    names = f"{', '.join(link.names[:-1])} and {link.names[-1]}"
+    report(np.flatnonzero(~fine), f"{names} are linked, but one of them is not a number")
+    values = [np.where(fine, values, 0.0) for values, _ in read]
+    if isinstance(link, Linear):
+        _check_sum(link, values, report)
+        return
+    (a, b), (old_a, old_b, new_a, new_b) = link.names, values
     room = ROUNDING * np.abs([old_a, old_b, new_a, new_b]).max(axis=0)
     if isinstance(link, AtMost):
         report(
@@ -270,6 +274,17 @@ def _check_link(link: FeatureLink, old: _Columns, new: _Columns, n: int, report:
         return f"{changes}, {which}"
 
     report(np.flatnonzero(np.abs(moved_a - wanted) > room * max(1.0, abs(link.by))), say)
+
+
+def _check_sum(link: Linear, values: list[Floats], report: _Report) -> None:
+    """Check a weighted sum of numbers: all of them before, and then all of them after."""
+    terms = np.array(values) * np.array([*link.coef.values()] * 2, dtype=np.float64)[:, None]
+    was, now = terms[: len(link.coef)].sum(axis=0), terms[len(link.coef) :].sum(axis=0)
+    most = np.fmax(float(link.at_most), was)  # whoever is above it already may stay
+    report(
+        np.flatnonzero(now > most + ROUNDING * np.abs(terms).max(axis=0)),
+        lambda row: f"{link.words} = {_show(now[row])} is above {_show(link.at_most)}",
+    )
 
 
 def _single(values: Any) -> _Columns:

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.links import AtMost, FeatureLink, Follows
+from holdfast.actions.links import AtMost, FeatureLink, Follows, Linear
 from holdfast.actions.number import NumberFeature
 
 VERSION = 1
@@ -68,11 +68,13 @@ def _unique(name: str, moves: dict[Any, Any], given: dict[str, Any]) -> dict[Any
     return moves
 
 
+_LINKS: dict[str, type[FeatureLink]] = {"at_most": AtMost, "follows": Follows, "linear": Linear}
+
+
 def _plain_link(link: FeatureLink) -> dict[str, Any]:
-    kind = "at_most" if isinstance(link, AtMost) else "follows"
+    kind = next(name for name, known in _LINKS.items() if isinstance(link, known))
     return {"type": kind, **asdict(link)}
 
 
 def _link(given: dict[str, Any]) -> FeatureLink:
-    kind = AtMost if given.pop("type") == "at_most" else Follows
-    return kind(**given)
+    return _LINKS[given.pop("type")](**given)
