@@ -20,12 +20,41 @@ class Group:
     ----------
     columns : (c,) array of int
         The encoded columns of the category.
-    options : (m, c) array
-        What they may become: a row for each level.
+    options : (m, c) or (n, m, c) array
+        What they may become, a row for each level: the same for everybody, or each person's own.
+
+    Examples
+    --------
+    >>> home = Group(np.array([2, 3]), np.eye(2))
+    >>> home.values_of(np.array([1, 0, 1]))
+    array([[0., 1.],
+           [1., 0.],
+           [0., 1.]])
     """
 
     columns: NDArray[np.int64]
     options: Floats
+
+    @property
+    def count(self) -> int:
+        """How many options there are."""
+        return int(np.shape(self.options)[-2])
+
+    @property
+    def by_row(self) -> Floats:
+        """The options as a (1, m, c) or (n, m, c) array: one row where all rows share them."""
+        values = np.asarray(self.options, dtype=np.float64)
+        return values if values.ndim == 3 else values[None]
+
+    def take(self, which: NDArray[np.int64]) -> Group:
+        """Return the group of some rows, by position."""
+        return self if len(self.by_row) == 1 else Group(self.columns, self.options[which])
+
+    def values_of(self, taken: NDArray[np.int64]) -> Floats:
+        """Return the columns of rows that take these options, (n, c)."""
+        values = self.by_row
+        rows = np.arange(len(taken)) if len(values) > 1 else 0
+        return np.asarray(values[rows, taken])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +125,7 @@ class DiscreteProblem:
             problem=self.problem.take(which),
             step=pick(self.step),
             anchor=pick(self.anchor),
+            groups=[group.take(which) for group in self.groups],
             current=self.current[which],
             option_costs=[pick(costs) for costs in self.option_costs],
             fixed_costs=None if self.fixed_costs is None else pick(self.fixed_costs),

@@ -318,7 +318,7 @@ def check_problem(problem: DiscreteProblem) -> None:
         check_kind("groups", group, Group, "give a list of Group")
         for name in ("columns", "options"):
             values = read_floats(f"{name} of groups", getattr(group, name))
-            if values.ndim != (1 if name == "columns" else 2) or values.size == 0:
+            if values.ndim not in ((1,) if name == "columns" else (2, 3)) or values.size == 0:
                 raise ValueError(f"{name} of groups has shape {values.shape}")
         if not np.isin(read_floats("columns of groups", group.columns), np.arange(d)).all():
             raise ValueError(f"columns of groups must be whole numbers from 0 to {d - 1}")
@@ -341,9 +341,12 @@ def check_problem(problem: DiscreteProblem) -> None:
     if len(problem.option_costs) != len(problem.groups):
         raise ValueError(f"{len(problem.option_costs)} option_costs, {len(problem.groups)} groups")
     for g, (group, costs) in enumerate(zip(problem.groups, problem.option_costs, strict=True)):
-        m, c = len(group.options), len(group.columns)
-        if np.shape(group.options) != (m, c) or m == 0 or c == 0:
-            raise ValueError(f"options of group {g} have shape {np.shape(group.options)}")
+        m, c = group.count, len(group.columns)
+        if np.shape(group.options) not in ((m, c), (1, m, c), (n, m, c)):
+            raise ValueError(
+                f"options of group {g} have shape {np.shape(group.options)}, expected "
+                f"({m}, {c}) or ({n}, {m}, {c})"
+            )
         if read_floats(f"option_costs[{g}]", costs).shape not in ((1, m), (n, m)):
             raise ValueError(f"option_costs[{g}] has shape {np.shape(costs)}, expected (1, {m})")
     if problem.max_changes is not None:
