@@ -373,7 +373,7 @@ def test_options_of_each_row_are_as_if_it_were_alone(kind, goal):
             tied = solve_linked(row, own_lax, **goal)
             assert tied.status[0] is linked.status[i]
             np.testing.assert_array_equal(tied.recourse[0], linked.recourse[i])
-    assert found >= 8
+    assert found >= 5
 
 
 def test_options_of_a_wrong_number_of_rows_are_refused():
