@@ -1,4 +1,4 @@
-"""What each raw column becomes: a number, or a category; gathered from the encoded columns."""
+"""What each raw column becomes: a number, a curve or a category; gathered from encoded columns."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding.columns import Affine, Coded, Column
+from holdfast.models.encoding.columns import Affine, Bent, Coded, Column
 
 
 @dataclass(frozen=True)
 class Number:
     """A raw column that the classifier reads as ``shift + scale * raw``, in one encoded column.
+
+    A missing value is read as the raw value `fill`; None: it cannot be encoded. The columns of
+    `indicators` tell whether it is missing, and nothing else.
 
     Examples
     --------
@@ -28,6 +31,13 @@ class Number:
     column: int
     shift: float
     scale: float
+    fill: float | None = None
+    indicators: tuple[int, ...] = ()
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether a missing value can be encoded."""
+        return self.fill is not None
 
     def encode(self, raw: Any) -> Any:
         """Return the encoded value of a raw one (or of an array of them)."""
@@ -36,6 +46,33 @@ class Number:
     def decode(self, encoded: Any) -> Any:
         """Return the raw value of an encoded one (or of an array of them)."""
         return (encoded - self.shift) / self.scale
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A raw number that the classifier reads as some function of it, in one or more columns.
+
+    What each value is encoded as the pipeline itself is asked, see `Encoding.ask`.
+
+    Attributes
+    ----------
+    columns : (c,) array of int
+        The encoded columns.
+    where : str
+        The step that bends it, for messages.
+    edges, is_flat, has_flat_tails, takes_missing, fill, specials
+        As in `holdfast.models.encoding.columns.Bent`.
+    """
+
+    name: str
+    columns: NDArray[np.int64]
+    where: str
+    edges: tuple[float, ...]
+    is_flat: bool
+    has_flat_tails: bool
+    takes_missing: bool
+    fill: float | None
+    specials: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +87,9 @@ class Category:
         The levels that the encoder knows, but for a missing value.
     options : (m, c) array
         The encoded values of each level.
+    missing, unknown : (c,) arrays or None
+        Those of a missing level, and of one that is none of the levels; None: such a row cannot
+        be encoded.
 
     Examples
     --------
@@ -63,6 +103,23 @@ class Category:
     columns: NDArray[np.int64]
     levels: tuple[Any, ...]
     options: Floats
+    missing: Floats | None = None
+    unknown: Floats | None = None
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether a missing level can be encoded."""
+        return self.missing is not None
+
+    @cached_property
+    def all_options(self) -> Floats:
+        """The encoded values of each level, then those of a missing one, then of an unknown one.
+
+        NaN where there are none. Positions of `Reading.levels` are rows of it.
+        """
+        none = np.full(len(self.columns), np.nan)
+        rest = [none if values is None else values for values in (self.missing, self.unknown)]
+        return np.vstack([self.options, *rest])
 
     @cached_property
     def level_array(self) -> NDArray[Any]:
@@ -86,7 +143,10 @@ class Category:
         return [self.levels[k] for k in nearest]
 
 
-def gather(columns: list[Column], names: list[str]) -> list[Number | Category]:
+Part = Number | Curve | Category
+
+
+def gather(columns: list[Column], names: list[str]) -> list[Part]:
     """Sort the encoded columns by the raw column that they come from."""
     owners: dict[int, list[int]] = {}
     for j, column in enumerate(columns):
@@ -94,19 +154,74 @@ def gather(columns: list[Column], names: list[str]) -> list[Number | Category]:
     return [_feature(names[raw], owners[raw], columns) for raw in sorted(owners)]
 
 
-def _feature(name: str, places: list[int], columns: list[Column]) -> Number | Category:
+def _feature(name: str, places: list[int], columns: list[Column]) -> Part:
     parts = [columns[j] for j in places]
-    first = parts[0]
-    if isinstance(first, Affine) and len(parts) == 1:
-        return Number(name, places[0], first.shift, first.scale)
+    if any(isinstance(part, Coded) for part in parts):
+        return _category(name, places, parts)
+    affine = [j for j in places if isinstance(columns[j], Affine)]
+    told = [j for j in places if _is_constant(columns[j])]
+    if len(affine) == 1 and len(affine) + len(told) == len(places):
+        number: Any = columns[affine[0]]
+        fill = None if number.fill is None else float(number.fill)
+        return Number(name, affine[0], number.shift, number.scale, fill, tuple(told))
+    return _curve(name, places, parts)
+
+
+def _is_constant(column: Column) -> bool:
+    return isinstance(column, Bent) and column.is_constant
+
+
+def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
+    bent = [part for part in parts if isinstance(part, Bent)]
+    fills = [part.fill for part in parts if not isinstance(part, Coded) and part.fill is not None]
+    return Curve(
+        name,
+        np.array(places, dtype=np.int64),
+        " and ".join(dict.fromkeys(part.where for part in parts)),
+        tuple(sorted({edge for part in bent for edge in part.edges})),
+        all(isinstance(part, Bent) and part.is_flat for part in parts),
+        all(isinstance(part, Bent) and (part.is_flat or part.has_flat_tails) for part in parts),
+        all(p.takes_missing if isinstance(p, Bent) else p.fill is not None for p in parts),  # type: ignore[union-attr]
+        float(fills[0]) if fills else None,
+        tuple(sorted({code for part in bent for code in part.specials})),
+    )
+
+
+def _category(name: str, places: list[int], parts: list[Column]) -> Category:
     coded = [part for part in parts if isinstance(part, Coded)]
-    origins = list(dict.fromkeys(part.where for part in parts))
-    if len(coded) < len(parts) or len(origins) > 1:
+    levels = coded[0].levels
+    if any(part.levels != levels for part in coded):
+        origins = " and by ".join(dict.fromkeys(part.where for part in parts))
         raise ValueError(
-            f"column {name!r} is read more than once, by {' and by '.join(origins)}; "
-            "a change of it would move several columns at once, which is not understood"
+            f"column {name!r} is read as a category more than once, by {origins}, and they know "
+            "other levels of it, which is not understood"
         )
-    options = np.stack([part.values for part in coded], axis=1)
-    if len({tuple(option) for option in options.tolist()}) < len(options):
-        raise ValueError(f"column {name!r}: {origins[0]} encodes two of its levels as the same")
-    return Category(name, np.array(places, dtype=np.int64), coded[0].levels, options)
+    options = np.stack([_at_levels(name, part, levels) for part in parts], axis=1)
+    special = {}
+    for what in ("missing", "unknown"):
+        values = np.array([_at_special(part, what) for part in parts])
+        special[what] = values if np.isfinite(values).all() else None
+    return Category(name, np.array(places, dtype=np.int64), levels, options, **special)
+
+
+def _at_levels(name: str, column: Column, levels: tuple[Any, ...]) -> Floats:
+    """Return the values of a column at the levels of a category."""
+    if isinstance(column, Coded):
+        return column.values
+    if _is_constant(column):
+        return np.zeros(len(levels))  # an indicator of missing values
+    are_numbers = all(isinstance(k, (int, float)) and not isinstance(k, bool) for k in levels)
+    if isinstance(column, Affine) and are_numbers:
+        return np.asarray(column.shift + column.scale * np.array(levels, dtype=np.float64))
+    raise ValueError(
+        f"column {name!r} is read as a category and by {column.where}, which is not understood"
+    )
+
+
+def _at_special(column: Column, what: str) -> float:
+    """Return the value of a column where the level is missing, or unknown; NaN: it has none."""
+    if isinstance(column, Coded):
+        return float(getattr(column, what))
+    if _is_constant(column):
+        return 1.0 if what == "missing" else 0.0
+    return np.nan
