@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from holdfast import sets
-from holdfast.actions import ActionSet, AtMost, Follows, Linear
+from holdfast.actions import ActionSet, AtMost, Follows, Linear, Product, Ratio
 from holdfast.calibration import calibrate
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
@@ -25,6 +25,8 @@ __all__ = [
     "Linear",
     "ModelList",
     "NormBall",
+    "Product",
+    "Ratio",
     "RecourseResult",
     "RobustRecourse",
     "Status",

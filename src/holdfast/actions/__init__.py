@@ -6,6 +6,7 @@ from holdfast.actions.check import check, raw_cost
 from holdfast.actions.compile import to_problem
 from holdfast.actions.compiled import Compiled
 from holdfast.actions.decode import decode
+from holdfast.actions.derived import Product, Ratio
 from holdfast.actions.links import AtMost, Follows, Linear
 from holdfast.actions.number import NumberFeature
 
@@ -17,6 +18,8 @@ __all__ = [
     "Follows",
     "Linear",
     "NumberFeature",
+    "Product",
+    "Ratio",
     "check",
     "decode",
     "raw_cost",

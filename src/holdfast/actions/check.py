@@ -10,6 +10,7 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
+from holdfast.actions.derived import Derived
 from holdfast.actions.links import AtMost, FeatureLink, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import EPS, Floats
@@ -100,8 +102,10 @@ def raw_cost(
     1.5
     """
     old, new = _single(before), _single(after)
-    total = 0.0
+    total, derived = 0.0, {each.feature for each in actions.derived}
     for name in actions:
+        if name in derived:
+            continue
         if name not in new or (name in old and not _differs(old[name], new[name])[0]):
             continue
         feature = actions[name]
@@ -128,6 +132,7 @@ def _check(actions: ActionSet, old: _Columns, new: _Columns, n: int) -> dict[int
     for name in (name for name in old if name not in new):
         report(everybody, f"{name} is missing from what is advised")
     changed: dict[Any, NDArray[np.bool_]] = {}
+    derived = {each.feature for each in actions.derived}
     for name, values in new.items():
         if name in old:
             changed[name] = _differs(old[name], values)
@@ -138,12 +143,19 @@ def _check(actions: ActionSet, old: _Columns, new: _Columns, n: int) -> dict[int
             continue
         if name not in old or name not in actions:
             report(rows, f"{name} changes, but is not a feature of the action set")
+        elif name in derived:  # its steps are those of what it is computed from
+            free = replace(actions[name], step=None, integer=False)
+            _check_number(free, rows, old[name], values, report)
         elif isinstance(actions[name], NumberFeature):
             _check_number(actions[name], rows, old[name], values, report)
         else:
             _check_category(actions[name], rows, old[name], values, report)
+    with np.errstate(invalid="ignore"):
+        for each in actions.derived:
+            _check_derived(each, old, new, changed, report)
     if actions.max_changes is not None:
-        _check_count(actions.max_changes, changed, n, report)
+        done = {name: moved for name, moved in changed.items() if name not in derived}
+        _check_count(actions.max_changes, done, n, report)
     with np.errstate(invalid="ignore"):  # infinite ones have been reported
         for link in actions.links:
             _check_link(link, old, new, n, report)
@@ -291,6 +303,35 @@ def _check_link(link: FeatureLink, old: _Columns, new: _Columns, n: int, report:
         return f"{changes}, {which}"
 
     report(np.flatnonzero(np.abs(moved_a - wanted) > room * max(1.0, abs(link.by))), say)
+
+
+def _check_derived(
+    each: Derived,
+    old: _Columns,
+    new: _Columns,
+    changed: dict[Any, NDArray[np.bool_]],
+    report: _Report,
+) -> None:
+    """Check that what is derived moves with what it is computed from, and only then."""
+    names = (each.feature, *each.parents)
+    if not all(name in old and name in new for name in names):
+        missing = [name for name in names if name not in old or name not in new]
+        report(range(len(next(iter(new.values())))), f"{missing[0]} is needed for {each.feature}")
+        return
+    moved = np.logical_or.reduce([changed[name] for name in each.parents])
+    report(
+        np.flatnonzero(changed[each.feature] & ~moved),
+        f"{each.feature} changes, but {' and '.join(each.parents)} do not",
+    )
+    is_now, _ = _floats(new[each.feature])
+    wanted = each.value({name: _floats(new[name])[0] for name in each.parents})
+    off = ~(np.abs(is_now - wanted) <= ROUNDING * np.maximum(np.abs(is_now), np.abs(wanted)))
+    report(
+        np.flatnonzero(moved & off),
+        lambda row: (
+            f"{each.feature} = {_show(is_now[row])}, but {each.words} is {_show(wanted[row])}"
+        ),
+    )
 
 
 def _check_sum(link: Linear, values: list[Floats], report: _Report) -> None:

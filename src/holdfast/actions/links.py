@@ -157,40 +157,45 @@ def _check_names(**names: Any) -> None:
 FeatureLink = AtMost | Follows | Linear
 
 
-class LinkList(MutableSequence[FeatureLink]):
-    """A list of links, each of which is checked when it comes in."""
+class CheckedList(MutableSequence[Any]):
+    """A list of links, or of derived features: each is checked when it comes in.
 
-    def __init__(self, check: Callable[[Any], None], links: Iterable[FeatureLink] = ()) -> None:
+    The check is given what comes in, and what else is there.
+    """
+
+    def __init__(self, check: Callable[[Any, list[Any]], None], given: Iterable[Any] = ()) -> None:
         self._check = check
-        self._links: list[FeatureLink] = []
-        self.extend(links)
+        self._given: list[Any] = []
+        self.extend(given)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a link, or some."""
-        return self._links[key]
+        """Return one, or some."""
+        return self._given[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Replace a link."""
-        self._check(value)
-        self._links[key] = value
+        """Replace one."""
+        others = list(self._given)
+        del others[key]
+        self._check(value, others)
+        self._given[key] = value
 
     def __delitem__(self, key: Any) -> None:
-        """Drop a link."""
-        del self._links[key]
+        """Drop one."""
+        del self._given[key]
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self._links)
+        return len(self._given)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the links are the same, in the same order."""
-        return self._links == (other._links if isinstance(other, LinkList) else other)
+        """Whether they are the same, in the same order."""
+        return self._given == (other._given if isinstance(other, CheckedList) else other)
 
     def __repr__(self) -> str:
         """Show the list."""
-        return repr(self._links)
+        return repr(self._given)
 
-    def insert(self, index: int, value: FeatureLink) -> None:
-        """Insert a link, checked."""
-        self._check(value)
-        self._links.insert(index, value)
+    def insert(self, index: int, value: Any) -> None:
+        """Insert one, checked."""
+        self._check(value, self._given)
+        self._given.insert(index, value)

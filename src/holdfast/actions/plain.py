@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
+from holdfast.actions.derived import Derived, Product, Ratio
 from holdfast.actions.links import AtMost, FeatureLink, Follows, Linear
 from holdfast.actions.number import NumberFeature
 
@@ -21,6 +22,8 @@ def to_plain(actions: ActionSet) -> dict[str, Any]:
     result["features"] = {name: _plain_feature(actions[name]) for name in actions}
     if len(actions.links):
         result["links"] = [_plain_link(link) for link in actions.links]
+    if len(actions.derived):
+        result["derived"] = [_plain_derived(each) for each in actions.derived]
     return result
 
 
@@ -28,7 +31,8 @@ def from_plain(content: dict[str, Any]) -> ActionSet:
     """Return the action set of a dict that satisfies the schema."""
     features = [_feature(name, dict(given)) for name, given in content["features"].items()]
     links = [_link(dict(given)) for given in content.get("links", ())]
-    return ActionSet(features, links, content.get("max_changes"))
+    derived = [_derived(dict(given)) for given in content.get("derived", ())]
+    return ActionSet(features, links, content.get("max_changes"), derived)
 
 
 def _plain_feature(feature: Any) -> dict[str, Any]:
@@ -78,3 +82,13 @@ def _plain_link(link: FeatureLink) -> dict[str, Any]:
 
 def _link(given: dict[str, Any]) -> FeatureLink:
     return _LINKS[given.pop("type")](**given)
+
+
+def _plain_derived(each: Derived) -> dict[str, Any]:
+    if isinstance(each, Ratio):
+        return {"type": "ratio", **asdict(each)}
+    return {"type": "product", "feature": each.feature, "of": list(each.of)}
+
+
+def _derived(given: dict[str, Any]) -> Derived:
+    return (Ratio if given.pop("type") == "ratio" else Product)(**given)

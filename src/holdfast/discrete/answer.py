@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -112,6 +115,34 @@ def make_result(
     return result
 
 
+def best_found(
+    problem: DiscreteProblem,
+    goal: Goal,
+    find: Callable[[DiscreteProblem], Found],
+    tolerance: float,
+) -> Found:
+    """Find answers to the problems that cover one, and return of each row the best."""
+    covers = problem.covers()
+    founds = [find(part) for part in covers]
+    if len(founds) == 1:
+        return founds[0]
+    pairs = zip(covers, founds, strict=True)
+    prices = [make_result(part, goal, found, tolerance).price for part, found in pairs]
+    best = np.where(np.isnan(prices), np.inf, prices).argmin(axis=0)
+    rows, first = np.arange(problem.problem.n_rows), founds[0]
+    lost = np.all([np.isnan(found.recourse).any(axis=1) for found in founds], axis=0)
+    told: dict[str, Any] = {}
+    for name in ("recourse", "outcome", "options"):
+        told[name] = np.array([getattr(found, name) for found in founds])[best, rows]
+    for name in ("reachable_validity", "reachable_radius"):
+        if getattr(first, name) is not None:
+            most = np.fmax.reduce([getattr(found, name) for found in founds])
+            told[name] = np.where(lost, most, np.nan)
+    bound = np.min([found.lower_bound for found in founds], axis=0)
+    nodes = np.sum([found.nodes for found in founds if found.nodes is not None], axis=0)
+    return first._replace(lower_bound=bound, nodes=nodes, **told)
+
+
 def check_answer(problem: DiscreteProblem, result: RecourseResult) -> None:
     """Check every constraint of every recourse, by plain code that knows nothing of the search.
 
@@ -158,7 +189,7 @@ def violations(problem: DiscreteProblem, result: RecourseResult) -> dict[str, ND
         taken |= (options < 0) | (options >= group.count)
         values = group.values_of(np.clip(options, 0, group.count - 1))
         taken |= (x[:, group.columns] != values).any(axis=1)
-        changes = changes + (options != problem.current[:, g])
+    changes = changes + problem.changes_of(taken_options).sum(axis=1)
     most = np.inf if problem.max_changes is None else problem.max_changes
     cost, paid = costs_of(problem, x, taken_options), option_costs_of(problem, taken_options)
     score = base.robust_to.worst_score(x, base.coef, base.intercept)

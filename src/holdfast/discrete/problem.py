@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,6 +84,9 @@ class DiscreteProblem:
     fixed_costs : (1, d) or (n, d) array or None
         What it costs to touch a number at all, on top of ``feature_costs * |x - x0|``; None:
         nothing. Columns of groups are not read: their fee is part of `option_costs`.
+    option_changes : list of (1, m) or (n, m) arrays of int, or None
+        For each group, how many features change with each option, where a group stands for
+        several that people change; the current one changes none. None: every other one is one.
     """
 
     problem: RecourseProblem
@@ -93,6 +97,7 @@ class DiscreteProblem:
     option_costs: list[Floats]
     max_changes: int | None = None
     fixed_costs: Floats | None = None
+    option_changes: list[NDArray[np.int64]] | None = None
 
     @property
     def fees(self) -> Floats:
@@ -129,7 +134,45 @@ class DiscreteProblem:
             current=self.current[which],
             option_costs=[pick(costs) for costs in self.option_costs],
             fixed_costs=None if self.fixed_costs is None else pick(self.fixed_costs),
+            option_changes=None
+            if self.option_changes is None
+            else [counts[which] if len(counts) > 1 else counts for counts in self.option_changes],
         )
+
+    def changes_of(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many features change in each group with the options taken, (n, groups)."""
+        if self.option_changes is None:
+            return np.asarray(taken != self.current).astype(np.int64)
+        counts = np.zeros(taken.shape, dtype=np.int64)
+        for g, own in enumerate(self.option_changes):
+            places = np.clip(taken[:, g], 0, own.shape[1] - 1)
+            counts[:, g] = own[np.arange(len(taken)) if len(own) > 1 else 0, places]
+        return counts
+
+    def covers(self) -> list[DiscreteProblem]:
+        """Return problems in which every group counts once, and whose best answer is the best.
+
+        In each, no more than some number m of features change with a group, and the others may
+        change m - 1 times less often: together they cover all that may be, and nothing else.
+        """
+        if self.option_changes is None:
+            return [self]
+        most, counts = self.max_changes, self.option_changes
+        alone = replace(self, option_changes=None)
+        if most is None:
+            return [alone]
+        ranges = [range(1, min(max(int(c.max(initial=1)), 1), max(most, 1)) + 1) for c in counts]
+        problems = []
+        for chosen in itertools.product(*ranges):
+            less = sum(chosen) - len(chosen)
+            if less and less > most - sum(m > 1 for m in chosen):
+                continue  # one that counts more than once must be able to change at all
+            costs = [
+                np.where(own > m, np.inf, c)
+                for c, own, m in zip(self.option_costs, counts, chosen, strict=True)
+            ]
+            problems.append(replace(alone, option_costs=costs, max_changes=most - less))
+        return problems
 
     def in_even_costs(self) -> tuple[DiscreteProblem, NDArray[np.int64]]:
         """Return the problem with all costs of a row around 1, and the power of 2 taken out.

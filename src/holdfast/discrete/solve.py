@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.kinds import kind_of, new_work
 from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, NO_ROOM
-from holdfast.discrete.answer import make_result
+from holdfast.discrete.answer import best_found, make_result
 from holdfast.discrete.buffers import Buffers, new_buffers
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.leaves import leaves_for
@@ -101,9 +101,19 @@ def solve_discrete(
             "guarantee only; the losses that also take a cost_weight are convex"
         )
     limits = (float(tolerance), max_nodes)
+    found = best_found(
+        problem, goal, lambda part: _find(part, goal, limits, workers, reachable), float(tolerance)
+    )
+    return make_result(problem, goal, found, float(tolerance))
+
+
+def _find(
+    problem: DiscreteProblem, goal: Goal, limits: Limits, workers: int, reachable: bool
+) -> Found:
+    """Search every row; where that is asked for, say what those without an answer can reach."""
+    base = problem.problem
     if not reachable:
-        found = found_of(search_once(problem, goal, limits, workers)[0])
-        return make_result(problem, goal, found, float(tolerance))
+        return found_of(search_once(problem, goal, limits, workers)[0])
     out, lost, reach, batch = search_everybody(problem, goal, limits, workers)
     validity, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     if reach is not None:
@@ -114,8 +124,7 @@ def solve_discrete(
             radius[lost] = reachable_radii(
                 problem, batch, goal.level, lost, few_nodes(limits), workers
             )
-    found = found_of(out)._replace(reachable_validity=validity, reachable_radius=radius)
-    return make_result(problem, goal, found, float(tolerance))
+    return found_of(out)._replace(reachable_validity=validity, reachable_radius=radius)
 
 
 def search_everybody(
@@ -190,12 +199,13 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
     array([-1.])
     """
     check_problem(problem)
-    which, batch = (
-        np.arange(problem.problem.n_rows),
-        make_batch(problem, Goal.highest(problem.problem.loss))[0],
-    )
-    out = run_search(problem, batch, which, (GAP_TOLERANCE, 1_000_000), thread_count(n_jobs))
-    return -out.value
+    which, goal = np.arange(problem.problem.n_rows), Goal.highest(problem.problem.loss)
+    limits, threads = (GAP_TOLERANCE, 1_000_000), thread_count(n_jobs)
+    scores = []
+    for part in problem.covers():
+        batch, _ = make_batch(part, goal)
+        scores.append(-run_search(part, batch, which, limits, threads).value)
+    return np.asarray(np.max(scores, axis=0))
 
 
 def make_batch(problem: DiscreteProblem, goal: Goal) -> tuple[Batch, NDArray[np.int64]]:
@@ -351,3 +361,7 @@ def check_problem(problem: DiscreteProblem) -> None:
             raise ValueError(f"option_costs[{g}] has shape {np.shape(costs)}, expected (1, {m})")
     if problem.max_changes is not None:
         check_count("max_changes", problem.max_changes, least=0)
+    for g, counts in enumerate(problem.option_changes or ()):
+        shape = np.shape(problem.option_costs[g])
+        if np.shape(counts) not in ((1, shape[1]), (n, shape[1])):
+            raise ValueError(f"option_changes[{g}] has shape {np.shape(counts)}, expected {shape}")

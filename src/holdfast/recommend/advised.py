@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holdfast.actions import Compiled
 from holdfast.actions.check import check_changes
 from holdfast.machinery.numbers import Floats
-from holdfast.recommend.features import hold_still, take_links, take_people
+from holdfast.recommend.features import hold_still, take_links
 from holdfast.recommend.printed import Aim, Printed, settle, stack
 from holdfast.recommend.question import Question
 from holdfast.recommend.ways import Ways, join_ways, other_ways
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # People at a time: what is needed to solve them takes more memory than what is told them.
 BATCH = 2048
+FEW = 32  # where each person has thousands of combinations to be kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +69,9 @@ def find_advice(question: Question, people: pd.DataFrame, n_options: int) -> Adv
     """Find out what everybody should change."""
     parts: list[Advised] = []
     usable = 0
-    for begin in range(0, max(len(people), 1), BATCH):
-        part = _solve_batch(question, people.iloc[begin : begin + BATCH], n_options)
+    size = FEW if question.actions.derived else BATCH
+    for begin in range(0, max(len(people), 1), size):
+        part = _solve_batch(question, people.iloc[begin : begin + size], n_options)
         parts.append(_moved(part, begin, usable))
         usable += len(part.rows)
     return parts[0] if len(parts) == 1 else _joined(parts)
@@ -115,7 +117,7 @@ def _solve_held(
     margin: float = 0.0,
 ) -> tuple[Ways, NDArray[np.int64]]:
     """Solve people with features held still, and perhaps with a margin of score to spare."""
-    problem = hold_still(take_people(compiled.problem, who), compiled, held)
+    problem = hold_still(compiled, who, held)
     if margin:
         intercept = problem.problem.intercept
         intercept = intercept - margin * (1.0 + np.abs(intercept))
