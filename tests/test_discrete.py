@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -383,3 +384,63 @@ def test_options_of_a_wrong_number_of_rows_are_refused():
     wrong = replace(problem, groups=[replace(group, options=group.options[:2])])
     with pytest.raises(ValueError, match="options of group 0 have shape"):
         solve_discrete(wrong, guarantee=0.5)
+
+
+# ------------------------------------------------------------------ groups that count several times
+
+
+def least_price_of_options(problem: DiscreteProblem, i: int, goal: dict[str, float]) -> float:
+    """Return the least price of a row of groups alone, by trying every choice of options."""
+    base, best = problem.problem.row(i), np.inf
+    x = base.X[0].copy()
+    for choice in itertools.product(*(range(group.count) for group in problem.groups)):
+        changes = sum(int(problem.option_changes[g][i, k]) for g, k in enumerate(choice))
+        if problem.max_changes is not None and changes > problem.max_changes:
+            continue
+        for group, k in zip(problem.groups, choice, strict=True):
+            x[group.columns] = group.options[k]
+        cost = sum(float(problem.option_costs[g][i, k]) for g, k in enumerate(choice))
+        score = base.robust_to.worst_score(x[None], base.coef, base.intercept)[0]
+        if "cost_weight" in goal:
+            cost = float(base.loss.value(score)) + goal["cost_weight"] * cost
+        elif score < base.loss.score(goal["guarantee"]):
+            continue
+        best = min(best, cost)
+    return float(best)
+
+
+@pytest.mark.parametrize("goal", [{"guarantee": 0.5}, {"cost_weight": 0.05}])
+def test_options_that_change_several_features_count_as_many(goal):
+    rng = np.random.default_rng([41, len(goal)])
+    found = several = tighter = 0
+    for k in range(24):
+        problem = random_discrete(rng, n=3, whole=0, continuous=0, groups=3, options=5)
+        counts = []
+        for g, group in enumerate(problem.groups):
+            own = rng.integers(1, 1 + (g < 2) * 2 + 1, size=(3, group.count))
+            own[np.arange(3), problem.current[:, g]] = 0
+            counts.append(own)
+        problem = replace(problem, max_changes=1 + k % 5, option_changes=counts)
+        free = solve_discrete(replace(problem, option_changes=None), **goal)
+        ours = solve_discrete(problem, **goal)
+        none = Links(
+            np.zeros((0, free.recourse_array.shape[1])), np.empty((1, 0)), np.empty((1, 0))
+        )
+        linked = solve_linked(problem, none, **goal)
+        most = largest_reachable_score(problem)
+        for i in range(3):
+            theirs = least_price_of_options(problem, i, goal)
+            if np.isinf(theirs):
+                assert ours.status[i] is Status.INFEASIBLE
+                assert most[i] < problem.problem.loss.score(goal["guarantee"])
+                continue
+            found += 1
+            assert ours.status[i].is_proven
+            assert ours.price[i] == pytest.approx(theirs, rel=1e-9, abs=1e-12)
+            assert ours.lower_bound[i] <= theirs + 1e-9
+            assert linked.price[i] == pytest.approx(theirs, rel=1e-9, abs=1e-12)
+            several += problem.changes_of(ours.options)[i].max() > 1
+            tighter += free.price[i] < theirs - 1e-9
+    assert found >= 20
+    assert several >= 5
+    assert tighter >= 5

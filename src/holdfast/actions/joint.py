@@ -101,6 +101,7 @@ def read_bundle(bundle: Bundle, reading: Reading, frame: pd.DataFrame, actions: 
         own, wanted = reading.numbers[each.feature], each.value(reading.numbers)
         with np.errstate(invalid="ignore"):
             near = np.abs(own - wanted) <= _NEAR * np.maximum(np.abs(own), np.abs(wanted))
+        near &= np.isfinite(wanted)
         for i in np.flatnonzero(~near & np.isfinite(own)).tolist():
             reading.refuse(i, each.feature, own[i], f"but {each.words} is {wanted[i]:.12g}")
     _refuse_many(bundle, reading, actions)

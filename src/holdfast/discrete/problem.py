@@ -48,8 +48,10 @@ class Group:
         return values if values.ndim == 3 else values[None]
 
     def take(self, which: NDArray[np.int64]) -> Group:
-        """Return the group of some rows, by position."""
-        return self if len(self.by_row) == 1 else Group(self.columns, self.options[which])
+        """Return the group of some rows, by position; of none it keeps those of one."""
+        if len(self.by_row) == 1:
+            return self
+        return Group(self.columns, self.options[which] if len(which) else self.options[:1])
 
     def values_of(self, taken: NDArray[np.int64]) -> Floats:
         """Return the columns of rows that take these options, (n, c)."""
@@ -146,7 +148,7 @@ class DiscreteProblem:
         counts = np.zeros(taken.shape, dtype=np.int64)
         for g, own in enumerate(self.option_changes):
             places = np.clip(taken[:, g], 0, own.shape[1] - 1)
-            counts[:, g] = own[np.arange(len(taken)) if len(own) > 1 else 0, places]
+            counts[:, g] = own[np.arange(len(taken)) if len(own) != 1 else 0, places]
         return counts
 
     def covers(self) -> list[DiscreteProblem]:
