@@ -131,7 +131,7 @@ def change(**changes):
         ({"derived": [{"type": "ratio", "of": "a"}]}, r"derived\[0\]: 'feature' is a required"),
         (
             {"derived": [{"type": "product", "feature": "age", "of": ["age", "age"]}]},
-            r"'age' is derived from \['age', 'age'\]: name three features",
+            r"of\[0\] = 'age' and feature = 'age': name three different",
         ),
         ({"holdfast_actions": 2}, r"holdfast_actions: 1 was expected"),
         ({"max_changes": 0}, r"max_changes: 0 is less than the minimum of 1"),

@@ -711,9 +711,9 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (lambda smaller: AtMost(smaller, "a"), "smaller", [3, None, []], "smaller"),
     (lambda by: Follows("a", "b", by), "by", [0, NAN, "x", None, [], 1j, math.inf], "by"),
     (lambda of: Follows("a", of), "of", ["a", 3, None, []], "of"),
-    (lambda of: Ratio("a", of, "b"), "of", [3, None, [], "a", "b"], "of|name three"),
-    (lambda to: Ratio("a", "b", to), "to", [3, None, [], "a"], "to|name three"),
-    (lambda of: Product("a", of), "of", [3, None, [], "ab", ("a", "b"), ("b",)], "of|name three"),
+    (lambda of: Ratio("a", of, "b"), "of", [3, None, [], "a", "b"], "of"),
+    (lambda to: Ratio("a", "b", to), "to", [3, None, [], "a"], "to"),
+    (lambda of: Product("a", of), "of", [3, None, [], "ab", ("a", "b"), ("b",)], "of"),
     (
         lambda coef: Linear(coef, at_most=1),
         "coef",

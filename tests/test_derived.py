@@ -360,7 +360,7 @@ def test_derived_features_are_checked_when_they_come_in():
     with pytest.raises(ValueError, match="'used' may not change, but it does with"):
         actions.derived = [Ratio("used", "balance", "limit")]
     for wrong in (lambda: Ratio("a", "a", "b"), lambda: Product("a", ("b", "b"))):
-        with pytest.raises(ValueError, match="name three features"):
+        with pytest.raises(ValueError, match="name three different features"):
             wrong()
 
 

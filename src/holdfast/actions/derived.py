@@ -87,9 +87,13 @@ def _check_names(feature: Any, parents: dict[str, Any]) -> None:
     for name, value in {"feature": feature, **parents}.items():
         if not isinstance(value, str):
             refuse(name, value, "the name of a feature")
-    names = [feature, *parents.values()]
-    if len(set(names)) < len(names):
-        raise ValueError(f"feature = {feature!r} is derived from {names[1:]}: name three features")
+    seen: dict[str, str] = {}
+    for name, value in {"feature": feature, **parents}.items():
+        if value in seen:
+            raise ValueError(
+                f"{name} = {value!r} and {seen[value]} = {value!r}: name three different features"
+            )
+        seen[value] = name
 
 
 Derived = Ratio | Product
