@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import ActionSet, Compiled
+from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
 from holdfast.actions.compile import compile_people, own_scores
 from holdfast.discrete import DiscreteProblem, Links, solve_discrete, solve_linked
 from holdfast.discrete.answer import chosen_options
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding import Encoded, Encoding
+from holdfast.models.encoding import Encoded, Encoding, Number
 from holdfast.problem.goal import Goal
 from holdfast.problem.sets import ModelSet
 from holdfast.recommend.features import changed_features
@@ -23,6 +24,10 @@ from holdfast.result.status import sort_proven
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def _can_be_given(feature: NumberFeature | CategoryFeature) -> bool:
+    return feature.provide_cost is not None and not feature.stays
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +65,24 @@ class Question:
 
     def _compiled(self, people: pd.DataFrame, actions: ActionSet) -> tuple[Compiled, Encoded]:
         scores = own_scores(self.encoding)
-        return compile_people(
-            people, self.encoding, actions, self.robust_to, self.goal.loss, scores
-        )
+        given = {name for names in self.given_numbers(people) for name in names}
+        encoding = self.encoding.bending(frozenset(given))
+        return compile_people(people, encoding, actions, self.robust_to, self.goal.loss, scores)
+
+    def given_numbers(self, people: pd.DataFrame) -> list[frozenset[str]]:
+        """Return for each person the numbers that are missing, can be given, and are told apart.
+
+        Where an indicator tells what is missing, giving a number moves two columns at once.
+        """
+        names = [
+            name
+            for name, part in self.encoding.features.items()
+            if isinstance(part, Number) and part.indicators and _can_be_given(self.actions[name])
+        ]
+        if not names:
+            return [frozenset()] * len(people)
+        missing = people.reindex(columns=names).isna().to_numpy()
+        return [frozenset(itertools.compress(names, row)) for row in missing.tolist()]
 
     def solve(
         self, problem: DiscreteProblem, links: Links, guarantee: float | None = None

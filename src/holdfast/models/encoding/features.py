@@ -39,6 +39,12 @@ class Number:
         """Whether a missing value can be encoded."""
         return self.fill is not None
 
+    def as_curve(self) -> Curve:
+        """Return the number as a curve whose columns move together with what is missing."""
+        columns = np.array([self.column, *self.indicators], dtype=np.int64)
+        where = "an indicator of what is missing"
+        return Curve(self.name, columns, where, (), False, False, True, self.fill, ())
+
     def encode(self, raw: Any) -> Any:
         """Return the encoded value of a raw one (or of an array of them)."""
         return self.shift + self.scale * raw
