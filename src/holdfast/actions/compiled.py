@@ -15,7 +15,7 @@ from holdfast.actions.reach import Reach
 from holdfast.discrete import DiscreteProblem, Links
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoding, Number
-from holdfast.models.encoding.reading import numbers_of
+from holdfast.models.encoding.reading import read_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ class Compiled:
 
     def raw_numbers(self, name: str) -> Floats:
         """Return the numbers of a column as people have them; NaN where they are missing."""
-        return numbers_of(self.people[name])
+        return read_numbers(self.people[name])
 
     @property
     def names(self) -> list[str]:
