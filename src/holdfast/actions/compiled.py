@@ -29,6 +29,9 @@ class Compiled:
     ----------
     problem : DiscreteProblem
         In encoded columns, for the people who can be used.
+    relaxed : DiscreteProblem or None
+        The same with all that lies between the values that are tried of bent numbers without a
+        step; None where every value is tried.
     links : Links
         Links in encoded columns; each person's own point satisfies them, up to rounding.
     people : DataFrame
@@ -50,6 +53,7 @@ class Compiled:
     """
 
     problem: DiscreteProblem
+    relaxed: DiscreteProblem | None
     links: Links
     people: pd.DataFrame
     rows: NDArray[np.int64]

@@ -111,7 +111,7 @@ def batch_size(question: Question, people: pd.DataFrame) -> int:
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
     compiled = question.compile_compared(people)
     base = compiled.problem.problem
-    answer = question.solve(compiled.problem, compiled.links)
+    answer = question.solve_relaxed(compiled.problem, compiled.relaxed, compiled.links)
     everybody = np.arange(base.n_rows)
     nothing = np.zeros((base.n_rows, len(compiled.names)), dtype=bool)
     first, _ = question.read(answer, compiled, everybody, nothing)
@@ -162,13 +162,18 @@ def _solve_held(
     margin: float = 0.0,
 ) -> tuple[Ways, NDArray[np.int64]]:
     """Solve people with features held still, and perhaps with a margin of score to spare."""
-    problem = hold_still(take_people(compiled.problem, who), compiled, held)
+    problem, relaxed = (
+        None if each is None else hold_still(take_people(each, who), compiled, held)
+        for each in (compiled.problem, compiled.relaxed)
+    )
+    assert problem is not None
     if margin:
+        relaxed = None  # what has been proven without it still is
         intercept = problem.problem.intercept
         intercept = intercept - margin * (1.0 + np.abs(intercept))
         intercept.flags.writeable = False
         problem = replace(problem, problem=replace(problem.problem, intercept=intercept))
-    answer = question.solve(problem, take_links(compiled.links, who))
+    answer = question.solve_relaxed(problem, relaxed, take_links(compiled.links, who))
     return question.read(answer, compiled, who, held)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,7 @@ from holdfast.problem.sets import ModelSet
 from holdfast.recommend.features import changed_features
 from holdfast.recommend.ways import Ways
 from holdfast.result.result import RecourseResult
-from holdfast.result.status import sort_proven
+from holdfast.result.status import GAP_TOLERANCE, Status, are_proven, sort_proven
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,6 +83,30 @@ class Question:
             return [frozenset()] * len(people)
         missing = people.reindex(columns=names).isna().to_numpy()
         return [frozenset(itertools.compress(names, row)) for row in missing.tolist()]
+
+    def solve_relaxed(
+        self, problem: DiscreteProblem, relaxed: DiscreteProblem | None, links: Links
+    ) -> RecourseResult:
+        """Solve by branch and bound; what is not tried in `problem` is bounded in `relaxed`."""
+        answer = self.solve(problem, links)
+        if relaxed is None:
+            return answer
+        best = self.solve(relaxed, links)
+        bound = np.minimum(answer.lower_bound, best.lower_bound)
+        status, gap = answer.status.copy(), answer.price - bound
+        room = GAP_TOLERANCE * (np.abs(answer.price) + (0.0 if self.goal.is_guarantee else 1.0))
+        is_hopeless = status == Status.INFEASIBLE
+        status[are_proven(status) & ~is_hopeless & ~(gap <= room)] = Status.GAP_OPEN
+        status[is_hopeless & (best.status != Status.INFEASIBLE)] = Status.GAP_OPEN
+        is_open = status == Status.GAP_OPEN
+        return replace(
+            answer,
+            status=status,
+            lower_bound=np.where(is_open, bound, answer.lower_bound),
+            gap=np.where(is_open, gap, answer.gap),
+            reachable_validity=np.where(is_open, np.nan, answer.reachable_validity),
+            reachable_radius=np.where(is_open, np.nan, answer.reachable_radius),
+        )
 
     def solve(
         self, problem: DiscreteProblem, links: Links, guarantee: float | None = None
