@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.models.encoding.asking import ANY_NUMBER, ask, at_missing, push
+from holdfast.models.encoding.asking import at_missing, push
 from holdfast.models.encoding.columns import (
     Affine,
     Back,
@@ -28,6 +28,7 @@ class Shape(NamedTuple):
 
     edges: Iterable[float] = ()
     is_flat: bool = False
+    has_flat_tails: bool = False
     back: Back | None = None
 
 
@@ -53,7 +54,11 @@ def bender(shapes: Callable[[Any, int], list[Shape]]) -> Reader:
 
 def _k_bins(step: Any, k: int) -> list[Shape]:
     width = 1 if step.encode == "ordinal" else int(step.n_bins_[k])
-    return [Shape(step.bin_edges_[k][1:-1], is_flat=True)] * width
+    edges = np.asarray(step.bin_edges_[k][1:-1], dtype=np.float64)
+    if step.dtype is np.float32:  # what is rounded to an edge is beyond it
+        singles = edges.astype(np.float32)
+        edges = 0.5 * (singles + np.nextafter(singles, np.float32(-np.inf)).astype(np.float64))
+    return [Shape(edges, is_flat=True)] * width
 
 
 def _binarizer(step: Any, k: int) -> list[Shape]:
@@ -63,7 +68,7 @@ def _binarizer(step: Any, k: int) -> list[Shape]:
 def _clipped(step: Any, k: int) -> list[Shape]:
     shift, scale = float(step.min_[k]), float(step.scale_[k])
     edges = [(end - shift) / scale for end in step.feature_range]
-    return [Shape(edges, back=lambda value: [(value - shift) / scale])]
+    return [Shape(edges, has_flat_tails=True, back=lambda value: [(value - shift) / scale])]
 
 
 def _asked_back(step: Any, k: int) -> Back:
@@ -89,23 +94,14 @@ def _quantile(step: Any, k: int) -> list[Shape]:
     quantiles = step.quantiles_[:, k]
     shared = quantiles[1:][np.diff(quantiles) == 0.0]
     edges = {float(edge) for edge in (*shared, quantiles[0], quantiles[-1])}
-    return [Shape(sorted(edges), back=_asked_back(step, k))]
+    return [Shape(sorted(edges), has_flat_tails=True, back=_asked_back(step, k))]
 
 
-def _spline(step: Any, columns: list[Column], where: str) -> list[Column]:
-    if step.degree == 0 and step.extrapolation == "periodic":
-        raise ValueError(
-            f"{where}: SplineTransformer with degree=0 and extrapolation='periodic' jumps in "
-            "infinitely many places, which is not understood"
-        )
-    return bender(_knots)(step, columns, where)
-
-
-def _knots(step: Any, k: int) -> list[Shape]:
+def _spline(step: Any, k: int) -> list[Shape]:
     knots = step.bsplines_[k].t
-    inner = np.unique(knots[step.degree : len(knots) - step.degree])
+    ends = knots[step.degree], knots[-1 - step.degree]
     width = step.n_features_out_ // step.n_features_in_
-    return [Shape(inner)] * width
+    return [Shape(ends, has_flat_tails=step.extrapolation == "constant")] * width
 
 
 def _polynomial(step: Any, columns: list[Column], where: str) -> list[Column]:
@@ -170,7 +166,7 @@ READERS: dict[str, Reader] = {
     "Binarizer": bender(_binarizer),
     "PowerTransformer": bender(_power),
     "QuantileTransformer": bender(_quantile),
-    "SplineTransformer": _spline,
+    "SplineTransformer": bender(_spline),
     "PolynomialFeatures": _polynomial,
 }
 clipped = bender(_clipped)

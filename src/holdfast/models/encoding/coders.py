@@ -62,7 +62,7 @@ def coded(
         raise ValueError(f"{where}: {type(codes.step).__name__} refuses its level {lost[0]!r}")
     missing = unknown = None
     if column.fill is not None:
-        missing, missing_as = codes.of(column.fill), column.missing_as
+        missing = codes.of(column.fill)
     elif takes_missing and not column.refuses_missing:
         missing = codes.of(missing_as)
     if takes_unknown:
@@ -78,7 +78,6 @@ def coded(
             None if missing is None else float(missing[j]),
             None if unknown is None else float(unknown[j]),
             marked,
-            missing_as,
         )
         for j in range(values.shape[1])
     ]

@@ -20,8 +20,7 @@ class Affine:
 
     A missing value is read as if it were the raw value `fill`; None: it stays missing, or is
     refused on the way (`refuses_missing`). Each of the `codes` is a raw value that stands for a
-    missing one, with the raw value that it is read as. The encoders take `missing_as` for a
-    missing level: NaN or None.
+    missing one, with the raw value that it is read as.
     """
 
     raw: int
@@ -31,7 +30,6 @@ class Affine:
     fill: Any = None
     codes: tuple[tuple[Any, Any], ...] = ()
     refuses_missing: bool = False
-    missing_as: Any = math.nan
 
     @property
     def untouched(self) -> bool:
@@ -51,10 +49,12 @@ class Bent:
     Attributes
     ----------
     edges : tuple of float
-        Raw values at which it may jump, up to rounding; what an edge itself belongs to is found
-        out.
+        Raw values at which what is flat may jump, up to rounding; what an edge itself belongs to
+        is found out.
     is_flat : bool
         Whether it is constant between the edges.
+    has_flat_tails : bool
+        Whether it is constant below the first edge, and above the last one.
     takes_missing : bool
         Whether a missing value becomes a number.
     fill : float or None
@@ -72,6 +72,7 @@ class Bent:
     where: str
     edges: tuple[float, ...] = ()
     is_flat: bool = False
+    has_flat_tails: bool = False
     takes_missing: bool = False
     fill: float | None = None
     specials: tuple[float, ...] = ()
@@ -89,9 +90,8 @@ class Coded:
     """A column that has one of its `values` for each of the `levels` of a raw column.
 
     `missing` and `unknown` are the values of a missing level, and of one that is not among them:
-    NaN where it goes on as a missing value, None where it is refused. The encoder takes
-    `missing_as` for a missing level: NaN or None. The `specials` are levels that stand for a
-    missing one: nobody can be advised to take one.
+    NaN where it goes on as a missing value, None where it is refused. The `specials` are levels
+    that stand for a missing one: nobody can be advised to take one.
     """
 
     raw: int
@@ -101,7 +101,6 @@ class Coded:
     missing: float | None = None
     unknown: float | None = None
     specials: tuple[Any, ...] = ()
-    missing_as: Any = math.nan
 
 
 @dataclass(frozen=True)
@@ -160,6 +159,7 @@ def bend(
     *,
     edges: Iterable[float] = (),
     is_flat: bool = False,
+    has_flat_tails: bool = False,
     takes_missing: bool = False,
     specials: Iterable[float] = (),
     back: Back | None = None,
@@ -199,6 +199,7 @@ def bend(
         where,
         tuple(sorted({raw for edge in edges for raw in _unscale(column)(float(edge))})),
         is_flat,
+        has_flat_tails and not column.codes,
         takes,
         fill,
         tuple(sorted(codes)),

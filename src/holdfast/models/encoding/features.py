@@ -61,7 +61,7 @@ class Curve:
         The encoded columns.
     where : str
         The step that bends it, for messages.
-    edges, is_flat, takes_missing, fill, specials
+    edges, is_flat, has_flat_tails, takes_missing, fill, specials
         As in `holdfast.models.encoding.columns.Bent`.
     """
 
@@ -70,6 +70,7 @@ class Curve:
     where: str
     edges: tuple[float, ...]
     is_flat: bool
+    has_flat_tails: bool
     takes_missing: bool
     fill: float | None
     specials: tuple[float, ...]
@@ -92,8 +93,6 @@ class Category:
         be encoded.
     specials : tuple
         Levels that stand for a missing one: nobody can be advised to take one.
-    missing_as : object
-        What the pipeline takes for a missing level: NaN or None.
 
     Examples
     --------
@@ -110,7 +109,6 @@ class Category:
     missing: Floats | None = None
     unknown: Floats | None = None
     specials: tuple[Any, ...] = ()
-    missing_as: Any = math.nan
 
     @property
     def takes_missing(self) -> bool:
@@ -195,6 +193,7 @@ def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
         " and ".join(dict.fromkeys(part.where for part in parts)),
         tuple(sorted({edge for part in bent for edge in part.edges})),
         not affine and all(part.is_flat for part in bent),
+        not affine and all(part.is_flat or part.has_flat_tails for part in bent),
         _all_take_missing(parts),
         float(fills[0]) if fills else None,
         tuple(sorted(codes)),
@@ -217,7 +216,6 @@ def _category(name: str, places: list[int], parts: list[Column], coded: list[Cod
         tuple(level for level, kept in zip(levels, known, strict=True) if kept),
         options[known],
         specials=tuple(dict.fromkeys(code for part in coded for code in part.specials)),
-        missing_as=coded[0].missing_as,
         **ends,
     )
 

@@ -55,6 +55,8 @@ def _shape(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -
         return None if options else _cut(ends)
     if any(function is f for f in (np.maximum, np.minimum, np.fmax, np.fmin)) and arguments:
         return None if options else _cut(list(arguments))
+    if (function is np.round or function is np.around) and not arguments:
+        return None if options.keys() - {"decimals"} else Shape()
     if arguments or options:
         return None
     known = [shape for other, shape in _known() if other is function]
@@ -64,7 +66,8 @@ def _shape(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -
 def _cut(ends: list[Any]) -> Shape | None:
     if not all(isinstance(end, numbers.Real) for end in ends):
         return None
-    return Shape([float(end) for end in ends if math.isfinite(end)], back=lambda value: [value])
+    edges = [float(end) for end in ends if math.isfinite(end)]
+    return Shape(edges, has_flat_tails=len(edges) == 2, back=lambda value: [value])
 
 
 @functools.cache
@@ -96,6 +99,8 @@ def _known() -> list[tuple[Any, Shape]]:
     known += [
         (np.square, Shape(back=_one(lambda value: np.sqrt([value, value]) * [-1.0, 1.0]))),
         (np.abs, Shape(back=_one(lambda value: np.array([-value, value])))),
+        *((function, Shape()) for function in (np.floor, np.ceil, np.rint, np.trunc)),
+        (np.sign, Shape((0.0,), is_flat=True)),
         (np.fabs, Shape(back=_one(lambda value: np.array([-value, value])))),
     ]
     return known

@@ -19,7 +19,7 @@ from holdfast.models.encoding.columns import (
 )
 
 
-def fill(column: Column, value: Any, where: str, missing_as: Any = math.nan) -> Column:
+def fill(column: Column, value: Any, where: str) -> Column:
     """Return a column in which `value` stands for what was missing."""
     if isinstance(column, Coded):
         return replace(
@@ -32,7 +32,7 @@ def fill(column: Column, value: Any, where: str, missing_as: Any = math.nan) -> 
     if isinstance(column, Bent):
         return replace(column, takes_missing=True)
     raw = value if column.untouched else (float(value) - column.shift) / column.scale
-    return replace(column, where=where, fill=_plain(raw), missing_as=missing_as)
+    return replace(column, where=where, fill=_plain(raw))
 
 
 def _filled(seen: float | None, value: Any) -> float | None:
@@ -59,8 +59,7 @@ def _impute(step: Any, column: Column, statistic: Any, where: str) -> Column:
     is_text = isinstance(statistic, str)
     if step.missing_values is None and not is_text:
         return refuse_missing(column)  # a number that is missing is NaN, which it refuses
-    missing_as = None if step.missing_values is None else math.nan
-    column = fill(column, statistic, where, missing_as)
+    column = fill(column, statistic, where)
     if is_text and step.strategy == "constant" and isinstance(column, Affine):
         # a name for what is missing, and no level that people could take
         return replace(column, codes=(*column.codes, (statistic, statistic)))

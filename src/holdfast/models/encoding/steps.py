@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.encoding.columns import Affine, Column, rescale
 from holdfast.models.encoding.asking import names_in
 from holdfast.models.encoding.bends import Reader
-from holdfast.models.encoding.features import Part, gather
+from holdfast.models.encoding.columns import Affine, Column, rescale
+from holdfast.models.encoding.features import Curve, Part, gather
 from holdfast.models.encoding.leaves import READERS
 from holdfast.models.encoding.rules import read_rules
 from holdfast.models.encoding.unwrap import Place, is_a, skipped, thawed
@@ -49,11 +49,11 @@ def raw_names(first: Place, coef: Any) -> tuple[list[str], bool]:
     return [f"x{j}" for j in range(n)], False
 
 
-def understood(steps: list[Place]) -> tuple[int, list[Part]]:
+def understood(steps: list[Place], *, with_curves: bool) -> tuple[int, list[Part]]:
     """Say how many steps, from the first on, are understood, and what raw columns are behind them.
 
-    Each encoded column then comes from one raw column that people can set, and no raw column
-    becomes two that could be set apart from each other.
+    Each encoded column then comes from one raw column that people can set; without curves, also
+    every value between two encoded ones is some raw value.
     """
     if not steps:
         return 0, []
@@ -63,9 +63,12 @@ def understood(steps: list[Place]) -> tuple[int, list[Part]]:
     for k, (where, step) in enumerate(steps):
         try:
             columns = walk(step, columns, where)
-            parts = gather(columns, names)
+            found = gather(columns, names)
         except ValueError:
             return k, parts
+        if not with_curves and any(isinstance(part, Curve) for part in found):
+            return k, parts
+        parts = found
     return len(steps), parts
 
 
