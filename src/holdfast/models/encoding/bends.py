@@ -56,8 +56,10 @@ def _k_bins(step: Any, k: int) -> list[Shape]:
     width = 1 if step.encode == "ordinal" else int(step.n_bins_[k])
     edges = np.asarray(step.bin_edges_[k][1:-1], dtype=np.float64)
     if step.dtype is np.float32:  # what is rounded to an edge is beyond it
-        singles = edges.astype(np.float32)
-        edges = 0.5 * (singles + np.nextafter(singles, np.float32(-np.inf)).astype(np.float64))
+        near = edges.astype(np.float32)
+        above = np.where(near < edges, np.nextafter(near, np.float32(np.inf)), near)
+        below = np.nextafter(above, np.float32(-np.inf))
+        edges = 0.5 * (below.astype(np.float64) + above.astype(np.float64))
     return [Shape(edges, is_flat=True)] * width
 
 
@@ -99,9 +101,12 @@ def _quantile(step: Any, k: int) -> list[Shape]:
 
 def _spline(step: Any, k: int) -> list[Shape]:
     knots = step.bsplines_[k].t
-    ends = knots[step.degree], knots[-1 - step.degree]
+    inner = knots[step.degree : len(knots) - step.degree]
+    is_constant = step.extrapolation == "constant"
     width = step.n_features_out_ // step.n_features_in_
-    return [Shape(ends, has_flat_tails=step.extrapolation == "constant")] * width
+    if step.degree == 0:
+        return [Shape(inner, is_flat=is_constant)] * width
+    return [Shape(inner[[0, -1]], has_flat_tails=is_constant)] * width
 
 
 def _polynomial(step: Any, columns: list[Column], where: str) -> list[Column]:
@@ -145,12 +150,13 @@ def _product(columns: list[Column], names: list[Any], degree: int, where: str) -
     return Bent(
         first.raw,
         where,
-        tuple(sorted({edge for part in parts for edge in part.edges})),
-        all(part.is_flat for part in parts),
-        all(part.takes_missing for part in parts),
-        fills[0] if fills else None,
-        tuple(sorted({code for part in parts for code in part.specials})),
-        any(part.refuses_missing for part in parts),
+        edges=tuple(sorted({edge for part in parts for edge in part.edges})),
+        is_flat=all(part.is_flat for part in parts),
+        has_flat_tails=all(part.is_flat or part.has_flat_tails for part in parts),
+        takes_missing=all(part.takes_missing for part in parts),
+        fill=fills[0] if fills else None,
+        specials=tuple(sorted({code for part in parts for code in part.specials})),
+        refuses_missing=any(part.refuses_missing for part in parts),
     )
 
 

@@ -176,7 +176,7 @@ def bend(
     if isinstance(column, Bent):
         if column.is_flat:  # so is whatever is made of it, and between the same edges
             return replace(column, where=where, takes_missing=takes)
-        if specials or (column.back is None and (is_flat or edges)):
+        if specials or (is_flat and column.back is None):
             raise ValueError(f"{where} cuts a column into bins that {column.where} bends before it")
         cut = [raw for edge in edges for raw in (column.back or _nowhere)(edge)]
         return replace(

@@ -184,7 +184,8 @@ def _all_take_missing(parts: list[Column]) -> bool:
 def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
     bent = [part for part in parts if isinstance(part, Bent)]
     affine = [part for part in parts if isinstance(part, Affine)]
-    fills = [part.fill for part in (*bent, *affine) if part.fill is not None]
+    fills = [float(part.fill) for part in bent if part.fill is not None]
+    fills += [float(part.fill) for part in affine if part.fill is not None]
     codes = {code for part in bent for code in part.specials}
     codes |= {float(code) for part in affine for code, _ in part.codes}
     return Curve(
@@ -195,7 +196,7 @@ def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
         not affine and all(part.is_flat for part in bent),
         not affine and all(part.is_flat or part.has_flat_tails for part in bent),
         _all_take_missing(parts),
-        float(fills[0]) if fills else None,
+        fills[0] if fills else None,
         tuple(sorted(codes)),
     )
 
@@ -207,8 +208,8 @@ def _category(name: str, places: list[int], parts: list[Column], coded: list[Cod
     for what in ("missing", "unknown"):
         values = np.array([_at_end(part, what) for part in parts])
         ends[what] = values if np.isfinite(values).all() else None
-    known = np.isfinite(options).all(axis=1)  # the others nobody can have who is encoded
-    if not known.all():
+    known = [bool(np.isfinite(values).all()) for values in options]
+    if not all(known):  # who has another one cannot be encoded
         ends["unknown"] = None
     return Category(
         name,

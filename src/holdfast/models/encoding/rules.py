@@ -31,7 +31,7 @@ class ColumnRule:
         The column is a number, and what is made of it is constant between these.
     levels : iterable, optional
         The column is a category, and these are the levels that are known. With neither edges nor
-        levels it is a number, and what is made of it any continuous function.
+        levels it is a number, and what is made of it any function of it.
     width : int, default 1
         How many columns it becomes.
     takes_missing : bool, default False
@@ -66,7 +66,7 @@ class ColumnRule:
     ...         return [ColumnRule(edges=[40]), ColumnRule(levels=self.evidence_["home"].index)]
     >>> table = pd.DataFrame({"age": [20, 70, 30, 50, 60, 25], "home": ["own", "rent"] * 3})
     >>> pipeline = make_pipeline(WeightOfEvidence(), LogisticRegression())
-    >>> encoding = Encoding.of(pipeline.fit(table, [0, 1, 1, 0, 1, 0]))
+    >>> encoding = Encoding.of(pipeline.fit(table, np.array([0, 1, 1, 0, 1, 0]) > 0))
     >>> encoding["age"].edges, encoding["home"].levels
     ((40.0,), ('own', 'rent'))
     """
