@@ -21,6 +21,8 @@ def ask(step: Any, values: Sequence[Any], k: int, others: Sequence[Any]) -> list
     In its columns stand the `others`, one for each; none of them may change what comes of the
     k-th.
     """
+    if not values:
+        return []
     columns = [[other] * len(values) for other in others]
     columns[k] = list(values)
     made = transform(step, columns, others)
@@ -29,6 +31,23 @@ def ask(step: Any, values: Sequence[Any], k: int, others: Sequence[Any]) -> list
     if len(values) == 1:
         return [None]
     return [ask(step, [value], k, others)[0] for value in values]
+
+
+def ask_all(
+    step: Any, questions: dict[int, list[Any]], others: Sequence[Any]
+) -> dict[int, list[Floats | None]]:
+    """Ask about values of several columns, all at once if none is refused; see `ask`."""
+    most = max((len(values) for values in questions.values()), default=0)
+    columns = [[*questions.get(k, []), *[other] * most][:most] for k, other in enumerate(others)]
+    made = transform(step, columns, others) if most else None
+    if made is None:
+        return {k: ask(step, values, k, others) for k, values in questions.items()}
+    return {k: list(made[: len(values)]) for k, values in questions.items()}
+
+
+def cut(rows: list[Floats | None], place: slice) -> list[Floats | None]:
+    """Return some of the columns of answers."""
+    return [None if row is None else row[place] for row in rows]
 
 
 def transform(step: Any, columns: Sequence[Sequence[Any]], others: Sequence[Any]) -> Floats | None:

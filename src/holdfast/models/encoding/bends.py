@@ -23,7 +23,7 @@ from holdfast.models.encoding.columns import (
 Reader = Callable[[Any, list[Column], str], list[Column]]
 
 
-class Shape(NamedTuple):
+class Outline(NamedTuple):
     """What is known of a function: see `columns.bend`."""
 
     edges: Iterable[float] = ()
@@ -33,27 +33,29 @@ class Shape(NamedTuple):
     back: Back | None = None
 
 
-def bender(shapes: Callable[[Any, int], list[Shape]]) -> Reader:
-    """Make the reader of a step from the shapes of the columns that come of its k-th, in order."""
+def bender(outlines: Callable[[Any, int], list[Outline]]) -> Reader:
+    """Make the reader of a step from the outlines of what comes of its k-th column, in order."""
 
     def read(step: Any, columns: list[Column], where: str) -> list[Column]:
         gone = at_missing(step, len(columns))
         result: list[Column] = []
         for k, column in enumerate(columns):
-            made = shapes(step, k)
+            made = outlines(step, k)
             place = slice(len(result), len(result) + len(made))
             if isinstance(column, (Coded, Flag)):
                 result += push(step, columns, k, place, where)
                 continue
             known = refuse_missing(column) if gone is None else column
             takes = gone is not None and bool(np.isfinite(gone[place]).all())
-            result += [bend(known, where, **shape._asdict(), takes_missing=takes) for shape in made]
+            result += [
+                bend(known, where, **outline._asdict(), takes_missing=takes) for outline in made
+            ]
         return result
 
     return read
 
 
-def _k_bins(step: Any, k: int) -> list[Shape]:
+def _k_bins(step: Any, k: int) -> list[Outline]:
     width = 1 if step.encode == "ordinal" else int(step.n_bins_[k])
     edges = np.asarray(step.bin_edges_[k][1:-1], dtype=np.float64)
     if step.dtype is np.float32:  # what is rounded to an edge is beyond it
@@ -61,21 +63,21 @@ def _k_bins(step: Any, k: int) -> list[Shape]:
         above = np.where(near < edges, np.nextafter(near, np.float32(np.inf)), near)
         below = np.nextafter(above, np.float32(-np.inf))
         edges = 0.5 * (below.astype(np.float64) + above.astype(np.float64))
-    return [Shape(edges, is_flat=True)] * width
+    return [Outline(edges, is_flat=True)] * width
 
 
-def _binarizer(step: Any, k: int) -> list[Shape]:
-    return [Shape([step.threshold], is_flat=True)]
+def _binarizer(step: Any, k: int) -> list[Outline]:
+    return [Outline([step.threshold], is_flat=True)]
 
 
-def _clipped(step: Any, k: int) -> list[Shape]:
+def _clipped(step: Any, k: int) -> list[Outline]:
     shift, scale = float(step.min_[k]), float(step.scale_[k])
 
     def back(value: float) -> list[float]:
         return [(value - shift) / scale]
 
     edges = [edge for end in step.feature_range for edge in back(end)]
-    return [Shape(edges, is_monotone=True, has_flat_tails=True, back=back)]
+    return [Outline(edges, is_monotone=True, has_flat_tails=True, back=back)]
 
 
 def _asked_back(step: Any, k: int) -> Back:
@@ -92,27 +94,27 @@ def _asked_back(step: Any, k: int) -> Back:
     return back
 
 
-def _power(step: Any, k: int) -> list[Shape]:
-    return [Shape(is_monotone=True, back=_asked_back(step, k))]
+def _power(step: Any, k: int) -> list[Outline]:
+    return [Outline(is_monotone=True, back=_asked_back(step, k))]
 
 
-def _quantile(step: Any, k: int) -> list[Shape]:
+def _quantile(step: Any, k: int) -> list[Outline]:
     # it jumps at values that many people share, and ends at the first and the last
     quantiles = step.quantiles_[:, k]
     shared = quantiles[1:][np.diff(quantiles) == 0.0]
     edges = {float(edge) for edge in (*shared, quantiles[0], quantiles[-1])}
     back = _asked_back(step, k)
-    return [Shape(sorted(edges), is_monotone=True, has_flat_tails=True, back=back)]
+    return [Outline(sorted(edges), is_monotone=True, has_flat_tails=True, back=back)]
 
 
-def _spline(step: Any, k: int) -> list[Shape]:
+def _spline(step: Any, k: int) -> list[Outline]:
     knots = step.bsplines_[k].t
     inner = knots[step.degree : len(knots) - step.degree]
     is_constant = step.extrapolation == "constant"
     width = step.n_features_out_ // step.n_features_in_
     if step.degree == 0:
-        return [Shape(inner, is_flat=is_constant)] * width
-    return [Shape(inner[[0, -1]], has_flat_tails=is_constant)] * width
+        return [Outline(inner, is_flat=is_constant)] * width
+    return [Outline(inner[[0, -1]], has_flat_tails=is_constant)] * width
 
 
 def _polynomial(step: Any, columns: list[Column], where: str) -> list[Column]:

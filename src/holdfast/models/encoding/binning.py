@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from holdfast.models.encoding.asking import ANY_NUMBER
-from holdfast.models.encoding.coders import Codes, coded, is_gone
+from holdfast.models.encoding.asking import ANY_NUMBER, ask, cut
+from holdfast.models.encoding.coders import Levels, is_gone, none_of
 from holdfast.models.encoding.columns import Affine, Column, bend
 
 
@@ -30,27 +31,35 @@ def read_binning_process(step: Any, columns: list[Column], where: str) -> list[C
         here = f"{where} / variable {name!r}"
         if params.get("metric") == "bins":
             raise ValueError(f"{here}: the metric 'bins' gives texts, which are not understood")
-        codes = Codes(step, k, others, slice(len(result), len(result) + 1))
-        result += _read(variables[name], columns[k], codes, here)
+        if _is_number(variables[name]):
+            result.append(_bent(variables[name], columns[k], here))
+            continue
+        levels = _coded(variables[name], columns[k], here)
+        place = slice(len(result), len(result) + 1)
+        answers = cut(ask(step, levels.questions, k, others), place)
+        result += levels.coded(answers, step, here)
     return result
 
 
-def _read(variable: Any, column: Column, codes: Codes, where: str) -> list[Column]:
-    specials = list(_special_codes(variable.special_codes))
-    if _is_number(variable):
-        numbers = [code for code in specials if not isinstance(code, str)]
-        is_flat = "PW" not in type(variable).__name__  # or else a polynomial in each bin
-        splits = np.asarray(variable.splits, dtype=np.float64)
-        bent = bend(
-            column, where, edges=splits, is_flat=is_flat, takes_missing=True, specials=numbers
-        )
-        return [bent]
+def _bent(variable: Any, column: Column, where: str) -> Column:
+    return bend(
+        column,
+        where,
+        edges=np.asarray(variable.splits, dtype=np.float64),
+        is_flat="PW" not in type(variable).__name__,  # or else a polynomial in each bin
+        takes_missing=True,
+        specials=[k for k in _special_codes(variable.special_codes) if not isinstance(k, str)],
+    )
+
+
+def _coded(variable: Any, column: Column, where: str) -> Levels:
     if not (isinstance(column, Affine) and column.untouched):
         raise ValueError(f"{where}: BinningProcess reads levels that a step before it changed")
-    levels = [level for level in _levels(variable) if level not in specials]
+    levels = _levels(variable)
     kinds = {type(level) for level in levels}  # the codes of all variables are given to each
-    specials = [code for code in specials if type(code) in kinds]
-    return coded(column, levels, codes, where, specials=specials)
+    codes = [code for code in _special_codes(variable.special_codes) if type(code) in kinds]
+    levels = [level for level in levels if level not in codes]
+    return Levels(column, levels, math.nan, none_of(levels), codes)
 
 
 def _is_number(variable: Any) -> bool:

@@ -5,82 +5,83 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding.asking import ask, push
+from holdfast.models.encoding.asking import ask, ask_all, cut, push
 from holdfast.models.encoding.bends import Reader
-from holdfast.models.encoding.columns import Affine, Bent, Coded, Column, Flag, bend
+from holdfast.models.encoding.columns import Affine, Bent, Coded, Column, bend
 
-NO_LEVEL = "(a level that nobody has)"
+NOTHING: Any = object()
 
 
 @dataclass(frozen=True)
-class Codes:
-    """How to ask a step for the codes of the levels in its k-th column, in columns `place`."""
+class Levels:
+    """A raw column that a step codes: its levels, and what else the step is to be asked about.
 
-    step: Any
-    k: int
-    others: Sequence[Any]
-    place: slice
-
-    def of(self, level: Any) -> Floats | None:
-        """Return the codes of one level; None if the step refuses it."""
-        return self.of_all([level])[0]
-
-    def of_all(self, levels: Sequence[Any]) -> list[Floats | None]:
-        """Return the codes of each level."""
-        rows = ask(self.step, levels, self.k, self.others) if levels else []
-        return [None if row is None else row[self.place] for row in rows]
-
-
-def coded(
-    column: Affine,
-    levels: Sequence[Any],
-    codes: Codes,
-    where: str,
-    *,
-    missing_as: Any = math.nan,
-    takes_missing: bool = True,
-    takes_unknown: bool = True,
-    specials: Sequence[Any] = (),
-) -> list[Column]:
-    """Return the columns of a category: the codes of its levels, as the step says itself.
-
-    What it makes of a missing or an unknown level it is asked as well, if it may take one.
+    Attributes
+    ----------
+    column : Affine
+        The raw column; codes and fills of steps before are read as what they stand for.
+    levels, specials : sequences
+        Those that the step knows; the specials are no levels that people could take.
+    missing_as, unknown_as : object
+        What to ask it about as a missing level, and as an unknown one; NOTHING: it refuses them.
     """
-    read_as = dict(column.codes)  # codes for what is missing; a step before reads them as others
-    plain = [level for level in levels if level not in read_as]
-    rows = dict(zip(plain, codes.of_all(plain), strict=True))
-    rows |= {code: codes.of(level) for code, level in read_as.items()}
-    rows |= {code: codes.of(code) for code in specials if code not in read_as}
-    known = {level: row for level, row in rows.items() if row is not None}
-    lost = [level for level in plain if level not in known]
-    if lost:
-        raise ValueError(f"{where}: {type(codes.step).__name__} refuses its level {lost[0]!r}")
-    missing = unknown = None
-    if column.fill is not None:
-        missing = codes.of(column.fill)
-    elif takes_missing and not column.refuses_missing:
-        missing = codes.of(missing_as)
-    if takes_unknown:
-        unknown = codes.of(_unknown(levels))
-    values = np.array(list(known.values()), dtype=np.float64)
-    marked = tuple(level for level in known if level in read_as or level in specials)
-    return [
-        Coded(
-            column.raw,
-            where,
-            tuple(known),
-            values[:, j],
-            None if missing is None else float(missing[j]),
-            None if unknown is None else float(unknown[j]),
-            marked,
-        )
-        for j in range(values.shape[1])
-    ]
+
+    column: Affine
+    levels: Sequence[Any]
+    missing_as: Any
+    unknown_as: Any
+    specials: Sequence[Any] = ()
+
+    @cached_property
+    def read_as(self) -> dict[Any, Any]:
+        """For each level, as which level the step reads it."""
+        codes = dict(self.column.codes)
+        plain = [level for level in (*self.levels, *self.specials) if level not in codes]
+        return {**{level: level for level in plain}, **codes}
+
+    @property
+    def ends(self) -> list[Any]:
+        """As which values the step reads a missing and an unknown level."""
+        if self.column.fill is not None:
+            return [self.column.fill, self.unknown_as]
+        refuses = self.column.refuses_missing
+        return [NOTHING if refuses else self.missing_as, self.unknown_as]
+
+    @property
+    def questions(self) -> list[Any]:
+        """All values that the step is asked about."""
+        return [*self.read_as.values(), *(end for end in self.ends if end is not NOTHING)]
+
+    def coded(self, rows: list[Floats | None], step: Any, where: str) -> list[Column]:
+        """Return the columns of the category, from what the step has answered."""
+        answers = iter(rows)
+        codes = {level: next(answers) for level in self.read_as}
+        missing, unknown = [None if end is NOTHING else next(answers) for end in self.ends]
+        known = {level: row for level, row in codes.items() if row is not None}
+        lost = [k for k in self.levels if k not in known and self.read_as[k] == k]
+        if lost:
+            raise ValueError(f"{where}: {type(step).__name__} refuses its level {lost[0]!r}")
+        stand_ins = {*dict(self.column.codes), *self.specials}
+        width = next((len(row) for row in rows if row is not None), 0)
+        values = np.array(list(known.values()), dtype=np.float64).reshape(len(known), width)
+        return [
+            Coded(
+                self.column.raw,
+                where,
+                tuple(known),
+                values[:, j],
+                None if missing is None else float(missing[j]),
+                None if unknown is None else float(unknown[j]),
+                tuple(level for level in known if level in stand_ins),
+            )
+            for j in range(width)
+        ]
 
 
 def is_gone(level: Any) -> bool:
@@ -88,12 +89,12 @@ def is_gone(level: Any) -> bool:
     return level is None or type(level).__name__ in ("NAType", "NaTType") or level != level
 
 
-def _unknown(levels: Sequence[Any]) -> Any:
+def none_of(levels: Sequence[Any]) -> Any:
     """Return something of the same type that is none of the levels."""
     numbers = [k for k in levels if isinstance(k, (int, float)) and not isinstance(k, bool)]
     if numbers and len(numbers) == len(levels):
         return float(max(numbers)) + 1.0 + abs(float(max(numbers)))
-    return NO_LEVEL
+    return "(a level that nobody has)"
 
 
 def _coder(width: Callable[[Any, int], int]) -> Reader:
@@ -102,46 +103,53 @@ def _coder(width: Callable[[Any, int], int]) -> Reader:
     def read(step: Any, columns: list[Column], where: str) -> list[Column]:
         levels = [np.asarray(kept, dtype=object).tolist() for kept in step.categories_]
         others = [kept[0] for kept in levels]
+        raw = {
+            k: _levels(step, column, levels[k], where)
+            for k, column in enumerate(columns)
+            if isinstance(column, Affine)
+        }
+        asked = ask_all(step, {k: some.questions for k, some in raw.items()}, others)
         result: list[Column] = []
         for k, column in enumerate(columns):
             place = slice(len(result), len(result) + width(step, k))
-            codes = Codes(step, k, others, place)
-            if isinstance(column, (Coded, Flag)):
-                result += push(step, columns, k, place, where, others)
-            elif isinstance(column, Bent) and column.is_flat:  # bins that are coded once more
-                gone = codes.of(math.nan)
-                takes = gone is not None and bool(np.isfinite(gone).all())
-                many = place.stop - place.start
-                result += [bend(column, where, takes_missing=takes)] * many
-            elif isinstance(column, Affine) and column.untouched:
-                result += _coded(step, column, levels[k], codes, where)
+            if k in raw:
+                result += raw[k].coded(cut(asked[k], place), step, where)
+            elif isinstance(column, Bent):
+                result += _recoded(step, k, column, place, others, where)
             else:
-                raise ValueError(
-                    f"{where}: {type(step).__name__} reads a column that a step before it changed"
-                )
+                result += push(step, columns, k, place, where, others)
         return result
 
     return read
 
 
-def _coded(step: Any, column: Affine, levels: list[Any], codes: Codes, where: str) -> list[Column]:
-    """Read the codes of one column; a missing value is no level that anybody could choose."""
+def _levels(step: Any, column: Affine, levels: list[Any], where: str) -> Levels:
+    """Read the levels of one column; a missing value is no level that anybody could choose."""
+    name = type(step).__name__
+    if not column.untouched:
+        raise ValueError(f"{where}: {name} reads a column that a step before it changed")
     gone = [level for level in levels if is_gone(level)]
     if len(gone) > 1:
         raise ValueError(
-            f"{where}: {type(step).__name__} tells {' from '.join(map(repr, gone))}, which both "
-            "stand for a missing value; give it one of them only"
+            f"{where}: {name} tells {' from '.join(map(repr, gone))}, which both stand for a "
+            "missing value; give it one of them only"
         )
+    known = [level for level in levels if not is_gone(level)]
     refuses = getattr(step, "handle_unknown", "") == "error"
-    return coded(
-        column,
-        [level for level in levels if not is_gone(level)],
-        codes,
-        where,
-        missing_as=gone[0] if gone else math.nan,
-        takes_missing=bool(gone) or not refuses,
-        takes_unknown=not refuses,
-    )
+    missing_as = gone[0] if gone else NOTHING if refuses else math.nan
+    return Levels(column, known, missing_as, NOTHING if refuses else none_of(known))
+
+
+def _recoded(
+    step: Any, k: int, column: Bent, place: slice, others: Sequence[Any], where: str
+) -> list[Column]:
+    """Read bins that are coded once more."""
+    if not column.is_flat:
+        name = type(step).__name__
+        raise ValueError(f"{where}: {name} reads a column that a step before it changed")
+    gone = cut(ask(step, [math.nan], k, others), place)[0]
+    takes = gone is not None and bool(np.isfinite(gone).all())
+    return [bend(column, where, takes_missing=takes)] * (place.stop - place.start)
 
 
 def _one_hot(step: Any, k: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.encoding.bends import Shape, bender
+from holdfast.models.encoding.bends import Outline, bender
 from holdfast.models.encoding.columns import Back, Column, rescale
 from holdfast.models.encoding.imputers import fill
 
@@ -29,13 +29,13 @@ def read_function(step: Any, columns: list[Column], where: str) -> list[Column]:
         return [rescale(column, 0.0, -1.0, where) for column in columns]
     if function is np.nan_to_num and not arguments and not options.keys() - {"nan", "copy"}:
         return [fill(column, float(options.get("nan", 0.0)), where) for column in columns]
-    shape = _shape(function, arguments, options)
-    if shape is None:
+    outline = _outline(function, arguments, options)
+    if outline is None:
         name = getattr(function, "__name__", repr(function))
         raise ValueError(
             f"{where}: FunctionTransformer with the function {name} is not understood; {REMEDY}"
         )
-    return bender(lambda step, k: [shape])(step, columns, where)
+    return bender(lambda step, k: [outline])(step, columns, where)
 
 
 def _opened(step: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
@@ -48,7 +48,7 @@ def _opened(step: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     return function, arguments, options
 
 
-def _shape(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Shape | None:
+def _outline(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Outline | None:
     if function is np.clip and not arguments:
         ends = [options.pop(name, None) for name in ("a_min", "a_max", "min", "max")]
         ends = [end for end in ends if end is not None]
@@ -56,23 +56,23 @@ def _shape(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -
     if any(function is f for f in (np.maximum, np.minimum, np.fmax, np.fmin)) and arguments:
         return None if options else _cut(list(arguments))
     if (function is np.round or function is np.around) and not arguments:
-        return None if options.keys() - {"decimals"} else Shape(is_monotone=True)
+        return None if options.keys() - {"decimals"} else Outline(is_monotone=True)
     if arguments or options:
         return None
-    known = [shape for other, shape in _known() if other is function]
+    known = [outline for other, outline in _known() if other is function]
     return known[0] if known else None
 
 
-def _cut(ends: list[Any]) -> Shape | None:
+def _cut(ends: list[Any]) -> Outline | None:
     if not all(isinstance(end, numbers.Real) for end in ends):
         return None
     edges = [float(end) for end in ends if math.isfinite(end)]
     has_tails = len(edges) == 2
-    return Shape(edges, is_monotone=True, has_flat_tails=has_tails, back=lambda value: [value])
+    return Outline(edges, is_monotone=True, has_flat_tails=has_tails, back=lambda value: [value])
 
 
 @functools.cache
-def _known() -> list[tuple[Any, Shape]]:
+def _known() -> list[tuple[Any, Outline]]:
     from scipy import special  # late: few pipelines need it
 
     inverses: list[tuple[Any, tuple[float, ...], Callable[[Any], Any]]] = [
@@ -97,16 +97,16 @@ def _known() -> list[tuple[Any, Shape]]:
         (special.logit, (0.0, 1.0), special.expit),
     ]
     known = [
-        (function, Shape(edges, is_monotone=True, back=_one(back)))
+        (function, Outline(edges, is_monotone=True, back=_one(back)))
         for function, edges, back in inverses
     ]
     roots = _one(lambda value: np.sqrt([value, value]) * [-1.0, 1.0])
     sides = _one(lambda value: np.array([-value, value]))
     known += [
-        (np.square, Shape((0.0,), is_monotone=True, back=roots)),
-        *((f, Shape((0.0,), is_monotone=True, back=sides)) for f in (np.abs, np.fabs)),
-        *((f, Shape(is_monotone=True)) for f in (np.floor, np.ceil, np.rint, np.trunc)),
-        (np.sign, Shape((0.0,), is_flat=True)),
+        (np.square, Outline((0.0,), is_monotone=True, back=roots)),
+        *((f, Outline((0.0,), is_monotone=True, back=sides)) for f in (np.abs, np.fabs)),
+        *((f, Outline(is_monotone=True)) for f in (np.floor, np.ceil, np.rint, np.trunc)),
+        (np.sign, Outline((0.0,), is_flat=True)),
     ]
     return known
 

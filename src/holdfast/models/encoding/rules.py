@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.encoding.asking import transform
-from holdfast.models.encoding.coders import Codes, coded
+from holdfast.models.encoding.asking import ask, cut, transform
+from holdfast.models.encoding.coders import NOTHING, Levels, none_of
 from holdfast.models.encoding.columns import Affine, Column, bend
 
 
@@ -101,29 +101,34 @@ def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
         raise ValueError(f"{where}: {name} makes {row.shape[1]} columns; its rules say {total}")
     result: list[Column] = []
     for k, (rule, column) in enumerate(zip(rules, columns, strict=True)):
-        codes = Codes(step, k, others, slice(len(result), len(result) + rule.width))
-        result += _read(rule, column, codes, where)
+        if rule.levels is None:
+            result += [_bent(rule, column, where)] * rule.width
+            continue
+        levels = _levels(rule, column, f"{where}: {name}")
+        place = slice(len(result), len(result) + rule.width)
+        answers = cut(ask(step, levels.questions, k, others), place)
+        result += levels.coded(answers, step, where)
     return result
 
 
-def _read(rule: ColumnRule, column: Column, codes: Codes, where: str) -> list[Column]:
-    if rule.levels is None:
-        bent = bend(
-            column,
-            where,
-            edges=rule.edges or (),
-            is_flat=rule.edges is not None,
-            takes_missing=rule.takes_missing,
-            specials=rule.specials,
-        )
-        return [bent] * rule.width
+def _bent(rule: ColumnRule, column: Column, where: str) -> Column:
+    return bend(
+        column,
+        where,
+        edges=rule.edges or (),
+        is_flat=rule.edges is not None,
+        takes_missing=rule.takes_missing,
+        specials=rule.specials,
+    )
+
+
+def _levels(rule: ColumnRule, column: Column, who: str) -> Levels:
     if not (isinstance(column, Affine) and column.untouched):
-        name = type(codes.step).__name__
-        raise ValueError(f"{where}: {name} reads a column that a step before it changed")
+        raise ValueError(f"{who} reads a column that a step before it changed")
     specials = list(rule.specials)
-    levels = [level for level in rule.levels if level not in specials]
-    takes = rule.takes_missing
-    return coded(column, levels, codes, where, takes_missing=takes, specials=specials)
+    levels = [level for level in rule.levels or () if level not in specials]
+    missing_as = math.nan if rule.takes_missing else NOTHING
+    return Levels(column, levels, missing_as, none_of(levels), specials)
 
 
 def _anything(rule: ColumnRule) -> Any:
