@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.features import Category, Number, Part
-from holdfast.models.encoding.unwrap import AGREEMENT, Place
+from holdfast.models.encoding.unwrap import AGREEMENT, Place, skipped
 
 _AGREEMENT_OF_SINGLES = 1e-5  # of numbers in single precision
 
@@ -115,7 +115,9 @@ class Origin:
     def _ask(self, fitted: Any, X: Any) -> Said:
         is_whole, score, probability, accepted = fitted is self.whole, None, None, None
         if _is_plain_pipeline(fitted):  # whichever question is asked, its steps come first: once
-            fitted, X = fitted[-1], fitted[:-1].transform(X)
+            for _, step in fitted.steps[:-1]:  # one by one: not every step can say it is fitted
+                X = X if skipped(step) else step.transform(X)
+            fitted = fitted[-1]
         if hasattr(fitted, "decision_function"):
             score = self.factor * np.asarray(fitted.decision_function(X), dtype=np.float64)
             score = score.reshape(-1) - self.cutoff

@@ -41,13 +41,16 @@ def changed_features(
 
 
 def hold_still(
-    compiled: Compiled, who: NDArray[np.int64], held: NDArray[np.bool_]
+    problem: DiscreteProblem,
+    compiled: Compiled,
+    who: NDArray[np.int64],
+    held: NDArray[np.bool_],
 ) -> DiscreteProblem:
     """Return the problem of some people in which some features stay as they are.
 
-    `held` has a row for each of them, and a column for each of ``compiled.names``.
+    `who` are the people of `problem`; `held` has a row for each of them, and a column for each of
+    ``compiled.names``.
     """
-    problem = take_people(compiled.problem, who)
     base, columns = problem.problem, compiled.number_columns
     stay = np.zeros(base.X.shape, dtype=bool)
     stay[:, columns] = held[:, : len(columns)]
