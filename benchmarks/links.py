@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast import ActionSet, AtMost, Follows, NormBall, Status
+from holdfast import ActionSet, AtMost, Follows, Linear, NormBall, Status
 from holdfast.actions import to_problem
 from holdfast.datasets import load_german
 from holdfast.discrete import DiscreteProblem, Links, linked, solve_linked
@@ -89,6 +89,7 @@ FOLLOWS = [Follows("x2", "x0", by=0.5)]
 AT_MOST = [AtMost("x0", "x3")]
 THREE = [Follows("x2", "x0", by=0.5), AtMost("x1", "x4"), AtMost("x6", "x3")]
 THREE_AT_MOST = [AtMost("x0", "x3"), AtMost("x1", "x4"), AtMost("x6", "x5")]
+SUM = [Linear({"x0": 1.0, "x1": 0.1, "x2": 0.01}, at_most=0.5)]
 CASES = {
     "German, age follows residence": (german, [Follows("age", "residence_since", by=1)]),
     "German, credits at most dependents": (german, [AtMost("existing_credits", "num_dependents")]),
@@ -109,6 +110,8 @@ CASES = {
     "continuous, at most": (continuous, AT_MOST),
     "continuous, three": (continuous, THREE),
     "continuous, three at most": (continuous, THREE_AT_MOST),
+    "steps, sum of three": (steps, SUM),
+    "continuous, sum of three": (continuous, SUM),
 }
 
 

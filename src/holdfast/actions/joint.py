@@ -190,12 +190,17 @@ def _combinations(
     """List what one person may have: a row for each combination, the present one first."""
     values = [_values(each.take(np.array([person]))) for each in ranges]
     grid = np.stack([axis.ravel() for axis in np.meshgrid(*values, indexing="ij")], axis=1)
+    moved = grid != own[: len(values)]
     named = dict(zip(bundle.parents, grid.T, strict=True))
-    made = [each.value(named) for each in bundle.derived]
-    rows = np.column_stack([grid, *made])
-    fine = np.isfinite(rows).all(axis=1) & (grid != own[: len(values)]).any(axis=1)
+    rows, fine = (
+        np.column_stack([grid, np.zeros((len(grid), len(bundle.derived)))]),
+        moved.any(axis=1),
+    )
     for k, each in enumerate(bundle.derived, start=len(values)):
-        fine &= _is_allowed(actions[each.feature], float(own[k]), rows[:, k])
+        parents = [bundle.parents.index(name) for name in each.parents]
+        # whose parents stay, stays as it is, to the last bit
+        rows[:, k] = np.where(moved[:, parents].any(axis=1), each.value(named), own[k])
+        fine &= np.isfinite(rows[:, k]) & _is_allowed(actions[each.feature], own[k], rows[:, k])
     for link in links:
         places = [bundle.names.index(name) for name in link.names]
         fine &= _is_kept(link, own[places], rows[:, places])
