@@ -195,13 +195,14 @@ def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
     fills += [float(part.fill) for part in affine if part.fill is not None]
     codes = {code for part in bent for code in part.specials}
     codes |= {float(code) for part in affine for code, _ in part.codes}
+    is_flat = not affine and all(part.is_flat for part in bent)
     return Curve(
         name,
         np.array(places, dtype=np.int64),
         " and ".join(dict.fromkeys(part.where for part in parts)),
         tuple(sorted({edge for part in bent for edge in part.edges})),
-        not affine and all(part.is_flat for part in bent),
-        all(part.is_monotone for part in bent),
+        is_flat,
+        all(part.is_flat or part.is_monotone for part in bent) and (is_flat or not codes),
         not affine and all(part.is_flat or part.has_flat_tails for part in bent),
         _all_take_missing(parts),
         fills[0] if fills else None,
