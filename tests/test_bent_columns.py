@@ -14,7 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
@@ -441,6 +441,34 @@ def test_what_pandas_takes_for_missing(gone, seed):
             read(*fit([imputer], objects))
     else:
         check([SimpleImputer(missing_values=gone, add_indicator=True)], numbers)
+
+
+@pytest.mark.parametrize("gone", [None, np.nan])
+@pytest.mark.parametrize(
+    "coder",
+    [
+        OneHotEncoder(),
+        OrdinalEncoder(encoded_missing_value=-1),
+        TargetEncoder(),
+        make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()),
+    ],
+)
+def test_a_missing_level_is_given_as_the_pipeline_knows_it(coder, gone):
+    table = with_holes(draw(0), 0)[["home"]]
+    table = table.where(table.notna(), gone).astype(object)
+    coder = clone(coder)
+    if isinstance(coder, Pipeline) and gone is None:
+        coder.set_params(simpleimputer__missing_values=None)
+    pipeline = make_pipeline(coder, LogisticRegression()).fit(table, np.arange(N) % 3 > 0)
+    encoding = Encoding.of(pipeline)
+    row = int(np.flatnonzero(table["home"].isna())[0])
+    theirs = pipeline[:-1].transform(table.iloc[[row]])
+    theirs = theirs.toarray() if hasattr(theirs, "toarray") else theirs
+    for other in (None, np.nan, pd.NA):
+        person = pd.DataFrame({"home": [other]})  # of whatever type pandas makes it
+        np.testing.assert_array_equal(encoding.encode(person), theirs)
+        mixed = pd.DataFrame({"home": [other, "own"]}, dtype=object)
+        np.testing.assert_array_equal(encoding.encode(mixed)[:1], theirs)
 
 
 def test_columns_without_any_value():

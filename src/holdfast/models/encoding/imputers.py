@@ -62,6 +62,8 @@ def _impute(step: Any, column: Column, statistic: Any, where: str) -> Column:
             "missing_values=np.nan is understood"
         )
     column = fill(column, statistic, where)
+    if step.missing_values is None and isinstance(column, Affine):
+        column = replace(column, missing_as=None)
     if is_text and step.strategy == "constant" and isinstance(column, Affine):
         # a name for what is missing, and no level that people could take
         return replace(column, codes=(*column.codes, (statistic, statistic)))
