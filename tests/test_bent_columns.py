@@ -32,6 +32,7 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
+from holdfast import ActionSet, NormBall, RobustRecourse
 from holdfast.models.encoding import ColumnRule, Curve, Encoding, Number
 from holdfast.models.encoding.columns import Affine, Bent, Coded, Flag
 from holdfast.models.encoding.features import gather
@@ -648,6 +649,38 @@ def test_rules_are_held_against_what_a_transformer_does():
         read(*fit([TooFew()], table))
     with pytest.raises(ValueError, match="edges or levels, not both"):
         ColumnRule(edges=[1.0], levels=["a"])
+
+
+# ------------------------------------------------------------------ advice
+
+ADVISED = {
+    "bins": [SimpleImputer(), bins("onehot-dense")],
+    "told": [SimpleImputer(add_indicator=True), StandardScaler()],
+    "roots": [SimpleImputer(add_indicator=True), function(np.cbrt)],
+    "splines": [SimpleImputer(), SplineTransformer(4)],
+    "both": [SimpleImputer(), make_union("passthrough", bins("onehot-dense"))],
+    "clipped": [StandardScaler(), SimpleImputer(), MinMaxScaler(clip=True)],
+}
+
+
+@pytest.mark.parametrize("case", ADVISED)
+def test_advice_is_taken_by_the_pipeline_itself(case):
+    table = with_holes(draw(3), 3)[NUMBERS]
+    noise = np.random.default_rng(0).normal(size=N)
+    approved = (table["balance"].fillna(0.0) + noise > 1.0).to_numpy()
+    steps = [clone(step) for step in ADVISED[case]]
+    pipeline = make_pipeline(*steps, LogisticRegression(max_iter=500)).fit(table, approved)
+    actions = ActionSet.from_data(table)
+    actions.set("balance", step=0.1)
+    actions.set("amount", step=float(table["amount"].max()) / 100.0)
+    people = table[~pipeline.predict(table)].head(8)
+    ball = NormBall(p=1, radius=0.01)
+    advice = RobustRecourse(pipeline, robust_to=ball, actions=actions, guarantee=0.5)
+    found = advice.recommend(people)
+    after = found.after()
+    some = after.index[[found.status_of(label).name == "OPTIMAL" for label in after.index]]
+    assert len(some) >= 4
+    assert (pipeline.predict_proba(after.loc[some, NUMBERS])[:, 1] >= 0.5 - 1e-9).all()
 
 
 # ------------------------------------------------------------------ optbinning
