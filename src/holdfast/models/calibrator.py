@@ -26,8 +26,8 @@ from holdfast.models.encoding.unwrap import (
     unwrap,
 )
 
-# No score is as large; a calibrator can still multiply it.
-_FARTHEST = 1e200
+# No score is as large; a calibrator can still multiply it, in single precision too.
+_FARTHEST = 1e30
 
 
 @dataclass(frozen=True, eq=False)
