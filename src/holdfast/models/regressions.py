@@ -38,7 +38,7 @@ class StatsmodelsResults:
         self.results, model = results, results.model
         self.loss = _read_loss(model)
         _check_plain(model)
-        names = [str(name) for name in model.exog_names]
+        names = _names(model)
         self.constant = _constant(model, names)
         params = np.asarray(results.params, dtype=np.float64).reshape(-1)
         if len(params) != len(names):
@@ -90,10 +90,10 @@ def _read_loss(model: Any) -> str:
     family = type(model.family).__name__
     if family != "Binomial":
         _refuse(model, f"has the family {family}, which has no two classes; what has: Binomial")
-    link = type(model.family.link).__name__.capitalize()  # it was written logit once
-    if link not in _LINKS:
+    link = type(model.family.link).__name__
+    if link.capitalize() not in _LINKS:  # it was written logit once
         _refuse(model, f"has the link {link}; what is understood: Logit and Probit")
-    return _LINKS[link]
+    return _LINKS[link.capitalize()]
 
 
 def _check_plain(model: Any) -> None:
@@ -103,7 +103,18 @@ def _check_plain(model: Any) -> None:
         given = getattr(model, what, None) is not None
         said = getattr(model, f"_has_{what}", given) or getattr(model, f"_{what}_name", None)
         if said:
-            _refuse(model, f"was fitted with {what}, which no column of a person holds; {_INSTEAD}")
+            _refuse(model, f"was fitted with {what}, which is not read; {_INSTEAD}")
+
+
+def _names(model: Any) -> list[str]:
+    """Return the columns of the design."""
+    if model.exog_names is None:  # they are looked up in the data, and kept, at their first use
+        _refuse(
+            model,
+            "has lost the names of its columns with its data; ask for model.exog_names once before "
+            "remove_data()",
+        )
+    return [str(name) for name in model.exog_names]
 
 
 def _constant(model: Any, names: list[str]) -> str | None:

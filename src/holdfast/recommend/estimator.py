@@ -126,8 +126,13 @@ is 2.25."
         """
         check_count("n_options", self.n_options)
         check_kind("actions", self.actions, ActionSet, "begin with ActionSet.from_data")
-        X = as_table(X, "X")
+        given, X = X, as_table(X, "X")
         encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=X)
+        if encoding.is_named and not hasattr(given, "columns"):
+            raise ValueError(
+                "the model knows its columns by name: give a data frame with them, "
+                + ", ".join(encoding.names)
+            )
         if encoding.model.kind != "linear":
             raise ValueError(
                 why_closed(self.model)
