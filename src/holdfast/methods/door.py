@@ -102,7 +102,8 @@ def find_recourse(
         or around those of the surrogate; with ``refine``, around the parameters of a network: all
         of them (a ball), or those of its last layer (`LastLayer`).
     cost_weight, guarantee : float
-        Exactly one of them, as in `solve`; only ``exact`` gives a guarantee.
+        Exactly one of them, as in `solve`; only ``exact`` gives a guarantee. Behind a calibrator
+        it is the calibrated probability, and there is no cost weight.
     linearise : {"lime", "smoothgrad", "gradient"}, Lineariser or Surrogate, optional
         How a model that is not linear is made so around each point; "lime" by default. Hand a
         `Surrogate` (``result.surrogate``) in to use it again.

@@ -132,7 +132,7 @@ class Calibrator:
             raise ValueError(
                 "the calibrated model accepts nobody, and no change helps: the largest probability "
                 f"that it gives to the favourable class is {largest:.6g}. Put a threshold around "
-                "it: FixedThresholdClassifier(FrozenEstimator(model), threshold=...)"
+                "it that can be reached: FixedThresholdClassifier"
             )
         return least
 
