@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import model_selection
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -475,6 +476,43 @@ def test_single_precision_is_read_as_it_is():
                 favorable_class=1,
             ).recommend(people[:40])
             assert (model.predict_proba(advice.after().to_numpy())[:, 1] >= 0.6 - 1e-6).all()
+
+
+class Silent(ClassifierMixin, BaseEstimator):
+    """A linear classifier without a decision function: calibrators are given its probabilities."""
+
+    def fit(self, X, y):
+        inner = LogisticRegression().fit(X, y)
+        self.coef_, self.intercept_, self.classes_ = inner.coef_, inner.intercept_, inner.classes_
+        return self
+
+    def predict_proba(self, X):
+        second = 1.0 / (1.0 + np.exp(-(np.asarray(X) @ self.coef_[0] + self.intercept_[0])))
+        return np.column_stack([1.0 - second, second])
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+@pytest.mark.parametrize("favorable", [0, 1])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_calibrator_of_probabilities_is_one_of_their_scores(method, favorable):
+    model = calibrated(method, Silent())
+    adapted = as_model(model, favorable_class=favorable)
+    assert isinstance(adapted, LinearModel)
+    assert adapted.origin.calibrator.of_probability
+    score, loss = adapted.score(adapted.encode(PEOPLE)), adapted.choose_loss(None)
+    np.testing.assert_allclose(
+        loss.probability(score), model.predict_proba(PEOPLE)[:, favorable], atol=1e-9
+    )
+    accepted = model.predict(PEOPLE) == favorable
+    np.testing.assert_array_equal(score >= adapted.cutoff, accepted)
+    asked = {"robust_to": BALL, "actions": ACTIONS, "favorable_class": favorable}
+    guarantee = 0.6  # within what a sigmoid of probabilities reaches
+    advice = RobustRecourse(model, guarantee=guarantee, **asked).recommend(PEOPLE[~accepted][:20])
+    assert (model.predict_proba(advice.after())[:, favorable] >= guarantee).all()
+    with pytest.raises(ValueError, match="do not rise evenly"):
+        RobustRecourse(model, points=SCALE, guarantee_points=620, **asked).recommend(PEOPLE[:3])
 
 
 # --- thresholds around calibrators, and inside of them ---
