@@ -212,6 +212,28 @@ def test_both_ways_round_and_every_door_agree(method, favorable):
 
 
 @pytest.mark.parametrize("favorable", [0, 1])
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_within_reach_is_calibrated_too(method, favorable):
+    model = calibrated(method)
+    worst = by_force(model, favorable)
+    held = ActionSet.from_data(PEOPLE, immutable=["months"])
+    person = PEOPLE[model.predict(PEOPLE) != favorable][:1]
+    mine = EVERYTHING["months"].to_numpy() == person["months"].iloc[0]
+    best, top = worst[mine].max(), worst.max()
+    assert best < top - 0.01
+    guarantee = (best + top) / 2
+    advice = RobustRecourse(
+        model, robust_to=BALL, actions=held, guarantee=guarantee, favorable_class=favorable
+    ).recommend(person)
+    label = person.index[0]
+    assert advice.status_of(label) is Status.INFEASIBLE
+    assert advice.reachable(label)[0] == pytest.approx(best, rel=1e-9)
+    words = advice.explain(label)
+    assert f"the best within reach is {math.floor(100 * best)}%" in words
+    assert "In the way: months may not change" in words
+
+
+@pytest.mark.parametrize("favorable", [0, 1])
 def test_a_plateau_costs_no_more_than_where_it_begins(favorable):
     """Between two steps nothing is asked for that the step does not already give."""
     model = calibrated("isotonic")
