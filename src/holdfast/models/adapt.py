@@ -14,7 +14,7 @@ from holdfast.machinery.numbers import refuse, shown
 from holdfast.models.base import BlackBox, LinearModel, Model
 from holdfast.models.encoding.reading import plain
 from holdfast.models.encoding.steps import raw_names, understood
-from holdfast.models.encoding.unwrap import Threshold, Unwrapped, is_a, unwrap
+from holdfast.models.encoding.unwrap import Threshold, Unwrapped, is_a, name_of, unwrap
 from holdfast.models.origin import Origin
 from holdfast.problem.losses import LOSSES
 
@@ -29,9 +29,10 @@ def as_model(
     model : object
         A `Model`; a pair ``(coef, intercept)``; a fitted scikit-learn classifier of two classes
         or a pipeline that ends in one (linear, `MLPClassifier`, or anything with
-        `predict_proba`), also inside a search or a threshold; or a torch module: a `Sequential`
-        that ends in a linear layer or in a sigmoid (wrap any other one in
-        `holdfast.models.network.Network` and say what it returns).
+        `predict_proba`), also inside a search or a threshold; an additive model, see
+        `holdfast.models.additive.split`; or a torch module: a `Sequential` that ends in a linear
+        layer or in a sigmoid (wrap any other one in `holdfast.models.network.Network` and say
+        what it returns).
     favorable_class : label, optional
         The class that people want. It must be said, unless the classes are False and True.
     device : str, optional
@@ -108,7 +109,7 @@ def _torch_model(module: Any, device: str | None) -> Model:
 def _origin(whole: Any, found: Unwrapped, favorable_class: Any, people: Any) -> Origin:
     """Check that the classifier can be asked, and find the columns that people can set."""
     where, last = found.where, found.last
-    here, name = f"{where}: " if where else "", type(last).__name__
+    here, name = f"{where}: " if where else "", name_of(last)
     if not hasattr(last, "predict_proba") and not hasattr(last, "decision_function"):
         raise TypeError(
             f"{here}unsupported model type {name}: Holdfast takes a fitted scikit-learn classifier "
@@ -267,6 +268,7 @@ _LOSSES: dict[Any, str] = {
     "LogisticRegression": "logistic",
     "LogisticRegressionCV": "logistic",
     "LinearDiscriminantAnalysis": "logistic",
+    "LinearScore": "logistic",
     "SVC": "hinge",
     "NuSVC": "hinge",
     ("LinearSVC", "hinge"): "hinge",

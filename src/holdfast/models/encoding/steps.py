@@ -9,6 +9,7 @@ import numpy as np
 from holdfast.models.encoding.columns import Affine, Column, rescale
 from holdfast.models.encoding.features import Category, Number, gather
 from holdfast.models.encoding.leaves import READERS, Reader
+from holdfast.models.encoding.rules import read_rules
 from holdfast.models.encoding.unwrap import Place, is_a, skipped, thawed
 
 UNDERSTOOD = (
@@ -56,7 +57,7 @@ def walk(step: Any, columns: list[Column], where: str) -> list[Column]:
     if skipped(step):
         return columns
     step = thawed(step)
-    reader = _READERS.get(_kind(step))
+    reader = read_rules if hasattr(step, "holdfast_rules") else _READERS.get(_kind(step))
     if reader is None:
         raise ValueError(f"{where}: {type(step).__name__} is not understood; what is: {UNDERSTOOD}")
     expected = getattr(step, "n_features_in_", None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from holdfast.models.additive.split import split
+
 # Rounding apart, what was read and the model must agree; what is misread differs by far more.
 AGREEMENT = 1e-9
 
@@ -32,7 +34,8 @@ def unwrap(model: Any) -> Unwrapped:
 
     Searches (`best_estimator_`), `FrozenEstimator`, `FixedThresholdClassifier`,
     `TunedThresholdClassifierCV`, and pipelines, theirs and those of subclasses such as
-    imbalanced-learn's, in any order. The outermost threshold is the one that decides.
+    imbalanced-learn's, in any order. The outermost threshold is the one that decides. An additive
+    model is split into an encoder and a classifier, see `holdfast.models.additive.split`.
 
     Examples
     --------
@@ -56,6 +59,11 @@ def unwrap(model: Any) -> Unwrapped:
             continue
         inner = _inner(model, where)
         if inner is None:
+            parts = split(model, where)
+            if parts is not None:
+                here = f"the terms of {type(model).__name__}"
+                steps.append((f"{where}: {here}" if where else here, parts[0]))
+                model = parts[1]
             return Unwrapped(steps, where, model, threshold)
         threshold = threshold or _threshold(model, inner)
         model = inner
@@ -67,6 +75,11 @@ def is_a(model: Any, name: str) -> bool:
         kind.__name__ == name and kind.__module__.partition(".")[0] == "sklearn"
         for kind in type(model).__mro__
     )
+
+
+def name_of(fitted: Any) -> str:
+    """Class of a fitted classifier, or of the model that its numbers were taken from."""
+    return str(getattr(fitted, "taken_from", type(fitted).__name__))
 
 
 def skipped(step: Any) -> bool:
