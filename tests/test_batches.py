@@ -21,7 +21,7 @@ from test_actions import RAW, action_sets
 from holdfast import ActionSet, AtMost, NormBall, RobustRecourse, Status
 from holdfast.actions import check
 from holdfast.actions.check import check_changes
-from holdfast.actions.decode import multiples
+from holdfast.actions.ranges import multiples
 from holdfast.models.encoding import Encoding
 from holdfast.recommend import advised
 from holdfast.recommend.advised import _solve_held

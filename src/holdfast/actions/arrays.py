@@ -10,14 +10,18 @@ from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
+from holdfast.actions.cells import Cells
 from holdfast.actions.links import AtMost
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import Range, encode_range, range_of
-from holdfast.actions.switches import switch_costs
+from holdfast.actions.reach import Reach, reach_of
+from holdfast.actions.switches import person_costs
 from holdfast.discrete import Group, Links
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding import Category, Encoding, Number
+from holdfast.models.encoding import Category, Curve, Encoding, Number
+from holdfast.models.encoding.features import Part
 from holdfast.models.encoding.reading import Reading
+from holdfast.models.encoding.unwrap import AGREEMENT
 
 
 @dataclass
@@ -28,19 +32,24 @@ class Arrays:
     actions: ActionSet
     reading: Reading
     points: Floats  # what the pipeline makes of the people
+    cells: dict[str, Cells]  # of the curves that may change
+    codes: dict[str, Floats]  # of the levels of curves that are categories for people
 
     def __post_init__(self) -> None:
         self.groups: list[Group] = []
         self.current: list[NDArray[np.int64]] = []
         self.level_costs: list[Floats] = []
-        self.levels: dict[str, tuple[Any, ...]] = {}
+        self.levels: dict[str, tuple[Any, ...] | Reach] = {}
         self.ranges: dict[str, Range] = {}
 
     def fill(self) -> None:
         """Fill in every feature, from the encoded points of the people."""
         for name, part in self.encoding.features.items():
             if name in self.reading.levels:
-                self._fill_group(self.actions[name], part)
+                self._fill_levels(self.actions[name], part)
+            elif name in self.cells:
+                assert isinstance(part, Curve)
+                self._fill_curve(self.actions[name], part)
         self.lower, self.upper = self.points.copy(), self.points.copy()
         for group in self.groups:
             self.lower[:, group.columns] = group.options.min(axis=0)
@@ -51,33 +60,61 @@ class Arrays:
         self.anchor = self.points.copy()
         for name, part in self.encoding.features.items():
             feature = self.actions[name]
-            if name not in self.reading.levels and isinstance(feature, NumberFeature):
-                assert isinstance(part, Number)
+            if isinstance(feature, NumberFeature) and isinstance(part, Number):
                 self._fill_number(feature, part)
-            # else a number that is an immutable category: its bounds are its value already
+            # else what may not change: its bounds are its value already
 
     def _fill_number(self, feature: NumberFeature, number: Number) -> None:
         j = number.column
-        raw = range_of(feature, self.reading.numbers[feature.name])
+        is_missing = np.isnan(self.reading.numbers[feature.name])
+        raw = range_of(feature, self.reading.filled(number), is_missing)
         encoded = encode_range(raw, number, self.points[:, j])
         self.ranges[feature.name] = raw
         self.lower[:, j], self.upper[:, j] = encoded.lower, encoded.upper
         self.step[0, j], self.anchor[:, j] = encoded.step, encoded.anchor
         self.costs[0, j] = feature.cost / abs(number.scale)
-        self.fixed_costs[0, j] = feature.fixed_cost
+        self.fixed_costs[:, j] = feature.fixed_cost
+        if feature.provide_cost is not None and is_missing.any():
+            self.fixed_costs = np.broadcast_to(self.fixed_costs, self.points.shape).copy()
+            self.fixed_costs[is_missing, j] = feature.provide_cost
 
-    def _fill_group(self, feature: CategoryFeature, part: Number | Category) -> None:
+    def _fill_levels(self, feature: CategoryFeature, part: Part) -> None:
+        current = self.reading.levels[feature.name]
         if isinstance(part, Category):
-            levels, values, columns = part.levels, part.options, part.columns
-        else:  # numbers that are a category for people
+            levels, values, columns = part.levels, part.all_options, part.columns
+        elif isinstance(part, Number):  # numbers that are a category for people
             levels, columns = feature.levels, np.array([part.column], dtype=np.int64)
             values = part.encode(np.array(levels, dtype=np.float64))[:, None]
-        current = self.reading.levels[feature.name]
-        self.points[:, columns] = values[current]  # to the last bit, as the solver expects
-        self.groups.append(Group(columns, values))
-        self.current.append(current)
-        self.level_costs.append(switch_costs(feature, levels)[current])
+        else:
+            levels, columns, values = feature.levels, part.columns, self.codes[feature.name]
+        # to miss a level, or to have an unknown one, is an option only if somebody does
+        rest = np.intersect1d(current, [len(levels), len(levels) + 1])
+        kept = np.append(np.arange(len(levels)), rest)
+        costs = person_costs(feature, levels, current)[:, kept]
+        group = Group(columns, values[kept])
+        self._add(feature.name, group, np.searchsorted(kept, current), costs)
         self.levels[feature.name] = levels
+
+    def _fill_curve(self, feature: NumberFeature, curve: Curve) -> None:
+        cells = self.cells[feature.name]
+        reach = reach_of(feature, cells, self.reading.numbers[feature.name], curve.fill)
+        self._add(feature.name, Group(curve.columns, cells.codes), reach.place, reach.costs)
+        self.levels[feature.name] = reach
+
+    def _add(self, name: str, group: Group, current: NDArray[np.int64], costs: Floats) -> None:
+        """Add a group; each person must be where the pipeline says, and then is to the last bit."""
+        ours, theirs = group.options[current], self.points[:, group.columns]
+        wrong = ~(np.abs(ours - theirs) <= AGREEMENT * (1.0 + np.abs(theirs)))
+        if wrong.any():
+            row, column = (int(k) for k in np.argwhere(wrong)[0])
+            raise ValueError(
+                f"column {name!r} is not understood: the pipeline encodes it as "
+                f"{theirs[row, column]}, not as {ours[row, column]}, in row {row}"
+            )
+        self.points[:, group.columns] = ours
+        self.groups.append(group)
+        self.current.append(current)
+        self.level_costs.append(costs)
 
     def all_current(self) -> NDArray[np.int64]:
         """Return the level that each person has now, a column for each group."""
@@ -92,10 +129,14 @@ def column_names(encoding: Encoding) -> list[str]:
     for name, part in encoding.features.items():
         if isinstance(part, Number):
             names[part.column] = name
-        else:
-            for j, column in enumerate(part.columns):
-                level = part.levels[int(part.options[:, j].argmax())]
-                names[column] = f"{name}={level}" if len(part.columns) > 1 else name
+            for column in part.indicators:
+                names[column] = f"{name} is missing"
+            continue
+        for j, column in enumerate(part.columns):
+            label = j + 1
+            if isinstance(part, Category):
+                label = part.levels[int(part.options[:, j].argmax())]
+            names[column] = f"{name}={label}" if len(part.columns) > 1 else name
     if len(set(names)) < len(names):
         names = [f"{name} [{j}]" for j, name in enumerate(names)]
     return names

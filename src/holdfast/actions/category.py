@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.actions.feature import DIRECTIONS, Feature, plain_number
+from holdfast.actions.feature import DIRECTIONS, PROVIDE, Feature, plain_number
 from holdfast.machinery.numbers import to_number
 from holdfast.models.encoding.reading import is_missing, plain, shorten
 
@@ -44,6 +44,8 @@ class CategoryFeature(Feature):
         "switch", or "step": the cost is for each step in the order.
     fixed_cost : number
         Of a switch at all, on top of `cost`.
+    provide_cost : number or None
+        Of giving a level where it is missing: any one of those `allowed`. None: it stays missing.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class CategoryFeature(Feature):
     cost: Any = 1.0
     cost_by: str = "switch"
     fixed_cost: float = 0.0
+    provide_cost: float | None = None
 
     @property
     def kind(self) -> str:
@@ -83,9 +86,15 @@ class CategoryFeature(Feature):
         """Say why a switch between two levels is not allowed; None if it is."""
         if self.stays:
             return "may not change"
-        for level in (before, after):
+        given = is_missing(before)
+        if given and self.provide_cost is None:
+            return "may not be given where it is missing"
+        for level in (after,) if given else (before, after):
             if is_missing(level) or level not in self.levels:
                 return f"has no level {level!r}, only {shorten(self.levels)}"
+        if given:
+            is_allowed = self.allowed is None or after in self.allowed
+            return None if is_allowed else f"may only become {shorten(self.allowed)}"
         if self.moves is not None and after not in self.moves.get(before, ()):
             reachable = shorten(self.moves.get(before, ())) or "nothing else"
             return f"may become {reachable} from there"
@@ -104,6 +113,8 @@ class CategoryFeature(Feature):
         """Return what a switch between two levels costs."""
         if before == after:
             return 0.0
+        if is_missing(before):
+            return 0.0 if is_missing(after) else float(self.provide_cost or 0.0)
         if isinstance(self.cost, dict):
             if (before, after) not in self.cost:
                 raise ValueError(f"{self.name}: no cost is given for {before!r} to {after!r}")
@@ -130,6 +141,7 @@ class CategoryFeature(Feature):
             settings["moves"] = self._clean_moves(settings["moves"], levels)
         settings["cost"] = self._clean_cost(settings["cost"], levels)
         self._number(settings, "fixed_cost", "a positive number or 0", least=0.0)
+        self._number(settings, "provide_cost", PROVIDE, least=0.0, optional=True)
         self._facts(settings, PHYSICAL)
         if settings["order"] is None:
             for key, free in (("direction", "any"), ("cost_by", "switch")):

@@ -85,8 +85,13 @@ def check_changes(
     return _check(actions, columns[0], columns[1], len(before))
 
 
-def raw_cost(actions: ActionSet, before: Any, after: Any) -> float:
+def raw_cost(
+    actions: ActionSet, before: Any, after: Any, presumed: Mapping[str, float] | None = None
+) -> float:
     """Cost of a change of one person, in raw units.
+
+    Where a number is given that was missing, `presumed` says what the model had taken it for; a
+    number that it had taken for none costs the same whatever it is.
 
     Examples
     --------
@@ -101,8 +106,11 @@ def raw_cost(actions: ActionSet, before: Any, after: Any) -> float:
             continue
         feature = actions[name]
         if isinstance(feature, NumberFeature):
-            change = abs(float(new[name][0]) - float(old[name][0]))
-            total += feature.cost * change + feature.fixed_cost
+            known, fee = old[name][0], feature.fixed_cost
+            if is_missing(known):
+                known = (presumed or {}).get(name, new[name][0])
+                fee = feature.provide_cost or 0.0
+            total += feature.cost * abs(float(new[name][0]) - float(known)) + fee
         else:
             total += feature.switch_cost(old[name][0], new[name][0])
     return total
@@ -150,8 +158,15 @@ def _check_number(
     report: _Report,
 ) -> None:
     """Check the rows that change a number."""
+    is_given = _missing(before[rows]) & ~_missing(after[rows])
+    if feature.provide_cost is None:
+        report(rows[is_given], f"{feature.name} is given, but stays missing where it is")
+        rows = rows[~is_given]
+        is_given = np.zeros(len(rows), dtype=bool)
     (old, old_fine), (new, new_fine) = _floats(before[rows]), _floats(after[rows])
-    old_fine, new_fine = old_fine & np.isfinite(old), new_fine & np.isfinite(new)
+    old = np.where(is_given, new, old)  # there is nothing that it could rise or fall from
+    old_fine = (old_fine & np.isfinite(old)) | is_given
+    new_fine = new_fine & np.isfinite(new)
     place = {int(row): k for k, row in enumerate(rows)}
     name, unit = feature.name, f" {feature.unit}" if feature.unit else ""
 
@@ -174,7 +189,8 @@ def _check_number(
     old, new = np.where(fine, old, 0.0), np.where(fine, new, 0.0)
     change = new - old
     if feature.stays:
-        report(rows[fine], say(moves, ", but may not change"))
+        report(rows[fine & is_given], f"{name} is given, but may not change")
+        report(rows[fine & ~is_given], say(moves, ", but may not change"))
         return
     room = np.zeros(len(rows))
     if not feature.integer:
@@ -195,7 +211,8 @@ def _check_number(
         (feature.possible_lower, "the least that is possible", -1.0),
     ):
         if end is not None:
-            beyond = fine & (sign * new > np.maximum(sign * end, sign * old) + room)
+            held = np.where(is_given, -np.inf, sign * old)
+            beyond = fine & (sign * new > np.maximum(sign * end, held) + room)
             side = "above" if sign > 0 else "below"
             report(rows[beyond], say(is_now, f" is {side} {_show(end)}, {what}"))
     if feature.integer:

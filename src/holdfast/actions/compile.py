@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.arrays import Arrays, column_names, encode_links
+from holdfast.actions.cells import find_cells
 from holdfast.actions.compiled import Compiled
 from holdfast.actions.fit import check_fit, read_action_levels
+from holdfast.actions.number import NumberFeature
 from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding import Encoded, Encoding
+from holdfast.models.encoding import Curve, Encoded, Encoding
 from holdfast.models.encoding.reading import as_table
 from holdfast.problem.losses import Loss
 from holdfast.problem.problem import RecourseProblem
@@ -36,8 +39,9 @@ def to_problem(
 ) -> Compiled:
     """State what some people can do as a discrete problem in encoded columns.
 
-    A person with a missing value, with text for a number, or with a level that the encoder or the
-    action set has never seen is refused with a reason; the others go on.
+    A person with text for a number, with a level that the action set has never seen, or with a
+    missing value or a level that the pipeline cannot encode is refused with a reason; the others
+    go on.
 
     Parameters
     ----------
@@ -96,7 +100,15 @@ def compile_people(
     people = frame.iloc[rows] if refused else frame.copy()
     reading = reading.take(rows) if refused else reading
     encoded = encoding.encode_reading(people, reading)
-    arrays = Arrays(encoding, actions, reading, encoded.points.copy())
+    fine = np.asarray(np.isfinite(encoded.points).all(axis=1))
+    if not fine.all():
+        refused = sorted([*refused, *_not_finite(encoding, encoded, rows, ~fine)])
+        people, rows, encoded = people.loc[fine], rows[fine], encoded.take(fine)
+        reading = encoded.reading
+    bent, coded = _curves(encoding, actions)
+    cells = find_cells(encoding, bent, encoded) if len(people) else {}
+    codes = encoding.ask(coded, encoded) if len(people) else {}
+    arrays = Arrays(encoding, actions, reading, encoded.points.copy(), cells, codes)
     arrays.fill()
     coef, intercept = _own(scores, rows, len(frame))
     problem = RecourseProblem.build(
@@ -133,10 +145,44 @@ def compile_people(
         fixed,
         arrays.levels,
         arrays.ranges,
+        cells,
         encoding,
         actions,
     )
     return compiled, encoded
+
+
+def _not_finite(
+    encoding: Encoding, encoded: Encoded, rows: NDArray[np.int64], odd: NDArray[np.bool_]
+) -> Iterator[tuple[int, str]]:
+    """Say of people whom the pipeline encodes as no finite numbers what it cannot encode."""
+    for k in np.flatnonzero(odd).tolist():
+        wrong = np.flatnonzero(~np.isfinite(encoded.points[k]))
+        for name, part in encoding.features.items():
+            if isinstance(part, Curve) and np.isin(wrong, part.columns).any():
+                value, code = encoded.reading.numbers[name][k], encoded.points[k, wrong[0]]
+                said = f"{name} = {value:g}: the model encodes it as {code:g}"
+                yield int(rows[k]), said if np.isfinite(value) else f"{name} is missing"
+                break
+        else:
+            yield int(rows[k]), "the model encodes it as something that is not finite"
+
+
+def _curves(
+    encoding: Encoding, actions: ActionSet
+) -> tuple[dict[str, NumberFeature], dict[str, Floats]]:
+    """Return the curves that may change: numbers, and the levels of those that are categories."""
+    bent: dict[str, NumberFeature] = {}
+    coded: dict[str, Floats] = {}
+    for name, part in encoding.features.items():
+        feature = actions[name]
+        if not isinstance(part, Curve) or feature.stays:
+            continue
+        if isinstance(feature, NumberFeature):
+            bent[name] = feature
+        else:
+            coded[name] = np.array([*feature.levels, *[np.nan] * part.takes_missing], np.float64)
+    return bent, coded
 
 
 def _scores(

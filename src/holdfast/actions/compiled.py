@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
+from holdfast.actions.cells import Cells
 from holdfast.actions.ranges import Range
+from holdfast.actions.reach import Reach
 from holdfast.discrete import DiscreteProblem, Links
+from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoding, Number
+from holdfast.models.encoding.reading import numbers_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,9 +41,12 @@ class Compiled:
         Features of the action set that stay whatever it says, because the pipeline does not use
         them, and why.
     levels : dict
-        For each group of the problem, in its order: the name of the feature and its levels.
+        For each group of the problem, in its order: the name of the feature and its levels, or of
+        a bent or binned number the `Reach` of people.
     ranges : dict
         For each number that is no group: where it may go in raw units.
+    cells : dict
+        For each bent or binned number that may change: its cells.
     """
 
     problem: DiscreteProblem
@@ -48,8 +55,9 @@ class Compiled:
     rows: NDArray[np.int64]
     refused: list[tuple[int, str]]
     fixed: dict[str, str]
-    levels: dict[str, tuple[Any, ...]]
+    levels: dict[str, tuple[Any, ...] | Reach]
     ranges: dict[str, Range]
+    cells: dict[str, Cells]
     encoding: Encoding
     actions: ActionSet
 
@@ -58,6 +66,10 @@ class Compiled:
         n = len(self.people)
         everybody = len(who) == n and bool((who == np.arange(n)).all())
         return self.people if everybody else self.people.iloc[who]
+
+    def raw_numbers(self, name: str) -> Floats:
+        """Return the numbers of a column as people have them; NaN where they are missing."""
+        return numbers_of(self.people[name])
 
     @property
     def names(self) -> list[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast.actions.compiled import Compiled
-from holdfast.actions.ranges import Range, lattice_anchor
+from holdfast.actions.ranges import Range, lattice_anchor, multiples
+from holdfast.actions.reach import Reach
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Number
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 # An encoded value within this of the person's own is the person's own.
 UNCHANGED = 1e-12
 _MANY_STEPS = 2.0**40
-_EXACT = 2.0**53  # whole numbers below it are exact, as are powers of ten up to this one
-_POWERS = 22
 
 
 def decode(
@@ -89,7 +87,12 @@ def decode_people(
             result[name] = _replaced(result[name], moved, values)
     for k, (name, known) in enumerate(compiled.levels.items()):
         moved = np.flatnonzero(levels[:, k] != current[who, k])
-        if moved.size:
+        if not moved.size:
+            continue
+        if isinstance(known, Reach):
+            values = known.values(who[moved], levels[moved, k])
+            result[name] = _replaced(result[name], moved, values)
+        else:
             taken = [known[level] for level in levels[moved, k].tolist()]
             result[name] = _relabelled(result[name], moved, taken)
     return result
@@ -108,24 +111,6 @@ def _raw_values(
     inside = np.clip(counts, np.ceil(here.lower / raw.step), np.floor(here.upper / raw.step))
     counts = np.where(np.abs(counts) > _MANY_STEPS, inside, counts)
     return multiples(counts, raw.step)
-
-
-def multiples(counts: Floats, step: float) -> Floats:
-    """Return whole multiples of a step in decimal numbers: three steps of 0.1 are 0.3.
-
-    Examples
-    --------
-    >>> multiples(np.array([3.0, 7.0]), 0.1), 3 * 0.1
-    (array([0.3, 0.7]), 0.30000000000000004)
-    """
-    if step == np.floor(step):
-        return np.asarray(counts * step)
-    exact = Decimal(repr(step))
-    digits = -int(exact.as_tuple().exponent)
-    steps = counts * float(exact.scaleb(digits))
-    if digits <= _POWERS and (np.abs(steps) < _EXACT).all():
-        return np.asarray(steps / 10.0**digits)  # of exact numbers: the nearest there is
-    return np.array([float(int(k) * exact) for k in counts.tolist()])
 
 
 def _replaced(column: Any, moved: NDArray[np.int64], values: Floats) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from holdfast.machinery.numbers import to_number
 
 DIRECTIONS = ("any", "up", "down")
+PROVIDE = "a positive number or 0, or None where it stays missing"
 
 
 class Feature:

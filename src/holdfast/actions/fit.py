@@ -9,7 +9,7 @@ import numpy as np
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.number import NumberFeature
-from holdfast.models.encoding import Category, Encoding, Number
+from holdfast.models.encoding import Category, Curve, Encoding
 from holdfast.models.encoding.reading import Reading
 
 
@@ -25,7 +25,7 @@ def check_fit(encoding: Encoding, actions: ActionSet) -> None:
                 f"{name}: the pipeline reads it as a category, but the action set as a number; "
                 "draft it with ActionSet.from_data(table, encoding=...)"
             )
-        if isinstance(part, Number) and isinstance(feature, CategoryFeature):
+        if not isinstance(part, Category) and isinstance(feature, CategoryFeature):
             texts = [level for level in feature.levels if isinstance(level, str)]
             if texts:
                 raise ValueError(f"{name}: the pipeline reads it as a number, not as {texts[0]!r}")
@@ -33,6 +33,12 @@ def check_fit(encoding: Encoding, actions: ActionSet) -> None:
         for name in link.names:
             if name not in encoding.features:
                 raise ValueError(f"{link}: the pipeline does not use {name!r}")
+            part = encoding[name]
+            if isinstance(part, Curve):
+                raise ValueError(
+                    f"{link}: {part.where} bends or bins {name!r}; only numbers that the model "
+                    "reads in proportion can be linked"
+                )
 
 
 def read_action_levels(
@@ -43,8 +49,14 @@ def read_action_levels(
         feature = actions[name]
         if not isinstance(feature, CategoryFeature) or feature.stays:
             continue
-        if isinstance(part, Number):
-            reading.read_levels(name, frame[name], feature.levels, "the action set")
+        if not isinstance(part, Category):
+            reading.read_levels(
+                name,
+                frame[name],
+                feature.levels,
+                "the action set",
+                takes_missing=isinstance(part, Curve) and part.takes_missing,
+            )
             continue
         foreign = [k for k, level in enumerate(part.levels) if level not in feature.levels]
         for i in np.flatnonzero(np.isin(reading.levels[name], foreign)):

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.actions.feature import DIRECTIONS, Feature
+from holdfast.actions.feature import DIRECTIONS, PROVIDE, Feature
 
 
 @dataclass
@@ -45,6 +45,9 @@ class NumberFeature(Feature):
         Of a change by one unit.
     fixed_cost : number
         Of a change at all, whatever its size.
+    provide_cost : number or None
+        Of giving the number where it is missing, on top of `cost` for each unit away from what
+        the model takes it for meanwhile, should that be a number; None: it stays missing.
 
     Examples
     --------
@@ -60,7 +63,7 @@ class NumberFeature(Feature):
         ...
     ValueError: feature 'age' has no setting 'imutable'; did you mean 'immutable'? there are: \
 unit, immutable, protected, direction, lower, upper, possible_lower, possible_upper, max_increase, \
-max_decrease, physical, step, integer, cost, fixed_cost
+max_decrease, physical, step, integer, cost, fixed_cost, provide_cost
     """
 
     name: str
@@ -79,6 +82,7 @@ max_decrease, physical, step, integer, cost, fixed_cost
     integer: bool = False
     cost: float = 1.0
     fixed_cost: float = 0.0
+    provide_cost: float | None = None
 
     @property
     def kind(self) -> str:
@@ -89,6 +93,18 @@ max_decrease, physical, step, integer, cost, fixed_cost
     def grid(self) -> float:
         """It may become multiples of this; 0: any number."""
         return float(self.step or (1 if self.integer else 0))
+
+    @property
+    def lowest(self) -> float:
+        """The least that anybody may be advised to take; -inf where nothing is said."""
+        ends = [end for end in (self.lower, self.possible_lower) if end is not None]
+        return max(ends, default=-math.inf)
+
+    @property
+    def highest(self) -> float:
+        """The most that anybody may be advised to take; inf where nothing is said."""
+        ends = [end for end in (self.upper, self.possible_upper) if end is not None]
+        return min(ends, default=math.inf)
 
     def _clean(self, settings: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(settings["unit"], str):
@@ -105,6 +121,7 @@ max_decrease, physical, step, integer, cost, fixed_cost
         self._number(settings, "step", allowed, above=0.0, optional=True)
         self._number(settings, "cost", "a positive number", above=0.0)
         self._number(settings, "fixed_cost", "a positive number or 0", least=0.0)
+        self._number(settings, "provide_cost", PROVIDE, least=0.0, optional=True)
         self._facts(settings, PHYSICAL)
         self._agree(settings)
         return settings

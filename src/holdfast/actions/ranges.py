@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from holdfast.models.encoding import Number
 
 # Bounds of lattices are moved out by this share of a step, so that rounding excludes no point.
 PAD = 1e-6
+_EXACT = 2.0**53  # whole numbers below it are exact, as are powers of ten up to this one
+_POWERS = 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +49,15 @@ class EncodedRange:
     anchor: Floats
 
 
-def range_of(feature: NumberFeature, value: Floats) -> Range:
-    """Where each person's number may go; the person's own value is always within."""
-    lowest = [end for end in (feature.lower, feature.possible_lower) if end is not None]
-    highest = [end for end in (feature.upper, feature.possible_upper) if end is not None]
-    lower = np.full_like(value, max(lowest, default=-np.inf))
-    upper = np.full_like(value, min(highest, default=np.inf))
+def range_of(
+    feature: NumberFeature, value: Floats, is_missing: NDArray[np.bool_] | None = None
+) -> Range:
+    """Where each person's number may go; the person's own value is always within.
+
+    Where it is missing, and can be provided, it may go anywhere within the bounds: what it was
+    read as meanwhile is no value to count from.
+    """
+    lower, upper = np.full_like(value, feature.lowest), np.full_like(value, feature.highest)
     if feature.max_decrease is not None:
         lower = np.maximum(lower, value - feature.max_decrease)
     if feature.max_increase is not None:
@@ -61,6 +67,11 @@ def range_of(feature: NumberFeature, value: Floats) -> Range:
         lower = value
     if feature.stays or feature.direction == "down":
         upper = value
+    if is_missing is not None and is_missing.any():
+        can_move = feature.provide_cost is not None and not feature.stays
+        ends = (feature.lowest, feature.highest) if can_move else (value, value)
+        lower = np.where(is_missing, np.minimum(ends[0], value), lower)
+        upper = np.where(is_missing, np.maximum(ends[1], value), upper)
     if feature.grid == 0.0:
         return Range(value, lower, upper, 0.0, value, np.zeros(value.shape, dtype=bool))
     steps = value / feature.grid
@@ -92,9 +103,7 @@ def _encode_lattice(raw: Range, number: Number, point: Floats) -> EncodedRange:
     """Count the lattice's steps in raw units, where they are exact, and then encode."""
     step = raw.step * abs(number.scale)
     anchor = lattice_anchor(raw, number, point)
-    lower, upper = raw.lower / raw.step, raw.upper / raw.step
-    least = np.ceil(lower - _blur(lower)) - raw.count
-    most = np.floor(upper + _blur(upper)) - raw.count
+    least, most = (end - raw.count for end in lattice_ends(raw))
     falls = np.where(raw.on_grid, least <= -1, least <= 0)
     rises = most >= 1
     if number.scale < 0.0:
@@ -104,6 +113,30 @@ def _encode_lattice(raw: Range, number: Number, point: Floats) -> EncodedRange:
     return EncodedRange(lower, upper, step, anchor)
 
 
+def lattice_ends(raw: Range) -> tuple[Floats, Floats]:
+    """Return how many steps the first and the last value of a lattice are away from 0."""
+    lower, upper = raw.lower / raw.step, raw.upper / raw.step
+    return np.ceil(lower - _blur(lower)), np.floor(upper + _blur(upper))
+
+
 def lattice_anchor(raw: Range, number: Number, point: Floats) -> Floats:
     """Return the encoded ``step * count``; the person's own point, to the last bit, on the grid."""
     return np.where(raw.on_grid, point, number.encode(raw.step * raw.count))
+
+
+def multiples(counts: Floats, step: float) -> Floats:
+    """Return whole multiples of a step in decimal numbers: three steps of 0.1 are 0.3.
+
+    Examples
+    --------
+    >>> multiples(np.array([3.0, 7.0]), 0.1), 3 * 0.1
+    (array([0.3, 0.7]), 0.30000000000000004)
+    """
+    if step == np.floor(step):
+        return np.asarray(counts * step)
+    exact = Decimal(repr(step))
+    digits = -int(exact.as_tuple().exponent)
+    steps = counts * float(exact.scaleb(digits))
+    if digits <= _POWERS and (np.abs(steps) < _EXACT).all():
+        return np.asarray(steps / 10.0**digits)  # of exact numbers: the nearest there is
+    return np.array([float(int(k) * exact) for k in counts.tolist()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.actions.category import CategoryFeature
 from holdfast.machinery.numbers import Floats
@@ -39,6 +40,24 @@ def switch_costs(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:
         costs[allowed] = feature.cost * steps[allowed] + feature.fixed_cost
     np.fill_diagonal(costs, 0.0)
     return costs
+
+
+def person_costs(
+    feature: CategoryFeature, levels: tuple[Any, ...], current: NDArray[np.int64]
+) -> Floats:
+    """Cost of each level for each person, (n, m + 2): after the levels a missing one, an unknown.
+
+    Whose level is missing may give one, if that has a cost; whose level is unknown keeps it. Nobody
+    takes either of the two.
+    """
+    m = len(levels)
+    costs = np.full((m + 2, m + 2), np.inf)
+    costs[:m, :m] = switch_costs(feature, levels)
+    if feature.provide_cost is not None and not feature.stays:
+        may_take = feature.levels if feature.allowed is None else feature.allowed
+        costs[m, [k for k in range(m) if levels[k] in may_take]] = feature.provide_cost
+    np.fill_diagonal(costs, 0.0)
+    return costs[current]
 
 
 def _rises(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:

@@ -26,6 +26,7 @@ from holdfast.problem.goal import REACH
 
 MOST_CANDIDATES = 5  # of a number
 MOST_STEPS_OUT = 2.0**50
+MOST_COMPARED = 128  # options of a group that are compared with each other
 
 
 class State(NamedTuple):
@@ -221,6 +222,8 @@ def drop_dominated(layout, data, asked, state):
     option_start = layout.option_start
     for g in range(option_start.size - 1):
         first, last = option_start[g], option_start[g + 1]
+        if last - first > MOST_COMPARED:
+            continue
         for k in range(first, last):
             if k == first + data.current[g]:
                 continue

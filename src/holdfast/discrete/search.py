@@ -13,7 +13,7 @@ from holdfast.discrete.buffers import data_of, leaf_of, state_of
 from holdfast.discrete.domains import drop_dominated, open_domains
 from holdfast.discrete.leaf import value_of
 from holdfast.discrete.relax import Dual
-from holdfast.discrete.stack import load_node, push_children, save_node
+from holdfast.discrete.stack import MOST_CHILDREN, load_node, push_children, save_node
 from holdfast.discrete.visit import (
     CRAMPED,
     CUT,
@@ -194,7 +194,7 @@ def explore(layout, buffers, stack, case, asked, solver, limits, score):
     tolerance, most_nodes, stop = limits
     for b in range(state.active.size):
         state.active[b] = 0
-    room = stack.bound.size - 2 - state.allowed.size  # what a split takes at most
+    room = stack.bound.size - 2 - MOST_CHILDREN  # what a split takes at most
     save_node(stack, 0, state, -math.inf, first_guess(case, score, tally[UNIT]))
     top = 1
     while top > 0 and tally[NODES] < most_nodes and tally[VALUE] > -math.inf and stop[0] == 0:

@@ -12,8 +12,10 @@ from holdfast.discrete.branch import (
     BY_CHANGE,
     NOWHERE,
     choose_branch,
+    heaviest,
     home_of,
     mass_of,
+    mixed,
     split_at,
 )
 from holdfast.discrete.buffers import data_of, relaxed_of, state_of
@@ -22,6 +24,8 @@ from holdfast.discrete.relax import Dual
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.goal import PRICE
+
+MOST_CHILDREN = 128  # a group of more options is split in two
 
 
 class Stack(NamedTuple):
@@ -40,7 +44,7 @@ class Stack(NamedTuple):
 def new_stack(layout: Layout, depth: int) -> Stack:
     """Make room for `depth` nodes, and for the children of the last of them."""
     f, o, g = layout.columns.size, int(layout.option_start[-1]), layout.option_start.size - 1
-    n = depth + 2 + o
+    n = depth + 2 + MOST_CHILDREN
     return Stack(
         bound=np.empty(n),
         mu=np.empty(n),
@@ -122,11 +126,36 @@ def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
 
 
 @kernel
+def push_halves(layout, buffers, stack, top, dual, bound, b):
+    """Split the options of a group in two, between those that the relaxed point mixes."""
+    relaxed, state = relaxed_of(buffers), state_of(buffers)
+    table, starts, g = relaxed.table, layout.option_start, b - state.lo.size
+    first, last = table.start[b], table.start[b + 1] - 1
+    mean = mixed(table.value, relaxed, dual.share, b)
+    split = first
+    while split + 1 < last and table.value[split + 1] <= mean:
+        split += 1
+    option = starts[g] + int(table.value[split])  # the last one of the lower half
+    k, _ = heaviest(relaxed, dual.share, b)
+    lower_last = k <= split  # the promising one last
+    for turn in range(2):
+        save_node(stack, top, state, bound, dual)
+        is_lower = lower_last == (turn == 1)
+        for j in range(starts[g], starts[g + 1]):
+            if (j <= option) != is_lower:
+                stack.allowed[top, j] = 0
+        top += 1
+    return top
+
+
+@kernel
 def push_options(layout, buffers, stack, top, dual, bound, unit, b):
     """Push a child for each option of a group; its Lagrangian bounds it, in units of the goal."""
     relaxed, state = relaxed_of(buffers), state_of(buffers)
     table, order, g = relaxed.table, state.order, b - state.lo.size
     first, count = table.start[b], table.start[b + 1] - table.start[b]
+    if count > MOST_CHILDREN:
+        return push_halves(layout, buffers, stack, top, dual, bound, b)
     least = math.inf
     for k in range(count):
         i = first + k

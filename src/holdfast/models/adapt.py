@@ -20,7 +20,12 @@ from holdfast.problem.losses import LOSSES
 
 
 def as_model(
-    model: Any, *, favorable_class: Any = None, device: str | None = None, people: Any = None
+    model: Any,
+    *,
+    favorable_class: Any = None,
+    device: str | None = None,
+    people: Any = None,
+    with_curves: bool = False,
 ) -> Model:
     """Adapt a fitted model.
 
@@ -39,6 +44,9 @@ def as_model(
         Where a network runs; by default where it is.
     people : table, optional
         Rows to count the model's decisions on, should the favourable class have to be asked for.
+    with_curves : bool
+        Whether to look behind steps that bend or bin a number. Whoever does must know which
+        encoded values belong to a raw one: not all of them do.
 
     Examples
     --------
@@ -73,7 +81,7 @@ want, favorable_class='default' or favorable_class='paid'
             raise ValueError("a model given by its numbers is a pair (coef, intercept)")
         return LinearModel(*model)
     found = unwrap(model)
-    origin = _origin(model, found, favorable_class, people)
+    origin = _origin(model, found, favorable_class, people, with_curves)
     adapted = _read(origin, device)
     if found.threshold is not None:
         return _cut(adapted, origin, found.threshold)
@@ -106,7 +114,9 @@ def _torch_model(module: Any, device: str | None) -> Model:
     )
 
 
-def _origin(whole: Any, found: Unwrapped, favorable_class: Any, people: Any) -> Origin:
+def _origin(
+    whole: Any, found: Unwrapped, favorable_class: Any, people: Any, with_curves: bool
+) -> Origin:
     """Check that the classifier can be asked, and find the columns that people can set."""
     where, last = found.where, found.last
     here, name = f"{where}: " if where else "", name_of(last)
@@ -127,7 +137,7 @@ def _origin(whole: Any, found: Unwrapped, favorable_class: Any, people: Any) -> 
             "labels"
         )
     favorable = _favorable(name, classes, favorable_class, whole, people)
-    count, parts = understood(found.steps)
+    count, parts = understood(found.steps, with_curves=with_curves)
     return Origin(
         whole,
         where,

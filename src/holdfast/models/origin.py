@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding.features import Category, Number
+from holdfast.models.encoding.features import Category, Number, Part
 from holdfast.models.encoding.unwrap import AGREEMENT, Place, name_of
 
 _AGREEMENT_OF_SINGLES = 1e-5  # of numbers in single precision
@@ -49,7 +49,7 @@ class Origin:
         Whether the decision is the classifier's own, not that of a threshold around it.
     names : list of str
         The raw columns; x0, x1, ... if these have no names.
-    features : list of Number and Category
+    features : list of Number, Curve and Category
         What the columns in which recourse is found come from.
     """
 
@@ -64,7 +64,7 @@ class Origin:
     cutoff: float = 0.0
     decides: bool = True
     names: list[str] = field(default_factory=list)
-    features: list[Number | Category] = field(default_factory=list)
+    features: list[Part] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -148,9 +148,11 @@ class Origin:
             if isinstance(part, Category):
                 moved = (encoded[:, part.columns] != start[:, part.columns]).any(axis=1)
                 new: Any = part.decode(encoded[moved][:, part.columns]) if moved.any() else []
-            else:
+            elif isinstance(part, Number):
                 moved = encoded[:, part.column] != start[:, part.column]
                 new = part.decode(encoded[moved, part.column])
+            else:
+                raise ValueError(f"column {part.name!r} is bent by {part.where}: not undone here")
             if moved.any():
                 column = frame[part.name].astype(object)
                 column.iloc[np.flatnonzero(moved)] = list(new)

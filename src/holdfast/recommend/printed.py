@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from holdfast.actions import Compiled, NumberFeature
 from holdfast.actions.check import check_changes
-from holdfast.actions.decode import decode_people, multiples
+from holdfast.actions.decode import decode_people
+from holdfast.actions.ranges import multiples
 from holdfast.discrete.answer import costs_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding import Encoded, Number
@@ -149,7 +150,7 @@ class _Judge:
         for name, raw in self.compiled.ranges.items():
             number = self.compiled.encoding[name]
             assert isinstance(number, Number)
-            moved = encoded.reading.numbers[name] != raw.value[who]
+            moved = encoded.reading.filled(number) != raw.value[who]
             recourse[moved, number.column] = encoded.points[moved, number.column]
         for g, group in enumerate(problem.groups):
             recourse[:, group.columns] = group.options[levels[:, g]]
@@ -225,7 +226,8 @@ def _print(judge: _Judge, ways: Ways) -> list[Printed]:
     free = {}  # the rows that change a number without a step, which can be rounded
     for name, raw in compiled.ranges.items():
         if raw.step == 0.0:
-            moved = _floats(after[name]) != raw.value[ways.who]
+            values = _floats(after[name])  # NaN where it stays missing
+            moved = ~np.isnan(values) & (values != raw.value[ways.who])
             if moved.any():
                 free[name] = moved
     done: list[Printed] = []

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
 from holdfast.actions.ranges import encode_range, range_of
-from holdfast.actions.switches import switch_costs
+from holdfast.actions.reach import reach_of
+from holdfast.actions.switches import person_costs
 from holdfast.discrete import DiscreteProblem, largest_reachable_score
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding import Number
+from holdfast.models.encoding import Curve, Number
 from holdfast.problem.problem import frozen
 from holdfast.recommend.features import take_links, take_people
 from holdfast.recommend.numerals import numeral
@@ -208,14 +209,25 @@ class _Trials:
 def feature_of_person(compiled: Compiled, feature: NumberFeature | CategoryFeature) -> Any:
     """Return the encoded bounds of a number of one person, or what each level costs them."""
     name = feature.name
+    if isinstance(feature, NumberFeature) and name in compiled.cells:
+        part, value = compiled.encoding[name], compiled.raw_numbers(name)
+        fill = part.fill if isinstance(part, Curve) else None
+        return reach_of(feature, compiled.cells[name], value, fill).costs[0]
     if isinstance(feature, NumberFeature):
         number = compiled.encoding[name]
         assert isinstance(number, Number)
-        raw = range_of(feature, compiled.ranges[name].value)
+        is_missing = np.isnan(compiled.raw_numbers(name))
+        raw = range_of(feature, compiled.ranges[name].value, is_missing)
         encoded = encode_range(raw, number, compiled.problem.problem.X[:, number.column])
         return float(encoded.lower[0]), float(encoded.upper[0])
-    current = compiled.problem.current[0, list(compiled.levels).index(name)]
-    return switch_costs(feature, compiled.levels[name])[current]
+    group = list(compiled.levels).index(name)
+    count, levels = len(compiled.problem.groups[group].options), compiled.levels[name]
+    assert isinstance(levels, tuple)
+    current = compiled.problem.current[:1, group]
+    # one who misses a level, or has an unknown one, has it as their last option
+    is_unknown = (current == len(levels)) & ~compiled.people[[name]].isna().to_numpy()[:1, 0]
+    costs = person_costs(feature, levels, current + is_unknown)[0]
+    return np.append(costs[: len(levels)], [0.0] * (count - len(levels)))
 
 
 def constraints_of(actions: ActionSet) -> Iterator[Constraint]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, NumberFeature
+from holdfast.models.encoding.reading import is_missing
 from holdfast.recommend.numerals import above, at_least, below, numeral
 from holdfast.result.status import Status
 
@@ -39,7 +40,8 @@ def change_words(
         unit = f" {feature.unit}" if isinstance(feature, NumberFeature) and feature.unit else ""
         old, new = _plain(people[name], who[rows]), _plain(after[name], rows)
         for row, was, is_now in zip(rows.tolist(), old, new, strict=True):
-            yield row, f"{name} from {numeral(was)} to {numeral(is_now)}{unit}"
+            before = "not given" if is_missing(was) else numeral(was)
+            yield row, f"{name} from {before} to {numeral(is_now)}{unit}"
 
 
 def _plain(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[Any]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from holdfast.machinery.numbers import Floats, read_matrix, refuse, shown
 from holdfast.models import LinearModel, as_model
 from holdfast.models.base import read_encoded
-from holdfast.models.encoding import Encoding, Number
-from holdfast.models.encoding.reading import as_table
+from holdfast.models.encoding import Category, Curve, Encoding, Number
+from holdfast.models.encoding.reading import as_table, numbers_of
 from holdfast.models.encoding.unwrap import unwrap
 
 # Rows on which models are compared: more say nothing new of a linear function.
@@ -20,6 +20,7 @@ _MOST_ROWS = 1000
 # Relative to the size of the scores: what rounding leaves of an exact translation is far less.
 _EXACT = 1e-7
 _RANK = 1e-10
+_MOST_VALUES = 64  # of a bent number, to tell its columns apart
 
 
 class NotInSpaceError(ValueError):
@@ -163,7 +164,7 @@ class Space:
 
 def read_linear(model: Any, favorable_class: Any, people: Any) -> LinearModel:
     """Read a fitted model that is linear in its score, or refuse it."""
-    adapted = as_model(model, favorable_class=favorable_class, people=people)
+    adapted = as_model(model, favorable_class=favorable_class, people=people, with_curves=True)
     if isinstance(adapted, LinearModel):
         if not adapted.loss:
             name = type(unwrap(model).last).__name__
@@ -224,6 +225,14 @@ def read_model_list(name: str, models: Any) -> list[Any]:
     return list(models)
 
 
+def _spread(curve: Curve, values: Floats) -> list[float]:
+    """Return values of a bent number on both sides of its edges, and between people's own."""
+    edges = np.array(curve.edges)
+    around = [edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)]
+    between = np.quantile(values, np.linspace(0.0, 1.0, _MOST_VALUES)) if len(values) else edges
+    return [float(value) for value in np.unique(np.concatenate([*around, between]))]
+
+
 def _probes(model: Any, favorable_class: Any, X: Any) -> Any:
     """Return raw rows that go wherever people can.
 
@@ -239,10 +248,14 @@ def _probes(model: Any, favorable_class: Any, X: Any) -> Any:
     changes: list[tuple[str, Any]] = []
     for name, feature in encoding.features.items():
         if isinstance(feature, Number):
-            values = frame[name].to_numpy(dtype=np.float64)
+            values = numbers_of(frame[name])
+            values = values[~np.isnan(values)]
             changes.append((name, values[0] + (np.ptp(values) or 1.0 / abs(feature.scale))))
-        else:
+        elif isinstance(feature, Category):
             changes += [(name, level) for level in feature.levels]
+        else:
+            known = numbers_of(frame[name])
+            changes += [(name, value) for value in _spread(feature, known[~np.isnan(known)])]
     start = frame.iloc[np.zeros(len(changes), dtype=int)]
     columns = {}
     for name in frame.columns:

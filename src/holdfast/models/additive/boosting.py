@@ -36,7 +36,10 @@ class BinColumns:
         """Return the bins of raw rows, one-hot."""
         made = np.zeros((len(X), sum(self._sizes)))
         if len(X):
-            bins = self._asked.eval_terms(X)[:, self.terms].astype(np.int64)
+            named = hasattr(self, "feature_names_in_")
+            bins = self._asked.eval_terms(X if named else np.asarray(X))[:, self.terms].astype(
+                np.int64
+            )
             begins = np.cumsum([0, *self._sizes[:-1]])
             np.put_along_axis(made, bins + begins, 1.0, axis=1)
         return made
@@ -66,7 +69,7 @@ class BinColumns:
         bins = self._machine.bins_[column][0]
         if isinstance(bins, dict):
             levels = tuple(_levels(list(bins)))
-            return ColumnRule(levels=levels, width=width, takes_missing=True, takes_unknown=True)
+            return ColumnRule(levels=levels, width=width, takes_missing=True)
         edges = tuple(float(cut) for cut in bins)
         return ColumnRule(edges=edges, width=width, takes_missing=True)
 

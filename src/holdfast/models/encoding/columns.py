@@ -42,6 +42,8 @@ class Bent:
         out.
     is_flat : bool
         Whether it is constant between the edges.
+    has_flat_tails : bool
+        Whether it is constant below the first edge, and above the last one.
     takes_missing : bool
         Whether a missing value becomes a number.
     fill : float or None
@@ -54,6 +56,7 @@ class Bent:
     where: str
     edges: tuple[float, ...] = ()
     is_flat: bool = False
+    has_flat_tails: bool = False
     takes_missing: bool = False
     fill: float | None = None
     specials: tuple[float, ...] = ()
@@ -110,6 +113,7 @@ def bend(
     *,
     edges: Iterable[float] = (),
     is_flat: bool = False,
+    has_flat_tails: bool = False,
     takes_missing: bool = False,
     specials: Iterable[float] = (),
 ) -> Bent:
@@ -132,6 +136,7 @@ def bend(
         where,
         tuple(sorted(set(back))),
         is_flat,
+        has_flat_tails,
         takes_missing or fill is not None,
         fill,
         tuple(sorted(set(codes))),

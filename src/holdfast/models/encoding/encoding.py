@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.columns import Affine, Column
-from holdfast.models.encoding.features import Category, Number, gather
+from holdfast.models.encoding.features import Category, Number, Part, gather
 from holdfast.models.encoding.reading import Reading, as_table
 from holdfast.models.encoding.steps import raw_names, walk
 from holdfast.models.encoding.unwrap import AGREEMENT, unwrap
@@ -47,7 +47,7 @@ class Encoding:
     names : list of str
         The raw columns that the pipeline was fitted on; x0, x1, ... if these had no names.
     features : dict
-        For each raw column that the classifier feels, its `Number` or `Category`.
+        For each raw column that the classifier feels, its `Number`, `Curve` or `Category`.
     unused : dict
         For each other raw column, why changing it changes nothing.
     model : Model
@@ -69,7 +69,7 @@ class Encoding:
     >>> pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [False, True, True])
     >>> encoding = Encoding.of(pipeline)
     >>> encoding["age"]
-    Number(name='age', column=0, shift=-0.4, scale=0.02)
+    Number(name='age', column=0, shift=-0.4, scale=0.02, fill=None, indicators=())
     >>> encoding["home"].levels, encoding["home"].columns
     (('own', 'rent'), array([1, 2]))
     >>> encoding.unused
@@ -81,7 +81,7 @@ class Encoding:
     """
 
     names: list[str]
-    features: dict[str, Number | Category]
+    features: dict[str, Part]
     unused: dict[str, str]
     model: Model
     n_columns: int
@@ -104,7 +104,7 @@ class Encoding:
 
         found = unwrap(pipeline)
         steps, where = found.steps, found.where
-        model = as_model(pipeline, favorable_class=favorable_class, people=people)
+        model = as_model(pipeline, favorable_class=favorable_class, people=people, with_curves=True)
         coef = getattr(model, "coef", None)
         if coef is None and model.origin is None:
             raise ValueError(
@@ -130,8 +130,8 @@ class Encoding:
         """Whether the pipeline knows its columns by name."""
         return self._named
 
-    def __getitem__(self, name: str) -> Number | Category:
-        """Return the number or category of a raw column."""
+    def __getitem__(self, name: str) -> Part:
+        """Return the number, curve or category of a raw column."""
         if name in self.unused:
             raise ValueError(f"column {name!r} is not used: {self.unused[name]}")
         if name not in self.features:
@@ -142,19 +142,26 @@ class Encoding:
         """Read the columns that are used; each row that cannot be encoded gets its reason."""
         frame, reading = self._check(table), Reading()
         for name, feature in self.features.items():
-            if isinstance(feature, Number):
-                reading.read_number(name, frame[name])
+            if isinstance(feature, Category):
+                reading.read_levels(
+                    name,
+                    frame[name],
+                    feature.levels,
+                    "the encoder",
+                    takes_missing=feature.takes_missing,
+                    takes_unknown=feature.unknown is not None,
+                )
             else:
-                reading.read_levels(name, frame[name], feature.levels, "the encoder")
+                reading.read_number(name, frame[name], takes_missing=feature.takes_missing)
         return reading
 
     def encode(self, table: Any) -> Floats:
         """Return what the pipeline makes of a table: an (n, d) array.
 
         The pipeline itself is asked, and its answer compared with the rule that was read from it,
-        so that nothing misunderstood goes unnoticed. Rows with missing values, levels that the
-        encoder has never seen, or text instead of a number are refused, even where the pipeline
-        would fill something in: see `read` for a reason for each row.
+        so that nothing misunderstood goes unnoticed. Missing values and levels that the encoder
+        has never seen are taken where the pipeline makes numbers of them; otherwise such rows are
+        refused, as is text instead of a number: see `read` for a reason for each row.
         """
         return np.array(self.encode_table(table).points)
 
@@ -175,24 +182,66 @@ class Encoding:
         if not len(frame):
             return Encoded(reading, frame, None, np.empty((0, self.n_columns)))
         raw = self._prepare(frame, reading)
+        made, points = self._transform(raw)
+        self._compare(points, reading)
+        return Encoded(reading, raw, made, points)
+
+    def _transform(self, raw: Any) -> tuple[Any, Floats]:
+        """Return what the encoders make of raw rows, and the same as numbers."""
         made: Any = raw.copy()  # a step may write into what it is given
         for step in self._steps:
             made = step.transform(made)
         values = made.toarray() if hasattr(made, "toarray") else made
-        points = np.asarray(values, dtype=np.float64)
-        self._compare(points, reading)
-        return Encoded(reading, raw, made, points)
+        return made, np.asarray(values, dtype=np.float64)
+
+    def ask(self, values: dict[str, Floats], like: Encoded) -> dict[str, Floats]:
+        """Ask the pipeline what it makes of raw values of some curves: an (m, c) array for each.
+
+        All are asked about at once, in rows that are otherwise `like` the first of some people:
+        no column depends on another one.
+        """
+        import pandas as pd
+
+        most = max((len(some) for some in values.values()), default=0)
+        if not most:
+            return {name: np.empty((0, len(self._columns(name)))) for name in values}
+        same = np.zeros(most, dtype=np.int64)
+        rows = like.raw.iloc[same].copy() if self._named else like.raw[same].copy()
+        for name, some in values.items():
+            padded = np.concatenate([some, np.full(most - len(some), some[0] if len(some) else 0)])
+            if self._named:
+                rows[name] = pd.Series(padded, rows.index)
+            else:
+                rows[:, self.names.index(name)] = padded
+        with np.errstate(all="ignore"):  # what cannot be encoded shows in the result
+            points = self._transform(rows)[1]
+        return {name: points[: len(some), self._columns(name)] for name, some in values.items()}
+
+    def _columns(self, name: str) -> NDArray[np.int64]:
+        """Return the encoded columns of a feature."""
+        feature = self[name]
+        if isinstance(feature, Number):
+            return np.array([feature.column, *feature.indicators], dtype=np.int64)
+        return feature.columns
 
     def decode(self, encoded: Floats) -> pd.DataFrame:
-        """Return the raw columns that are used, from encoded rows, up to rounding."""
+        """Return the raw columns that are used, from encoded rows, up to rounding.
+
+        Curves cannot be read back: several numbers may be encoded as the same.
+        """
         import pandas as pd
 
         result: dict[str, Any] = {}
         for name, feature in self.features.items():
             if isinstance(feature, Number):
                 result[name] = feature.decode(encoded[:, feature.column])
-            else:
+            elif isinstance(feature, Category):
                 result[name] = feature.decode(encoded[:, feature.columns])
+            else:
+                raise ValueError(
+                    f"column {name!r} cannot be read back: {feature.where} may encode several "
+                    "numbers as the same"
+                )
         return pd.DataFrame(result)
 
     def compare(self, rows: Encoded, points: Floats, loss: Loss) -> None:
@@ -227,10 +276,13 @@ class Encoding:
             if feature is None:
                 columns[name] = frame[name]
                 continue
+            if isinstance(feature, Category) and reading.levels[name].max() >= len(feature.levels):
+                columns[name] = frame[name]  # what is missing or unknown stays as it was given
+                continue
             values: NDArray[Any] = (
-                reading.numbers[name]
-                if isinstance(feature, Number)
-                else feature.level_array[reading.levels[name]]
+                feature.level_array[reading.levels[name]]
+                if isinstance(feature, Category)
+                else reading.numbers[name]
             )
             # its type is said, or texts would be made another type, and unmade by the encoder
             columns[name] = pd.Series(values, index, values.dtype, copy=False)
@@ -243,13 +295,15 @@ class Encoding:
             raise ValueError(f"the pipeline gave {encoded.shape[1]} columns, not {self.n_columns}")
         for name, feature in self.features.items():
             if isinstance(feature, Number):
-                moved = feature.scale * reading.numbers[name]
+                moved = feature.scale * reading.filled(feature)
                 ours, theirs = feature.shift + moved, encoded[:, feature.column]
                 size = 1.0 + np.abs(theirs) + np.abs(moved)  # the sum may cancel
-            else:
-                ours = feature.options[reading.levels[name]]
+            elif isinstance(feature, Category):
+                ours = feature.all_options[reading.levels[name]]
                 theirs = encoded[:, feature.columns]
                 size = 1.0 + np.abs(theirs)
+            else:
+                continue  # its values are the pipeline's own; see `holdfast.actions.cells`
             wrong = ~(np.abs(ours - theirs) <= AGREEMENT * size)
             if wrong.any():
                 where = tuple(int(k) for k in np.argwhere(wrong)[0])

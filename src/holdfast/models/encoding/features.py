@@ -60,7 +60,7 @@ class Curve:
         The encoded columns.
     where : str
         The step that bends it, for messages.
-    edges, is_flat, takes_missing, fill, specials
+    edges, is_flat, has_flat_tails, takes_missing, fill, specials
         As in `holdfast.models.encoding.columns.Bent`.
     """
 
@@ -69,6 +69,7 @@ class Curve:
     where: str
     edges: tuple[float, ...]
     is_flat: bool
+    has_flat_tails: bool
     takes_missing: bool
     fill: float | None
     specials: tuple[float, ...]
@@ -179,6 +180,7 @@ def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
         " and ".join(dict.fromkeys(part.where for part in parts)),
         tuple(sorted({edge for part in bent for edge in part.edges})),
         all(isinstance(part, Bent) and part.is_flat for part in parts),
+        all(isinstance(part, Bent) and (part.is_flat or part.has_flat_tails) for part in parts),
         all(p.takes_missing if isinstance(p, Bent) else p.fill is not None for p in parts),  # type: ignore[union-attr]
         float(fills[0]) if fills else None,
         tuple(sorted({code for part in bent for code in part.specials})),

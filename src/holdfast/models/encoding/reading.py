@@ -15,6 +15,8 @@ from holdfast.machinery.numbers import Floats
 if TYPE_CHECKING:
     import pandas as pd
 
+    from holdfast.models.encoding.features import Number
+
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -25,7 +27,8 @@ class Reading:
     numbers : dict of (n,) arrays
         By the name of the column; NaN where there is none.
     levels : dict of (n,) arrays of int
-        Position of the level among those of the column; -1 where there is none.
+        Position of the level among those of the column; the number of levels where it is missing,
+        and one more where it is unknown, if such rows can be encoded; -1 where there is none.
     reasons : dict
         For each row (by position) that cannot be used, why.
     """
@@ -34,22 +37,43 @@ class Reading:
     levels: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     reasons: dict[int, list[str]] = field(default_factory=dict)
 
-    def read_number(self, name: str, column: pd.Series[Any]) -> None:
-        """Read a column of numbers."""
-        values = _floats(column)
-        for i in np.flatnonzero(~np.isfinite(values)):
+    def read_number(self, name: str, column: pd.Series[Any], *, takes_missing: bool) -> None:
+        """Read a column of numbers, which may be missing if it takes that."""
+        values = numbers_of(column)
+        wrong = ~np.isfinite(values)
+        if takes_missing and wrong.any():
+            wrong &= ~_are_missing(column)
+        for i in np.flatnonzero(wrong):
             self.refuse(int(i), name, column.iloc[int(i)], "a finite number was expected")
         self.numbers[name] = values
 
     def read_levels(
-        self, name: str, column: pd.Series[Any], levels: tuple[Any, ...], who: str
+        self,
+        name: str,
+        column: pd.Series[Any],
+        levels: tuple[Any, ...],
+        who: str,
+        *,
+        takes_missing: bool = False,
+        takes_unknown: bool = False,
     ) -> None:
-        """Read a column of levels; `who` knows these and no others."""
+        """Read a column of levels; `who` knows these, and takes others only if that is said."""
         places = positions(column, levels)
+        if (takes_missing or takes_unknown) and (places < 0).any():
+            missing = _are_missing(column)
+            if takes_missing:
+                places[missing] = len(levels)
+            if takes_unknown:
+                places[(places < 0) & ~missing] = len(levels) + 1
         for i in np.flatnonzero(places < 0):
             known = shorten(levels)
             self.refuse(int(i), name, column.iloc[int(i)], f"{who} has never seen it, only {known}")
         self.levels[name] = places
+
+    def filled(self, number: Number) -> Floats:
+        """Return the values of a number, with what missing ones are read as in their place."""
+        values = self.numbers[number.name]
+        return values if number.fill is None else np.where(np.isnan(values), number.fill, values)
 
     def take(self, rows: NDArray[Any]) -> Reading:
         """Return what was read in some rows, all of which can be used."""
@@ -118,7 +142,12 @@ def positions(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int
     return np.asarray(place[codes], dtype=np.int64)
 
 
-def _floats(column: pd.Series[Any]) -> Floats:
+def _are_missing(column: pd.Series[Any]) -> NDArray[np.bool_]:
+    return np.asarray(column.isna().to_numpy(), dtype=bool)
+
+
+def numbers_of(column: pd.Series[Any]) -> Floats:
+    """Return a column as floats; NaN for what is missing or no number."""
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
         return np.array(column.to_numpy(), dtype=np.float64)
     if getattr(column.dtype, "kind", "O") in "biuf":

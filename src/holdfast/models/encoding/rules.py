@@ -20,7 +20,6 @@ class ColumnRule:
     width: int = 1
     takes_missing: bool = False
     specials: tuple[float, ...] = ()
-    takes_unknown: bool = False
 
 
 def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
@@ -42,12 +41,14 @@ def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
             assert isinstance(column, Affine)
             codes = _ask(step, rules, k, list(rule.levels))[:, begin : begin + rule.width]
             rest = []
-            for takes, value in ((rule.takes_missing, None), (rule.takes_unknown, "?unknown?")):
+            unknown = 99.0 if isinstance(rule.levels[0], int) else "?unknown?"
+            for takes, value in ((rule.takes_missing, None), (True, unknown)):
+                try:
+                    row = _ask(step, rules, k, [value])[0] if takes else None
+                except ValueError:
+                    row = None
                 none = np.full(rule.width, np.nan)
-                asked = (
-                    _ask(step, rules, k, [value])[0, begin : begin + rule.width] if takes else none
-                )
-                rest.append(asked)
+                rest.append(none if row is None else row[begin : begin + rule.width])
             for j in range(rule.width):
                 result.append(
                     Coded(column.raw, where, rule.levels, codes[:, j], rest[0][j], rest[1][j])
@@ -72,3 +73,22 @@ def _ask(step: Any, rules: list[ColumnRule], k: int, values: list[Any]) -> Float
         frame.columns = pd.Index(list(names), dtype=object)
     made = step.transform(frame if names is not None else frame.to_numpy())
     return np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
+
+
+def read_binning(step: Any, columns: list[Column], where: str) -> list[Column]:
+    chosen = step.get_support(names=True)
+    rules = []
+    for name in step.variable_names:
+        binning = step.get_binned_variable(name)
+        if name not in chosen:
+            rules.append(ColumnRule(edges=(), width=0))
+        elif binning.dtype == "numerical":
+            codes = tuple(map(float, binning.special_codes or ()))
+            rules.append(
+                ColumnRule(tuple(map(float, binning.splits)), takes_missing=True, specials=codes)
+            )
+        else:
+            levels = [level for group in binning.splits for level in np.asarray(group).tolist()]
+            rules.append(ColumnRule(levels=tuple(levels), takes_missing=True))
+    step.holdfast_rules = lambda: rules
+    return read_rules(step, columns, where)

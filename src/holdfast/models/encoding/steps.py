@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from holdfast.models.encoding.columns import Affine, Column, rescale
-from holdfast.models.encoding.features import Category, Number, gather
+from holdfast.models.encoding.features import Curve, Part, gather
 from holdfast.models.encoding.leaves import READERS, Reader
-from holdfast.models.encoding.rules import read_rules
+from holdfast.models.encoding.rules import read_binning, read_rules
 from holdfast.models.encoding.unwrap import Place, is_a, skipped, thawed
 
 UNDERSTOOD = (
@@ -32,23 +32,26 @@ def raw_names(first: Place, coef: Any) -> tuple[list[str], bool]:
     return [f"x{j}" for j in range(n)], False
 
 
-def understood(steps: list[Place]) -> tuple[int, list[Number | Category]]:
+def understood(steps: list[Place], *, with_curves: bool) -> tuple[int, list[Part]]:
     """Say how many steps, from the first on, are understood, and what raw columns are behind them.
 
-    Each encoded column then comes from one raw column that people can set, and no raw column
-    becomes two that could be set apart from each other.
+    Each encoded column then comes from one raw column that people can set; without curves, also
+    every value between two encoded ones is some raw value.
     """
     if not steps:
         return 0, []
-    parts: list[Number | Category] = []
+    parts: list[Part] = []
     names, _ = raw_names(steps[0], None)
     columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
     for k, (where, step) in enumerate(steps):
         try:
             columns = walk(step, columns, where)
-            parts = gather(columns, names)
+            found = gather(columns, names)
         except ValueError:
             return k, parts
+        if not with_curves and any(isinstance(part, Curve) for part in found):
+            return k, parts
+        parts = found
     return len(steps), parts
 
 
@@ -58,6 +61,8 @@ def walk(step: Any, columns: list[Column], where: str) -> list[Column]:
         return columns
     step = thawed(step)
     reader = read_rules if hasattr(step, "holdfast_rules") else _READERS.get(_kind(step))
+    if type(step).__name__ == "BinningProcess":
+        reader = read_binning
     if reader is None:
         raise ValueError(f"{where}: {type(step).__name__} is not understood; what is: {UNDERSTOOD}")
     expected = getattr(step, "n_features_in_", None)

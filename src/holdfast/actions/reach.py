@@ -1,0 +1,138 @@
+"""Which cells of a bent or binned number each person may go to, at what value, and at what cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.actions.cells import Cells
+from holdfast.actions.number import NumberFeature
+from holdfast.actions.ranges import Range, lattice_ends, multiples, range_of
+from holdfast.machinery.numbers import Floats
+
+# A number without a step is rounded to a value that people can type, if that changes it by no more.
+_ROUNDING = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """The cells as options of people.
+
+    Attributes
+    ----------
+    place : (n,) array of int
+        The cell that each person is in.
+    costs : (n, m) array
+        What it costs them to go to each cell; inf where they may not.
+    from_below, from_above, from_nowhere : (m,) arrays
+        The value at which a cell is entered by those below it, above it, and by those whose value
+        is missing.
+    """
+
+    place: NDArray[np.int64]
+    costs: Floats
+    from_below: Floats
+    from_above: Floats
+    from_nowhere: Floats
+    is_missing: NDArray[np.bool_]
+
+    def values(self, who: NDArray[np.int64], cells: NDArray[np.int64]) -> Floats:
+        """Return the raw value at which some people enter cells other than their own."""
+        entered = np.where(cells > self.place[who], self.from_below[cells], self.from_above[cells])
+        return np.where(self.is_missing[who], self.from_nowhere[cells], entered)
+
+
+def reach_of(feature: NumberFeature, cells: Cells, value: Floats, fill: float | None) -> Reach:
+    """Say where each person may go; what is missing is presumed to be `fill`, if it is known."""
+    is_missing, place = np.isnan(value), cells.place(value)
+    here = np.where(is_missing, 0.0, value)
+    from_below, from_above = _entries(feature, cells)
+    presumed = _presumed(feature, fill)
+    from_nowhere = _nearest(feature, cells, presumed)
+    entered = np.where(np.arange(len(cells.low)) > place[:, None], from_below, from_above)
+    costs = feature.cost * np.abs(entered - here[:, None]) + feature.fixed_cost
+    costs[~_are_inside(entered, range_of(feature, here))] = np.inf
+    costs[~cells.is_advice[place]] = np.inf  # a code, or nothing, is no number to start from
+    if is_missing.any():
+        away = np.abs(from_nowhere - presumed) if fill is not None else 0.0 * from_nowhere
+        given = np.inf if feature.provide_cost is None else feature.provide_cost
+        costs[is_missing] = given + feature.cost * away
+    costs[:, ~cells.is_advice] = np.inf
+    costs[np.isnan(costs)] = np.inf
+    costs[np.arange(len(value)), place] = 0.0
+    return Reach(place, costs, from_below, from_above, from_nowhere, is_missing)
+
+
+def _are_inside(values: Floats, ranges: Range) -> NDArray[np.bool_]:
+    """Say which values, a row for each person, are within the range of the person."""
+    if ranges.step == 0.0:
+        return np.asarray((values >= ranges.lower[:, None]) & (values <= ranges.upper[:, None]))
+    least, most = lattice_ends(ranges)
+    counts = np.round(values / ranges.step)
+    return np.asarray((counts >= least[:, None]) & (counts <= most[:, None]))
+
+
+def _entries(feature: NumberFeature, cells: Cells) -> tuple[Floats, Floats]:
+    """Return the first and the last value of each cell that people may take; NaN: none."""
+    if feature.grid > 0.0:
+        first, last = _counts(feature.grid, cells)
+        return (
+            _valued(feature.grid, np.where(first <= last, first, np.nan)),
+            _valued(feature.grid, np.where(first <= last, last, np.nan)),
+        )
+    pairs = zip(cells.low.tolist(), cells.high.tolist(), strict=True)
+    ends = [(_short(low, high), -_short(-high, -low)) for low, high in pairs]
+    return np.array([a for a, _ in ends]), np.array([b for _, b in ends])
+
+
+def _counts(step: float, cells: Cells) -> tuple[Floats, Floats]:
+    """Return the first and the last multiple of a step within each cell, as they are written."""
+    first, last = np.ceil(cells.low / step), np.floor(cells.high / step)
+    # a quotient is rounded; the multiples themselves are compared
+    for _ in range(2):
+        first = first + (_valued(step, first) < cells.low) - (_valued(step, first - 1) >= cells.low)
+        last = last - (_valued(step, last) > cells.high) + (_valued(step, last + 1) <= cells.high)
+    return first, last
+
+
+def _valued(step: float, counts: Floats) -> Floats:
+    """Return multiples of a step; what is infinite or NaN stays so."""
+    result, finite = counts.copy(), np.isfinite(counts)
+    result[finite] = multiples(counts[finite], step)
+    return result
+
+
+def _short(low: float, high: float) -> float:
+    """Return the number of the fewest digits that is hardly above the lower end of a cell."""
+    if not np.isfinite(low):
+        return np.nan
+    most = min(high, low + _ROUNDING * abs(low))
+    for exponent in range(12, -324, -1):
+        unit = float(f"1e{exponent}")
+        if abs(low) / unit > 2.0**50:
+            break
+        count = np.ceil(low / unit)
+        value = float(multiples(np.array([count]), unit)[0])
+        if low <= value <= most:
+            return value
+    return low
+
+
+def _presumed(feature: NumberFeature, fill: float | None) -> float:
+    """Return the number that a missing one is taken for; failing that the middle of its range."""
+    if fill is not None:
+        return fill
+    ends = [end for end in (feature.lowest, feature.highest) if np.isfinite(end)]
+    return sum(ends) / len(ends) if ends else 0.0
+
+
+def _nearest(feature: NumberFeature, cells: Cells, wanted: float) -> Floats:
+    """Return the value of each cell next to the one wanted, among those that are allowed."""
+    low, high = np.maximum(cells.low, feature.lowest), np.minimum(cells.high, feature.highest)
+    if feature.grid == 0.0:
+        return np.where(low <= high, np.clip(wanted, low, high), np.nan)
+    first, last = _counts(feature.grid, Cells(low, high, cells.codes, cells.is_advice))
+    near = np.clip(np.round(wanted / feature.grid), first, last)
+    return _valued(feature.grid, np.where(first <= last, near, np.nan))
