@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -12,6 +13,8 @@ from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from holdfast import ActionSet, NormBall, RobustRecourse
+from holdfast.actions import check, raw_cost
 from holdfast.models import AdditiveModel, as_model
 from holdfast.models.additive import points_of, split
 from holdfast.models.encoding import Encoding
@@ -422,3 +425,164 @@ def test_a_model_of_ones_own_is_checked():
         AdditiveModel(Card(), [1.0, 2.0, 3.0], np.nan)
     with pytest.raises(ValueError, match="reads 2 columns, of 3 encoded"):
         Encoding.of(AdditiveModel(Card(), [1.0, 2.0]))
+
+
+# recourse, against all that people could do
+
+
+def small(seed, n=240):
+    """People with few values each, some of them missing."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "income": rng.integers(0, 9, n).astype(float),
+            "cards": rng.integers(0, 4, n),
+            "home": rng.choice(["own", "rent", "free"], n),
+        }
+    )
+    score = 0.5 * (table["income"] - 5) - 0.6 * (table["cards"] - 1) + (table["home"] == "own")
+    return table, (score + rng.normal(size=n) > 0.3).to_numpy()
+
+
+def with_gaps(table, seed):
+    rng = np.random.default_rng(seed)
+    table = table.copy()
+    table.loc[rng.random(len(table)) < 0.15, "income"] = np.nan
+    table.loc[rng.random(len(table)) < 0.15, "home"] = None
+    return table
+
+
+def fitted(kind, seed):
+    """Return a small model of a kind, people that it refuses, and its columns by name."""
+    table, y = small(seed)
+    if kind in ("boosting", "scorecard"):
+        table = with_gaps(table, seed)
+        if kind == "boosting":
+            model = quietly(boosting(max_rounds=100).fit, table, y)
+        else:
+            library = optbinning()
+            process = library.BinningProcess(
+                list(table.columns), categorical_variables=["home"], max_n_prebins=8
+            )
+            model = library.Scorecard(process, LogisticRegression())
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(table, y, metric_missing="empirical")
+        return model, table[~model.predict(table)]
+    codes = table["home"].map({"own": 0, "rent": 1, "free": 2})
+    numbers = pd.DataFrame({"x0": table["income"], "x1": table["cards"], "x2": codes})
+    if kind == "gam":
+        s, l, f = pygam().s, pygam().l, pygam().f  # noqa: E741
+        model = quietly(
+            pygam().LogisticGAM(s(0, n_splines=6) + f(2) + l(1)).fit, numbers.to_numpy(), y
+        )
+    else:
+        model = AdditiveModel(Mine(), [1.2, 0.7, -0.9, 0.8, 0.1], -0.6)
+    return model, numbers[~model.predict(numbers.to_numpy(dtype=float)).astype(bool)]
+
+
+class Mine:
+    """Steps, a curve that falls and rises, and levels."""
+
+    n_features_in_ = 3
+
+    def transform(self, X):
+        steps, bent, level = np.asarray(X, dtype=np.float64).T
+        return np.column_stack(
+            [steps >= 3, steps > 6, np.sin(bent) + 0.3 * bent, level == 0, level == 1]
+        ).astype(float)
+
+    def holdfast_rules(self):
+        levels = ColumnRule(levels=(0, 1, 2), width=2)
+        return [ColumnRule(edges=(3.0, 6.0), width=2), ColumnRule(), levels]
+
+
+def actions_of(table, encoding):
+    actions = ActionSet.from_data(table, encoding=encoding)
+    first, second, third = table.columns
+    actions.set(first, integer=False, step=None, cost=0.31, fixed_cost=0.17)
+    if not getattr(encoding[first], "is_flat", False):
+        actions.set(first, step=0.5)
+    actions.set(second, cost=0.4, fixed_cost=0.05)
+    actions.set(third, cost=0.7)
+    for name in (first, third):
+        if encoding[name].takes_missing:
+            actions.set(name, provide_cost=0.9)
+    return actions
+
+
+def candidates(person, table, encoding):
+    """All that a person could become, at the nearest ends of every bin."""
+    columns = []
+    for name in table.columns:
+        part = encoding.features.get(name)
+        if part is None:
+            values = [person[name]]
+        elif hasattr(part, "levels"):
+            values = list(part.levels)
+        elif name == table.columns[0]:
+            ends = [part.edges, np.nextafter(part.edges, -np.inf), np.nextafter(part.edges, np.inf)]
+            grid = np.concatenate([np.arange(0.0, 8.5, 0.5), *ends])
+            values = [value for value in np.unique(grid) if 0.0 <= value <= 8.0]
+        else:
+            values = [0, 1, 2, 3]
+        columns.append(list(dict.fromkeys([person[name], *values])))
+    found = pd.DataFrame(list(itertools.product(*columns)), columns=table.columns)
+    return found.astype(table.dtypes.to_dict())
+
+
+@pytest.mark.parametrize("kind", ["boosting", "gam", "scorecard", "own"])
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+@pytest.mark.parametrize("mode", [{"guarantee": 0.6}, {"cost_weight": 0.5}])
+def test_nothing_that_people_could_do_is_better(kind, p, mode):
+    ball = NormBall(p, 0.05)
+    found = moved = 0
+    for seed in (0, 1):
+        model, denied = fitted(kind, seed)
+        label = {"gam": 1}.get(kind, True)
+        encoding = Encoding.of(model, favorable_class=label)
+        actions = actions_of(denied, encoding)
+        people = denied.iloc[:8]
+        recourse = RobustRecourse(
+            model, robust_to=ball, actions=actions, favorable_class=label, n_jobs=1, **mode
+        )
+        result = recourse.recommend(people)
+        step, last = split(model)
+        coef, intercept = np.ravel(last.coef_), float(np.ravel(last.intercept_)[0])
+        named = hasattr(step, "feature_names_in_")
+
+        def worst(rows, step=step, coef=coef, intercept=intercept, named=named):
+            made = step.transform(rows if named else rows.to_numpy(dtype=float))
+            return ball.worst_score(np.asarray(made, dtype=float), coef, intercept)
+
+        for k, i in enumerate(people.index):
+            person = people.loc[i]
+            table = candidates(person, people, encoding)
+            allowed = [not check(actions, person, row) for _, row in table.iterrows()]
+            table = table[allowed]
+            costs = np.array([raw_cost(actions, person, row) for _, row in table.iterrows()])
+            scores = worst(table)
+            if "guarantee" in mode:
+                safe = scores >= np.log(0.6 / 0.4)
+                best = costs[safe].min(initial=np.inf)
+            else:
+                best = (np.logaddexp(0.0, -scores) + 0.5 * costs).min()
+            ways = result.ways(i)
+            if not ways:
+                assert best == np.inf
+                assert result.status[k].is_proven
+                continue
+            found += 1
+            after = result.after().loc[[i]]
+            assert check(actions, person, after.loc[i]) == []
+            cost = raw_cost(actions, person, after.loc[i])
+            moved += cost > 0.0
+            assert ways[0].cost == pytest.approx(cost, rel=1e-9)
+            if "guarantee" in mode:
+                assert worst(after)[0] >= np.log(0.6 / 0.4) - 1e-12
+                assert cost == pytest.approx(best, rel=1e-9)
+            else:
+                price = float(np.logaddexp(0.0, -worst(after)[0])) + 0.5 * cost
+                assert price == pytest.approx(best, rel=1e-9)
+    assert found >= 8
+    assert moved >= 4
