@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import warnings
 
@@ -13,7 +14,7 @@ from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdfast import ActionSet, NormBall, RobustRecourse
+from holdfast import ActionSet, NormBall, RobustRecourse, sets
 from holdfast.actions import check, raw_cost
 from holdfast.models import AdditiveModel, as_model
 from holdfast.models.additive import points_of, split
@@ -427,6 +428,22 @@ def test_a_model_of_ones_own_is_checked():
         Encoding.of(AdditiveModel(Card(), [1.0, 2.0]))
 
 
+def test_sets_of_models():
+    table, y = small(0)
+    model = quietly(boosting().fit, table, y)
+    again = quietly(boosting(max_rounds=60).fit, table, y)
+    models = sets.from_models([model, again], model, table)
+    scores = [split(each)[1].coef_ for each in (model, again)]
+    assert models.models[0][0] == pytest.approx(scores[0], abs=1e-9)
+    assert models.worst_score(split(model)[0].transform(table), scores[0], model.intercept_[0]) == (
+        pytest.approx(np.minimum(model.decision_function(table), again.decision_function(table)))
+    )
+    numbers = table[["income", "cards"]].to_numpy(dtype=float)
+    own = AdditiveModel(Card(), [1.0, 0.5, 0.8], -2.0)
+    with pytest.raises(ValueError, match="AdditiveModel is given by its numbers, and cannot be re"):
+        sets.bootstrap(own, numbers, y)
+
+
 # recourse, against all that people could do
 
 
@@ -452,8 +469,9 @@ def with_gaps(table, seed):
     return table
 
 
+@functools.cache
 def fitted(kind, seed):
-    """Return a small model of a kind, people that it refuses, and its columns by name."""
+    """Return a small model of a kind, and people that it refuses."""
     table, y = small(seed)
     if kind in ("boosting", "scorecard"):
         table = with_gaps(table, seed)
@@ -542,7 +560,7 @@ def test_nothing_that_people_could_do_is_better(kind, p, mode):
         label = {"gam": 1}.get(kind, True)
         encoding = Encoding.of(model, favorable_class=label)
         actions = actions_of(denied, encoding)
-        people = denied.iloc[:8]
+        people = denied.iloc[:5]
         recourse = RobustRecourse(
             model, robust_to=ball, actions=actions, favorable_class=label, n_jobs=1, **mode
         )
@@ -584,5 +602,5 @@ def test_nothing_that_people_could_do_is_better(kind, p, mode):
             else:
                 price = float(np.logaddexp(0.0, -worst(after)[0])) + 0.5 * cost
                 assert price == pytest.approx(best, rel=1e-9)
-    assert found >= 8
+    assert found >= 6
     assert moved >= 4

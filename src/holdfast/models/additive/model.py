@@ -76,25 +76,32 @@ class AdditiveModel:
 
     Examples
     --------
-    A scorecard that gives 0, 1 or 2 points for age, and half a point for each year at home:
+    Points for age in three bins, and for years at a job, of which each counts less than the last:
 
     >>> import numpy as np
+    >>> import holdfast
     >>> from holdfast.models import AdditiveModel
     >>> from holdfast.models.encoding.rules import ColumnRule
-    >>> class Card:
+    >>> class Points:
     ...     n_features_in_ = 2
     ...
     ...     def transform(self, X):
     ...         age, years = np.asarray(X, dtype=float).T
-    ...         return np.column_stack([age < 30, (age >= 30) & (age < 50), age >= 50, years])
+    ...         return np.column_stack([age < 30, (age >= 30) & (age < 50), age >= 50, years**0.5])
     ...
     ...     def holdfast_rules(self):
     ...         return [ColumnRule(edges=(30.0, 50.0), width=3), ColumnRule()]
-    >>> model = AdditiveModel(Card(), [0.0, 1.0, 2.0, 0.5], -2.0)
-    >>> model.decision_function([[25, 1], [55, 1]])
-    array([-1.5,  0.5])
-    >>> model.predict([[25, 1], [55, 1]])
-    array([False,  True])
+    >>> model = AdditiveModel(Points(), [0.0, 1.0, 2.0, 0.5], -2.0)
+    >>> people = np.array([[25, 1], [55, 1], [41, 2]])
+    >>> model.decision_function(people)
+    array([-1.5       ,  0.5       , -0.29289322])
+    >>> actions = holdfast.ActionSet.from_data(people, immutable=["x0"])
+    >>> actions.set("x1", upper=40)
+    >>> recourse = holdfast.RobustRecourse(
+    ...     model, robust_to=holdfast.NormBall(p=2, radius=0.05), actions=actions, guarantee=0.5
+    ... )
+    >>> recourse.recommend(people[2:]).changes(0)
+    ['x1 from 2 to 6']
     """
 
     def __init__(

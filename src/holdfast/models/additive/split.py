@@ -17,7 +17,8 @@ def split(model: Any, where: str = "") -> tuple[Any, Any] | None:
 
     - `interpret.glassbox.ExplainableBoostingClassifier`, of two classes and without interactions:
       the encoder puts each column into its bins, and the coefficients are the bins' scores, so
-      that a set changes each score. Missing values and unknown ones have bins of their own.
+      that a set changes each score. Missing values and unknown ones have bins of their own. It
+      keeps all levels as texts: those that are written as numbers are read as numbers.
     - `pygam.LogisticGAM`, of splines, linear terms and factors: the encoder makes pygam's model
       matrix, and a set changes the weights of its splines, slopes and levels.
     - `optbinning.Scorecard`: the encoder makes weights of evidence, and a set changes the
