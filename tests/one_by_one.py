@@ -55,13 +55,19 @@ def _same(old, new):
 
 def _check_number(feature, old, new):
     name, unit = feature.name, f" {feature.unit}" if feature.unit else ""
-    for value in (old, new):
+    is_given = is_missing(old) and not is_missing(new)
+    if is_given and feature.provide_cost is None:
+        return [f"{name} is given, but stays missing where it is"]
+    for value in (new,) if is_given else (old, new):
         if not isinstance(value, numbers.Real) or not math.isfinite(value):
             return [f"{name} = {value!r} is not a finite number"]
+    if is_given and feature.stays:
+        return [f"{name} is given, but may not change"]
+    if is_given:  # there is nothing that it could rise or fall from, or be outside of already
+        return _check_ends(feature, new, -math.inf, math.inf) + _check_grid(feature, new)
     change = new - old
     room = 0.0 if feature.integer else ROUNDING * max(abs(old), abs(new))
     what = f"{name} {'rises' if change > 0 else 'falls'} by {_show(abs(change))}{unit}"
-    here = f"{name} = {_show(new)}{unit}"
     if feature.stays:
         return [f"{what}, but may not change"]
     wrong = []
@@ -73,14 +79,31 @@ def _check_number(feature, old, new):
         wrong.append(f"{what}; at most {_show(feature.max_increase)} are allowed")
     if feature.max_decrease is not None and -change > feature.max_decrease + room:
         wrong.append(f"{what}; at most {_show(feature.max_decrease)} are allowed")
-    if feature.upper is not None and new > max(feature.upper, old) + room:
+    return wrong + _check_ends(feature, new, old, old) + _check_grid(feature, new)
+
+
+def _check_ends(feature, new, most, least):
+    """Check the ends; who is at `most` or `least` already may stay there."""
+    here, wrong = _here(feature, new), []
+    known = [abs(value) for value in (most, new) if math.isfinite(value)]
+    room = 0.0 if feature.integer else ROUNDING * max(known)
+    if feature.upper is not None and new > max(feature.upper, most) + room:
         wrong.append(f"{here} is above {_show(feature.upper)}, its upper end")
-    if feature.lower is not None and new < min(feature.lower, old) - room:
+    if feature.lower is not None and new < min(feature.lower, least) - room:
         wrong.append(f"{here} is below {_show(feature.lower)}, its lower end")
-    if feature.possible_upper is not None and new > max(feature.possible_upper, old) + room:
+    if feature.possible_upper is not None and new > max(feature.possible_upper, most) + room:
         wrong.append(f"{here} is above {_show(feature.possible_upper)}, the most that is possible")
-    if feature.possible_lower is not None and new < min(feature.possible_lower, old) - room:
+    if feature.possible_lower is not None and new < min(feature.possible_lower, least) - room:
         wrong.append(f"{here} is below {_show(feature.possible_lower)}, the least that is possible")
+    return wrong
+
+
+def _here(feature, new):
+    return f"{feature.name} = {_show(new)}{f' {feature.unit}' if feature.unit else ''}"
+
+
+def _check_grid(feature, new):
+    here, wrong = _here(feature, new), []
     if feature.integer and new != math.floor(new):
         wrong.append(f"{here} is not a whole number")
     if feature.step is not None:

@@ -409,6 +409,7 @@ def number_settings(draw):
         "integer": whole,
         "cost": draw(st.sampled_from([0.25, 1.0, 3.5])),
         "fixed_cost": draw(st.sampled_from([0, 0.5])),
+        "provide_cost": draw(st.sampled_from([None, 0, 0.5])),
         "physical": draw(st.lists(st.sampled_from(["direction", "lower"]), max_size=2)),
     }
 
@@ -424,6 +425,7 @@ def category_settings(draw, levels):
         "immutable": draw(st.sampled_from([False] * 5 + [True])),
         "protected": draw(st.sampled_from([False] * 5 + [True])),
         "fixed_cost": draw(st.sampled_from([0, 0.5])),
+        "provide_cost": draw(st.sampled_from([None, 0, 0.5])),
         "physical": draw(st.lists(st.sampled_from(["moves", "allowed"]), max_size=2)),
         "order": order,
         "direction": "any" if order is None else draw(st.sampled_from(["any", "up", "down"])),

@@ -132,7 +132,8 @@ class ActionSet:
         >>> actions["age"]
         NumberFeature(name='age', unit='years', immutable=True, protected=False, \
 direction='any', lower=19, upper=75, possible_lower=0, possible_upper=None, max_increase=None, \
-max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_cost=0.1)
+max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_cost=0.1, \
+provide_cost=None)
         """
         from holdfast.actions.draft import Fees, Kinds, draft
 

@@ -14,7 +14,7 @@ from holdfast.actions.cells import Cells
 from holdfast.actions.links import AtMost
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import Range, encode_range, range_of
-from holdfast.actions.reach import Reach, reach_of
+from holdfast.actions.reach import Reach, find_reach
 from holdfast.actions.switches import person_costs
 from holdfast.discrete import Group, Links
 from holdfast.machinery.numbers import Floats
@@ -97,7 +97,7 @@ class Arrays:
 
     def _fill_curve(self, feature: NumberFeature, curve: Curve) -> None:
         cells = self.cells[feature.name]
-        reach = reach_of(feature, cells, self.reading.numbers[feature.name], curve.fill)
+        reach = find_reach(feature, cells, self.reading.numbers[feature.name], curve.fill)
         self._add(feature.name, Group(curve.columns, cells.codes), reach.place, reach.costs)
         self.levels[feature.name] = reach
 

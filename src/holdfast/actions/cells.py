@@ -7,7 +7,7 @@ a person, and the search over options is exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ MOST_VALUES = 50_000
 # Edges that a scaler has moved are known up to rounding: so near to them they are looked for.
 _NEAR = 1e-9
 _NEIGHBOURS = 4
+_FINE = 1000.0  # at least so many values are tried of a number without a step
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,16 +37,24 @@ class Cells:
         What it is encoded as.
     is_advice : (m,) array of bool
         Whether people may be advised to go there: a missing value, or a code, is no advice.
+    has_gaps : bool
+        Whether there are other values between the cells, which are not tried.
     """
 
     low: Floats
     high: Floats
     codes: Floats
     is_advice: NDArray[np.bool_]
+    has_gaps: bool = False
+
+    @property
+    def n_numbers(self) -> int:
+        """How many cells hold numbers; they come first."""
+        return int((~np.isnan(self.low)).sum())
 
     def place(self, values: Floats) -> NDArray[np.int64]:
         """Return the cell of each value."""
-        numbers = self.low[~np.isnan(self.low)]
+        numbers = self.low[: self.n_numbers]
         places = np.searchsorted(numbers, values, side="right") - 1
         return np.where(np.isnan(values), len(self.low) - 1, places).astype(np.int64)
 
@@ -69,7 +78,7 @@ def find_cells(
             values, codes = _sharpened(encoding, encoded, curve, values, codes)
             found = _bins(curve, values, codes)
         else:
-            found = _points(curve, values, codes)
+            found = _points(curve, values, codes, has_gaps=features[name].grid == 0.0)
         if curve.takes_missing:
             found = _with_missing(found, asked[name][count:])
         cells[name] = found
@@ -150,11 +159,12 @@ def _bins(curve: Curve, values: Floats, codes: Floats) -> Cells:
 
 
 def _with_missing(cells: Cells, codes: Floats) -> Cells:
-    return Cells(
-        np.append(cells.low, np.nan),
-        np.append(cells.high, np.nan),
-        np.vstack([cells.codes, codes]),
-        np.append(cells.is_advice, False),
+    return replace(
+        cells,
+        low=np.append(cells.low, np.nan),
+        high=np.append(cells.high, np.nan),
+        codes=np.vstack([cells.codes, codes]),
+        is_advice=np.append(cells.is_advice, False),
     )
 
 
@@ -172,20 +182,23 @@ def _values(feature: NumberFeature, curve: Curve, own: Floats) -> Floats:
     if len(ends):
         lowest, highest = max(lowest, ends[0]), min(highest, ends[1])
         here = here[(here > ends[0]) & (here < ends[1])]
-    grid = _grid(feature, lowest, highest) if lowest < highest else np.empty(0)
+    grid = _grid(feature, curve, lowest, highest) if lowest < highest else np.empty(0)
+    if feature.grid == 0.0 and len(grid):  # where it may turn, it has a value to be tried
+        turns = [edge for edge in curve.edges if lowest <= edge <= highest]
+        grid = np.concatenate([grid, turns, [lowest, highest]])
     return np.unique(np.concatenate([grid, here, ends]))
 
 
-def _grid(feature: NumberFeature, lowest: float, highest: float) -> Floats:
+def _grid(feature: NumberFeature, curve: Curve, lowest: float, highest: float) -> Floats:
     """Return the multiples of a step; refuse what are too many to be tried."""
     name, step, width = feature.name, feature.grid, highest - lowest
     said = f"{name}: the model bends it, so that its values are tried one by one"
     if not np.isfinite(width):
         raise ValueError(f"{said}: give it a lower and an upper end")
-    digits = f"1e{int(np.floor(np.log10(width / 100.0)))}"
-    advice = f"step, such as actions.set({name!r}, step={float(digits):g})"
-    if step == 0.0:
+    advice = f"step, such as actions.set({name!r}, step={_power_of_ten(width / 100.0):g})"
+    if step == 0.0 and not curve.is_monotone:
         raise ValueError(f"{said}: give it a {advice}")
+    step = step or _power_of_ten(width / _FINE)
     if width / step > MOST_VALUES:
         raise ValueError(
             f"{said}, and {width / step:,.0f} are too many: give it a coarser {advice}"
@@ -193,13 +206,23 @@ def _grid(feature: NumberFeature, lowest: float, highest: float) -> Floats:
     return multiples(np.arange(np.ceil(lowest / step), np.floor(highest / step) + 1.0), step)
 
 
-def _points(curve: Curve, values: Floats, codes: Floats) -> Cells:
+def _power_of_ten(most: float) -> float:
+    return float(f"1e{int(np.floor(np.log10(most)))}")
+
+
+def _points(curve: Curve, values: Floats, codes: Floats, *, has_gaps: bool) -> Cells:
     """Make each value a cell, and each flat tail."""
     low, high = values.copy(), values.copy()
     if curve.has_flat_tails:
         low[0], high[-1] = -np.inf, np.inf
     is_there = np.isfinite(codes).all(axis=1)  # the logarithm of a negative number is not
-    cells = Cells(low, high, codes, ~np.isin(values, curve.specials))
+    cells = Cells(low, high, codes, ~np.isin(values, curve.specials), has_gaps)
     if is_there.all():
         return cells
-    return Cells(*(part[is_there] for part in vars(cells).values()))
+    if has_gaps:
+        raise ValueError(
+            f"{curve.name}: the model bends it, and makes nothing finite of "
+            f"{values[~is_there][0]:g}: give it a lower and an upper end between which it does, "
+            "or a step"
+        )
+    return Cells(low[is_there], high[is_there], codes[is_there], cells.is_advice[is_there])

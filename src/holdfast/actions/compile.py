@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.arrays import Arrays, column_names, encode_links
+from holdfast.actions.between import relaxed_problem
 from holdfast.actions.cells import find_cells
 from holdfast.actions.compiled import Compiled
 from holdfast.actions.fit import check_fit, read_action_levels
@@ -138,6 +139,7 @@ def compile_people(
     links = encode_links(arrays)
     compiled = Compiled(
         discrete,
+        relaxed_problem(discrete, arrays),
         links,
         people,
         rows,

@@ -15,7 +15,7 @@ from holdfast.actions.reach import Reach
 from holdfast.discrete import DiscreteProblem, Links
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoding, Number
-from holdfast.models.encoding.reading import numbers_of
+from holdfast.models.encoding.reading import read_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +29,9 @@ class Compiled:
     ----------
     problem : DiscreteProblem
         In encoded columns, for the people who can be used.
+    relaxed : DiscreteProblem or None
+        The same with all that lies between the values that are tried of bent numbers without a
+        step; None where every value is tried.
     links : Links
         Links in encoded columns; each person's own point satisfies them, up to rounding.
     people : DataFrame
@@ -50,6 +53,7 @@ class Compiled:
     """
 
     problem: DiscreteProblem
+    relaxed: DiscreteProblem | None
     links: Links
     people: pd.DataFrame
     rows: NDArray[np.int64]
@@ -69,7 +73,7 @@ class Compiled:
 
     def raw_numbers(self, name: str) -> Floats:
         """Return the numbers of a column as people have them; NaN where they are missing."""
-        return numbers_of(self.people[name])
+        return read_numbers(self.people[name])
 
     @property
     def names(self) -> list[str]:

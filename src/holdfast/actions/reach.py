@@ -44,7 +44,7 @@ class Reach:
         return np.where(self.is_missing[who], self.from_nowhere[cells], entered)
 
 
-def reach_of(feature: NumberFeature, cells: Cells, value: Floats, fill: float | None) -> Reach:
+def find_reach(feature: NumberFeature, cells: Cells, value: Floats, fill: float | None) -> Reach:
     """Say where each person may go; what is missing is presumed to be `fill`, if it is known."""
     is_missing, place = np.isnan(value), cells.place(value)
     here = np.where(is_missing, 0.0, value)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import Compiled
+from holdfast.actions import Compiled, NumberFeature
 from holdfast.actions.check import check_changes
 from holdfast.machinery.numbers import Floats
+from holdfast.models.encoding import Curve, Number
 from holdfast.recommend.features import hold_still, take_links, take_people
 from holdfast.recommend.printed import Aim, Printed, settle, stack
 from holdfast.recommend.question import Question
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # People at a time: what is needed to solve them takes more memory than what is told them.
 BATCH = 2048
+_MOST_COSTS = 4e6  # of values of bent numbers, kept at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +68,50 @@ class Advised:
 
 def find_advice(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
     """Find out what everybody should change."""
+    patterns = question.given_numbers(people)
+    kinds = list(dict.fromkeys(patterns))
+    if len(kinds) < 2:
+        return _find_alike(question, people, n_options)
+    # what some people can be asked to give has columns that move alone for all others
+    parts, usable = [], 0
+    places = [np.flatnonzero([pattern == kind for pattern in patterns]) for kind in kinds]
+    for where in places:
+        part = _find_alike(question, people.iloc[where], n_options)
+        parts.append(_moved(part, where, usable))
+        usable += len(part.rows)
+    return _sorted(_joined(parts))
+
+
+def _find_alike(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
+    """Find out what people should change who miss the same numbers, a batch at a time."""
     parts: list[Advised] = []
-    usable = 0
-    for begin in range(0, max(len(people), 1), BATCH):
-        part = _solve_batch(question, people.iloc[begin : begin + BATCH], n_options)
-        parts.append(_moved(part, begin, usable))
+    usable, size = 0, batch_size(question, people)
+    for begin in range(0, max(len(people), 1), size):
+        some = people.iloc[begin : begin + size]
+        part = _solve_batch(question, some, n_options)
+        parts.append(_moved(part, np.arange(begin, begin + len(some)), usable))
         usable += len(part.rows)
     return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def batch_size(question: Question, people: pd.DataFrame) -> int:
+    """Return how many people at a time: every value of a bent number has a cost for each."""
+    values = 1.0
+    for name, part in question.encoding.features.items():
+        feature = question.actions[name]
+        if not isinstance(part, Number | Curve) or getattr(part, "is_flat", False):
+            continue
+        if isinstance(feature, NumberFeature) and not feature.stays and feature.grid > 0.0:
+            width = feature.highest - feature.lowest
+            is_bent = isinstance(part, Curve) or bool(part.indicators)
+            values += width / feature.grid if is_bent and np.isfinite(width) else 0.0
+    return int(np.clip(_MOST_COSTS / values, 16, BATCH))
 
 
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
     compiled = question.compile_compared(people)
     base = compiled.problem.problem
-    answer = question.solve(compiled.problem, compiled.links)
+    answer = question.solve_relaxed(compiled.problem, compiled.relaxed, compiled.links)
     everybody = np.arange(base.n_rows)
     nothing = np.zeros((base.n_rows, len(compiled.names)), dtype=bool)
     first, _ = question.read(answer, compiled, everybody, nothing)
@@ -93,18 +126,32 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
     lost = status == Status.NOT_FOUND
     for values in told.values():
         values[lost] = np.nan
+    names = [name for name in question.encoding.features if name in compiled.names]
+    order = [compiled.names.index(name) for name in names]
     return Advised(
         people=compiled.people,
         rows=compiled.rows,
         refused=compiled.refused,
-        names=compiled.names,
+        names=names,
         status=status,
         **told,
         score=base.score(base.X),
         reachable_validity=answer.reachable_validity,
         reachable_radius=answer.reachable_radius,
-        options=printed,
+        options=[_kept(option, order) for option in printed],
     )
+
+
+def _kept(printed: Printed, order: list[int]) -> Printed:
+    """Keep what is told people, with the features in another order."""
+    ways, after = printed
+    kept = replace(
+        ways,
+        held=ways.held[:, order],
+        changed=ways.changed[:, order],
+        levels=ways.levels[:, :0],  # the rows of the table say it all
+    )
+    return Printed(kept, after)
 
 
 def _solve_held(
@@ -115,13 +162,18 @@ def _solve_held(
     margin: float = 0.0,
 ) -> tuple[Ways, NDArray[np.int64]]:
     """Solve people with features held still, and perhaps with a margin of score to spare."""
-    problem = hold_still(take_people(compiled.problem, who), compiled, held)
+    problem, relaxed = (
+        None if each is None else hold_still(take_people(each, who), compiled, held)
+        for each in (compiled.problem, compiled.relaxed)
+    )
+    assert problem is not None
     if margin:
+        relaxed = None  # what has been proven without it still is
         intercept = problem.problem.intercept
         intercept = intercept - margin * (1.0 + np.abs(intercept))
         intercept.flags.writeable = False
         problem = replace(problem, problem=replace(problem.problem, intercept=intercept))
-    answer = question.solve(problem, take_links(compiled.links, who))
+    answer = question.solve_relaxed(problem, relaxed, take_links(compiled.links, who))
     return question.read(answer, compiled, who, held)
 
 
@@ -157,18 +209,35 @@ def _check(compiled: Compiled, printed: Printed) -> None:
         raise RuntimeError(f"row {label}: {'; '.join(said)}: a bug, please report it")
 
 
-def _moved(part: Advised, applicants: int, people: int) -> Advised:
-    """Count the positions of a batch from that of its first applicant, and of its first person."""
-    if not applicants:
-        return part
+def _moved(part: Advised, places: NDArray[np.int64], people: int) -> Advised:
+    """Count the positions of a batch among all applicants, and among all people."""
     return replace(
         part,
-        rows=part.rows + applicants,
-        refused=[(row + applicants, why) for row, why in part.refused],
+        rows=places[part.rows],
+        refused=[(int(places[row]), why) for row, why in part.refused],
         options=[
             Printed(replace(ways, who=ways.who + people), after) for ways, after in part.options
         ],
     )
+
+
+def _sorted(part: Advised) -> Advised:
+    """Put people into the order in which they were given."""
+    order = np.argsort(part.rows, kind="stable")
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    options = []
+    for ways, after in part.options:
+        ways = replace(ways, who=back[ways.who])
+        again = np.argsort(ways.who, kind="stable")
+        options.append(Printed(ways.take(again), after.iloc[again]))
+    arrays = {
+        field.name: getattr(part, field.name)[order]
+        for field in fields(Advised)
+        if isinstance(getattr(part, field.name), np.ndarray)
+    }
+    people = part.people.iloc[order]
+    return replace(part, people=people, refused=sorted(part.refused), options=options, **arrays)
 
 
 def _joined(parts: list[Advised]) -> Advised:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import ActionSet, Compiled
+from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
 from holdfast.actions.compile import compile_people, own_scores
 from holdfast.discrete import DiscreteProblem, Links, solve_discrete, solve_linked
 from holdfast.discrete.answer import chosen_options
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding import Encoded, Encoding
+from holdfast.models.encoding import Encoded, Encoding, Number
 from holdfast.problem.goal import Goal
 from holdfast.problem.sets import ModelSet
 from holdfast.recommend.features import changed_features
 from holdfast.recommend.ways import Ways
 from holdfast.result.result import RecourseResult
-from holdfast.result.status import sort_proven
+from holdfast.result.status import GAP_TOLERANCE, Status, are_proven, sort_proven
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def _can_be_given(feature: NumberFeature | CategoryFeature) -> bool:
+    return feature.provide_cost is not None and not feature.stays
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +65,47 @@ class Question:
 
     def _compiled(self, people: pd.DataFrame, actions: ActionSet) -> tuple[Compiled, Encoded]:
         scores = own_scores(self.encoding)
-        return compile_people(
-            people, self.encoding, actions, self.robust_to, self.goal.loss, scores
+        given = {name for names in self.given_numbers(people) for name in names}
+        encoding = self.encoding.bending(frozenset(given))
+        return compile_people(people, encoding, actions, self.robust_to, self.goal.loss, scores)
+
+    def given_numbers(self, people: pd.DataFrame) -> list[frozenset[str]]:
+        """Return for each person the numbers that are missing, can be given, and are told apart.
+
+        Where an indicator tells what is missing, giving a number moves two columns at once.
+        """
+        names = [
+            name
+            for name, part in self.encoding.features.items()
+            if isinstance(part, Number) and part.indicators and _can_be_given(self.actions[name])
+        ]
+        if not names:
+            return [frozenset()] * len(people)
+        missing = people.reindex(columns=names).isna().to_numpy()
+        return [frozenset(itertools.compress(names, row)) for row in missing.tolist()]
+
+    def solve_relaxed(
+        self, problem: DiscreteProblem, relaxed: DiscreteProblem | None, links: Links
+    ) -> RecourseResult:
+        """Solve by branch and bound; what is not tried in `problem` is bounded in `relaxed`."""
+        answer = self.solve(problem, links)
+        if relaxed is None:
+            return answer
+        best = self.solve(relaxed, links)
+        bound = np.minimum(answer.lower_bound, best.lower_bound)
+        status, gap = answer.status.copy(), answer.price - bound
+        room = GAP_TOLERANCE * (np.abs(answer.price) + (0.0 if self.goal.is_guarantee else 1.0))
+        is_hopeless = status == Status.INFEASIBLE
+        status[are_proven(status) & ~is_hopeless & ~(gap <= room)] = Status.GAP_OPEN
+        status[is_hopeless & (best.status != Status.INFEASIBLE)] = Status.GAP_OPEN
+        is_open = status == Status.GAP_OPEN
+        return replace(
+            answer,
+            status=status,
+            lower_bound=np.where(is_open, bound, answer.lower_bound),
+            gap=np.where(is_open, gap, answer.gap),
+            reachable_validity=np.where(is_open, np.nan, answer.reachable_validity),
+            reachable_radius=np.where(is_open, np.nan, answer.reachable_radius),
         )
 
     def solve(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
 from holdfast.actions.ranges import encode_range, range_of
-from holdfast.actions.reach import reach_of
+from holdfast.actions.reach import find_reach
 from holdfast.actions.switches import person_costs
 from holdfast.discrete import DiscreteProblem, largest_reachable_score
 from holdfast.machinery.numbers import Floats
@@ -212,7 +212,7 @@ def feature_of_person(compiled: Compiled, feature: NumberFeature | CategoryFeatu
     if isinstance(feature, NumberFeature) and name in compiled.cells:
         part, value = compiled.encoding[name], compiled.raw_numbers(name)
         fill = part.fill if isinstance(part, Curve) else None
-        return reach_of(feature, compiled.cells[name], value, fill).costs[0]
+        return find_reach(feature, compiled.cells[name], value, fill).costs[0]
     if isinstance(feature, NumberFeature):
         number = compiled.encoding[name]
         assert isinstance(number, Number)

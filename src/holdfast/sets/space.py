@@ -12,7 +12,7 @@ from holdfast.machinery.numbers import Floats, read_matrix, refuse, shown
 from holdfast.models import LinearModel, as_model
 from holdfast.models.base import read_encoded
 from holdfast.models.encoding import Category, Curve, Encoding, Number
-from holdfast.models.encoding.reading import as_table, numbers_of
+from holdfast.models.encoding.reading import as_table, read_numbers
 from holdfast.models.encoding.unwrap import unwrap
 
 # Rows on which models are compared: more say nothing new of a linear function.
@@ -248,13 +248,13 @@ def _probes(model: Any, favorable_class: Any, X: Any) -> Any:
     changes: list[tuple[str, Any]] = []
     for name, feature in encoding.features.items():
         if isinstance(feature, Number):
-            values = numbers_of(frame[name])
+            values = read_numbers(frame[name])
             values = values[~np.isnan(values)]
             changes.append((name, values[0] + (np.ptp(values) or 1.0 / abs(feature.scale))))
         elif isinstance(feature, Category):
             changes += [(name, level) for level in feature.levels]
         else:
-            known = numbers_of(frame[name])
+            known = read_numbers(frame[name])
             changes += [(name, value) for value in _spread(feature, known[~np.isnan(known)])]
     start = frame.iloc[np.zeros(len(changes), dtype=int)]
     columns = {}

@@ -42,6 +42,8 @@ class Bent:
         out.
     is_flat : bool
         Whether it is constant between the edges.
+    is_monotone : bool
+        Whether between two edges it only rises, or only falls.
     has_flat_tails : bool
         Whether it is constant below the first edge, and above the last one.
     takes_missing : bool
@@ -56,6 +58,7 @@ class Bent:
     where: str
     edges: tuple[float, ...] = ()
     is_flat: bool = False
+    is_monotone: bool = False
     has_flat_tails: bool = False
     takes_missing: bool = False
     fill: float | None = None
@@ -113,6 +116,7 @@ def bend(
     *,
     edges: Iterable[float] = (),
     is_flat: bool = False,
+    is_monotone: bool = False,
     has_flat_tails: bool = False,
     takes_missing: bool = False,
     specials: Iterable[float] = (),
@@ -127,7 +131,12 @@ def bend(
     if isinstance(column, Bent):
         if not column.is_flat and (is_flat or tuple(edges) or tuple(specials)):
             raise ValueError(f"{where} cuts a column into bins that {column.where} bends before it")
-        return replace(column, where=where, takes_missing=column.takes_missing or takes_missing)
+        return replace(
+            column,
+            where=where,
+            is_monotone=column.is_flat or (column.is_monotone and is_monotone),
+            takes_missing=column.takes_missing or takes_missing,
+        )
     back = [(float(edge) - column.shift) / column.scale for edge in edges]
     codes = [(float(code) - column.shift) / column.scale for code in specials]
     fill = None if column.fill is None else float(column.fill)
@@ -136,6 +145,7 @@ def bend(
         where,
         tuple(sorted(set(back))),
         is_flat,
+        is_flat or is_monotone,
         has_flat_tails,
         takes_missing or fill is not None,
         fill,

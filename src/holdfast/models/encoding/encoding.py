@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -124,6 +124,18 @@ class Encoding:
         unused = {name: silent for name in names if name not in features}
         transformers = [step for _, step in steps]
         return cls(names, features, unused, model, len(columns), transformers, named)
+
+    def bending(self, names: frozenset[str]) -> Encoding:
+        """Return the encoding with some numbers as curves, of which all columns move together.
+
+        A number and the indicator that tells whether it is missing do, where it can be given.
+        """
+        features = dict(self.features)
+        for name in names:
+            number = features[name]
+            assert isinstance(number, Number)
+            features[name] = number.as_curve()
+        return replace(self, features=features) if names else self
 
     @property
     def is_named(self) -> bool:

@@ -39,6 +39,12 @@ class Number:
         """Whether a missing value can be encoded."""
         return self.fill is not None
 
+    def as_curve(self) -> Curve:
+        """Return the number as a curve whose columns move together with what is missing."""
+        columns = np.array([self.column, *self.indicators], dtype=np.int64)
+        where = "an indicator of what is missing"
+        return Curve(self.name, columns, where, (), False, True, False, True, self.fill, ())
+
     def encode(self, raw: Any) -> Any:
         """Return the encoded value of a raw one (or of an array of them)."""
         return self.shift + self.scale * raw
@@ -60,7 +66,7 @@ class Curve:
         The encoded columns.
     where : str
         The step that bends it, for messages.
-    edges, is_flat, has_flat_tails, takes_missing, fill, specials
+    edges, is_flat, is_monotone, has_flat_tails, takes_missing, fill, specials
         As in `holdfast.models.encoding.columns.Bent`.
     """
 
@@ -69,6 +75,7 @@ class Curve:
     where: str
     edges: tuple[float, ...]
     is_flat: bool
+    is_monotone: bool
     has_flat_tails: bool
     takes_missing: bool
     fill: float | None
@@ -180,6 +187,7 @@ def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
         " and ".join(dict.fromkeys(part.where for part in parts)),
         tuple(sorted({edge for part in bent for edge in part.edges})),
         all(isinstance(part, Bent) and part.is_flat for part in parts),
+        all(isinstance(part, Affine) or part.is_monotone for part in parts),  # type: ignore[union-attr]
         all(isinstance(part, Bent) and (part.is_flat or part.has_flat_tails) for part in parts),
         all(p.takes_missing if isinstance(p, Bent) else p.fill is not None for p in parts),  # type: ignore[union-attr]
         float(fills[0]) if fills else None,

@@ -39,7 +39,7 @@ class Reading:
 
     def read_number(self, name: str, column: pd.Series[Any], *, takes_missing: bool) -> None:
         """Read a column of numbers, which may be missing if it takes that."""
-        values = numbers_of(column)
+        values = read_numbers(column)
         wrong = ~np.isfinite(values)
         if takes_missing and wrong.any():
             wrong &= ~_are_missing(column)
@@ -146,7 +146,7 @@ def _are_missing(column: pd.Series[Any]) -> NDArray[np.bool_]:
     return np.asarray(column.isna().to_numpy(), dtype=bool)
 
 
-def numbers_of(column: pd.Series[Any]) -> Floats:
+def read_numbers(column: pd.Series[Any]) -> Floats:
     """Return a column as floats; NaN for what is missing or no number."""
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
         return np.array(column.to_numpy(), dtype=np.float64)

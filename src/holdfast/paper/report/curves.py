@@ -15,7 +15,7 @@ METHODS = ("exact", "refine", "algorithm2", "roar", "rbr")  # in the order in wh
 NONE, AFTER, INSIDE = "none", "after", "inside"
 
 
-class Curve(NamedTuple):
+class Drawn(NamedTuple):
     """The points of a method, one for each setting of its trade-off."""
 
     method: str
@@ -39,7 +39,7 @@ def radii(results: Results) -> list[float]:
     return sorted(results.rows(experiment="frontiers")["radius"].unique())
 
 
-def curves(rows: pd.DataFrame, value: str) -> Iterator[Curve]:
+def curves(rows: pd.DataFrame, value: str) -> Iterator[Drawn]:
     """Average cost and value over all people, for each method and each point of its trade-off."""
     for method in METHODS:
         for (p,), group in groups(rows[rows["method"] == method], "p"):
@@ -50,7 +50,7 @@ def curves(rows: pd.DataFrame, value: str) -> Iterator[Curve]:
             whole = means[~wanted.isna().any(axis=1).groupby(group[setting]).any()]
             x, y = whole["cost"].to_numpy(), whole[value].to_numpy()
             people = int(group.groupby(setting).size().min())
-            yield Curve(method, p, x, y, people, len(means) - len(whole))
+            yield Drawn(method, p, x, y, people, len(means) - len(whole))
 
 
 def pareto(cost: Floats, value: Floats) -> tuple[Floats, Floats]:

@@ -10,7 +10,7 @@ from holdfast.paper.report.curves import (
     AFTER,
     INSIDE,
     NONE,
-    Curve,
+    Drawn,
     curves,
     frontier_rows,
     pareto,
@@ -61,7 +61,7 @@ def feasibility_pictures(results: Results) -> Iterator[Picture | NotRun]:
         yield Picture(name, title, _CAPTION + missing, _draw(panels))
 
 
-def _draw(found_by_panel: dict[tuple[str, str], dict[str, list[Curve]]]) -> Figure:
+def _draw(found_by_panel: dict[tuple[str, str], dict[str, list[Drawn]]]) -> Figure:
     figure = new_figure(11, 10)
     panels = figure.subplots(2, 2, sharey=True)
     entries: dict[str, Artist] = {}
@@ -83,7 +83,7 @@ def _draw(found_by_panel: dict[tuple[str, str], dict[str, list[Curve]]]) -> Figu
     return figure
 
 
-def _panel(results: Results, model: str, dataset: str, radius: float) -> dict[str, list[Curve]]:
+def _panel(results: Results, model: str, dataset: str, radius: float) -> dict[str, list[Drawn]]:
     found = {}
     for constraints in (NONE, AFTER, INSIDE):
         rows = frontier_rows(results, dataset, model, radius, constraints)
@@ -91,7 +91,7 @@ def _panel(results: Results, model: str, dataset: str, radius: float) -> dict[st
     return found
 
 
-def _line(axes: Axes, curve: Curve, constraints: str) -> None:
+def _line(axes: Axes, curve: Drawn, constraints: str) -> None:
     colour, marker = look(curve.method, curve.p)
     x, y = pareto(curve.cost, curve.value)
     name = method_name(curve.method, curve.p)

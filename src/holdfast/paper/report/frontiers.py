@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from holdfast.paper.report.curves import Curve, curves, frontier_rows, pareto, radii
+from holdfast.paper.report.curves import Drawn, curves, frontier_rows, pareto, radii
 from holdfast.paper.report.names import DATASETS, MODELS, method_name
 from holdfast.paper.report.picture import Picture
 from holdfast.paper.report.results import Results
@@ -78,7 +78,7 @@ def frontier_pictures(results: Results) -> Iterator[Picture | NotRun]:
         yield Picture(name, title, _caption(rows, found, said), figure)
 
 
-def _draw(found: dict[str, list[Curve]], published: list[Curve], label: str) -> Figure:
+def _draw(found: dict[str, list[Drawn]], published: list[Drawn], label: str) -> Figure:
     figure = new_figure(10, 8.6)
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, (panel, title) in zip(panels.flat, PANELS.items(), strict=True):
@@ -102,13 +102,13 @@ def _draw(found: dict[str, list[Curve]], published: list[Curve], label: str) -> 
     return figure
 
 
-def _reach(found: dict[str, list[Curve]]) -> float:
+def _reach(found: dict[str, list[Drawn]]) -> float:
     """Return the largest cost that gains anything: what lies beyond would squeeze the rest."""
     ends = [pareto(curve.cost, curve.value)[0] for curves_ in found.values() for curve in curves_]
     return max((float(cost[-1]) for cost in ends if cost.size), default=1.0)
 
 
-def _draw_curve(axes: Axes, curve: Curve) -> None:
+def _draw_curve(axes: Axes, curve: Drawn) -> None:
     """Draw the points, joined along those that no other beats; those of a grid lie faint below."""
     colour, marker = look(curve.method, curve.p)
     x, y = pareto(curve.cost, curve.value)
@@ -122,7 +122,7 @@ def _draw_curve(axes: Axes, curve: Curve) -> None:
     axes.plot(x, y, "-", color=colour, marker=marker, markeredgecolor="white", label=label)
 
 
-def _caption(rows: pd.DataFrame, found: dict[str, list[Curve]], published: str) -> str:
+def _caption(rows: pd.DataFrame, found: dict[str, list[Drawn]], published: str) -> str:
     people = len(rows[["fold", "instance"]].drop_duplicates())
     said = [
         f"Mean over {people} people; a point for each cost weight (RBR: of its own grid, faint),",
