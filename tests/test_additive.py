@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from holdfast import ActionSet, NormBall, RobustRecourse, sets
 from holdfast.actions import check, raw_cost
 from holdfast.models import AdditiveModel, as_model
-from holdfast.models.additive import points_of, split
+from holdfast.models.additive import points_of, split_additive
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.columns import Affine, Bent, Coded
 from holdfast.models.encoding.rules import ColumnRule
@@ -270,7 +270,7 @@ def test_gam_without_an_intercept():
     X, y = numbers_of(9)
     model = quietly(pygam().LogisticGAM(terms, fit_intercept=False).fit, X, y)
     rows = far_numbers(9)
-    assert split(model)[1].intercept_ == 0.0
+    assert split_additive(model)[1].intercept_ == 0.0
     check_scores(model, rows, model._linear_predictor(rows))
 
 
@@ -433,11 +433,11 @@ def test_sets_of_models():
     model = quietly(boosting().fit, table, y)
     again = quietly(boosting(max_rounds=60).fit, table, y)
     models = sets.from_models([model, again], model, table)
-    scores = [split(each)[1].coef_ for each in (model, again)]
+    scores = [split_additive(each)[1].coef_ for each in (model, again)]
     assert models.models[0][0] == pytest.approx(scores[0], abs=1e-9)
-    assert models.worst_score(split(model)[0].transform(table), scores[0], model.intercept_[0]) == (
-        pytest.approx(np.minimum(model.decision_function(table), again.decision_function(table)))
-    )
+    assert models.worst_score(
+        split_additive(model)[0].transform(table), scores[0], model.intercept_[0]
+    ) == (pytest.approx(np.minimum(model.decision_function(table), again.decision_function(table))))
     numbers = table[["income", "cards"]].to_numpy(dtype=float)
     own = AdditiveModel(Card(), [1.0, 0.5, 0.8], -2.0)
     with pytest.raises(ValueError, match="AdditiveModel is given by its numbers, and cannot be re"):
@@ -565,7 +565,7 @@ def test_nothing_that_people_could_do_is_better(kind, p, mode):
             model, robust_to=ball, actions=actions, favorable_class=label, n_jobs=1, **mode
         )
         result = recourse.recommend(people)
-        step, last = split(model)
+        step, last = split_additive(model)
         coef, intercept = np.ravel(last.coef_), float(np.ravel(last.intercept_)[0])
         named = hasattr(step, "feature_names_in_")
 

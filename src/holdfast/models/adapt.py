@@ -35,9 +35,9 @@ def as_model(
         A `Model`; a pair ``(coef, intercept)``; a fitted scikit-learn classifier of two classes
         or a pipeline that ends in one (linear, `MLPClassifier`, or anything with
         `predict_proba`), also inside a search or a threshold; an additive model, see
-        `holdfast.models.additive.split`; or a torch module: a `Sequential` that ends in a linear
-        layer or in a sigmoid (wrap any other one in `holdfast.models.network.Network` and say
-        what it returns).
+        `holdfast.models.additive.split_additive`; or a torch module: a `Sequential` that ends in
+        a linear layer or in a sigmoid (wrap any other one in `holdfast.models.network.Network`
+        and say what it returns).
     favorable_class : label, optional
         The class that people want. It must be said, unless the classes are False and True.
     device : str, optional

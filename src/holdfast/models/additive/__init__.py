@@ -2,6 +2,6 @@
 
 from holdfast.models.additive.model import AdditiveModel, LinearScore
 from holdfast.models.additive.points import points_of
-from holdfast.models.additive.split import split
+from holdfast.models.additive.split import split_additive
 
-__all__ = ["AdditiveModel", "LinearScore", "points_of", "split"]
+__all__ = ["AdditiveModel", "LinearScore", "points_of", "split_additive"]

@@ -72,7 +72,7 @@ class AdditiveModel:
 
     See Also
     --------
-    split : how models of other packages are read, and what a set of models is for each.
+    split_additive : how models of other packages are read, and what a set of models is for each.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from holdfast.models.additive.scorecard import split_scorecard
 from holdfast.models.additive.splines import split_gam
 
 
-def split(model: Any, where: str = "") -> tuple[Any, Any] | None:
+def split_additive(model: Any, where: str = "") -> tuple[Any, Any] | None:
     """Split an additive model into an encoder and a linear classifier; None: it is none.
 
     What a set of models then is:
@@ -31,7 +31,7 @@ def split(model: Any, where: str = "") -> tuple[Any, Any] | None:
     --------
     >>> from sklearn.preprocessing import StandardScaler
     >>> from holdfast.models import AdditiveModel
-    >>> step, classifier = split(AdditiveModel(StandardScaler(), [1.0, 2.0], 3.0))
+    >>> step, classifier = split_additive(AdditiveModel(StandardScaler(), [1.0, 2.0], 3.0))
     >>> step, classifier.coef_, classifier.intercept_
     (StandardScaler(), array([1., 2.]), 3.0)
     """

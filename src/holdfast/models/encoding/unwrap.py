@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from holdfast.models.additive.split import split
+from holdfast.models.additive.split import split_additive
 
 # Rounding apart, what was read and the model must agree; what is misread differs by far more.
 AGREEMENT = 1e-9
@@ -35,7 +35,7 @@ def unwrap(model: Any) -> Unwrapped:
     Searches (`best_estimator_`), `FrozenEstimator`, `FixedThresholdClassifier`,
     `TunedThresholdClassifierCV`, and pipelines, theirs and those of subclasses such as
     imbalanced-learn's, in any order. The outermost threshold is the one that decides. An additive
-    model is split into an encoder and a classifier, see `holdfast.models.additive.split`.
+    model is split into an encoder and a classifier, see `holdfast.models.additive.split_additive`.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def unwrap(model: Any) -> Unwrapped:
             continue
         inner = _inner(model, where)
         if inner is None:
-            parts = split(model, where)
+            parts = split_additive(model, where)
             if parts is not None:
                 here = f"the terms of {type(model).__name__}"
                 steps.append((f"{where}: {here}" if where else here, parts[0]))
