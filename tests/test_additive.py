@@ -18,7 +18,7 @@ from holdfast import ActionSet, NormBall, RobustRecourse, sets
 from holdfast.actions import check, raw_cost
 from holdfast.models import AdditiveModel, as_model
 from holdfast.models.additive import points_of, split_additive
-from holdfast.models.encoding import Encoding
+from holdfast.models.encoding import Encoding, Number
 from holdfast.models.encoding.columns import Affine, Bent, Coded
 from holdfast.models.encoding.rules import ColumnRule
 from holdfast.models.encoding.steps import walk
@@ -119,13 +119,16 @@ def check_columns(model, rows):
                 for value in given
             ]
             assert np.array_equal(values[:, j], expected)
-        elif column.is_flat:
+        elif isinstance(column, Bent) and column.is_flat:
             numbers = given.to_numpy(dtype=np.float64)
             pieces = np.searchsorted(np.array(column.edges), numbers)
             away = ~np.isin(numbers, [*column.edges, *column.specials])
             for piece in np.unique(pieces[away & ~np.isnan(numbers)]):
                 inside = (pieces == piece) & away & ~np.isnan(numbers)
                 assert len(np.unique(values[inside, j])) == 1
+        elif isinstance(column, Affine):
+            kept = column.shift + column.scale * given.to_numpy(dtype=np.float64)
+            assert np.array_equal(values[:, j], kept)
         else:
             assert isinstance(column, Bent)
 
@@ -272,6 +275,24 @@ def test_gam_without_an_intercept():
     rows = far_numbers(9)
     assert split_additive(model)[1].intercept_ == 0.0
     check_scores(model, rows, model._linear_predictor(rows))
+
+
+def test_a_linear_term_of_a_gam_is_a_number():
+    """So it needs no step, and what is advised is the end of the way to the last bit."""
+    s, l = pygam().s, pygam().l  # noqa: E741
+    X, y = numbers_of(11)
+    model = quietly(pygam().LogisticGAM(l(0) + s(1)).fit, X[:, :2], y)
+    encoding = Encoding.of(model, favorable_class=1)
+    assert isinstance(encoding["x0"], Number)
+    assert not isinstance(encoding["x1"], Number)
+    actions = ActionSet.from_data(X[:, :2], immutable=["x1"], fixed_cost=0.0)
+    actions.set("x0", step=None, lower=-9.0, upper=9.0)
+    recourse = RobustRecourse(
+        model, robust_to=NormBall(2, 0.0), actions=actions, guarantee=0.7, favorable_class=1
+    )
+    people = X[:20, :2][model.predict_proba(X[:20, :2]) < 0.7]
+    after = recourse.recommend(people).after().to_numpy()
+    assert model.predict_proba(after) == pytest.approx(0.7, abs=1e-9)
 
 
 def test_gam_that_is_no_sum_of_single_columns_is_refused():

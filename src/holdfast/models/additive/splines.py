@@ -35,7 +35,7 @@ class TermColumns:
         return np.asarray(matrix.toarray()[:, self.places], dtype=np.float64)
 
     def holdfast_rules(self) -> list[ColumnRule]:
-        """Say what becomes of each column: a smooth curve, steps, or a category."""
+        """Say what becomes of each column: itself, a smooth curve, steps, or a category."""
         return [
             self._rule(j, terms, len(places))
             for j, (terms, places) in enumerate(zip(self._terms, self._places, strict=True))
@@ -76,6 +76,8 @@ class TermColumns:
 
     def _rule(self, column: int, terms: list[Any], width: int) -> ColumnRule:
         kinds = {_kind(term) for term in terms}
+        if kinds == {"linear"} and width == 1:
+            return ColumnRule(is_kept=True)
         if kinds <= {"linear", "spline"}:
             return ColumnRule(width=width)
         if kinds == {"steps"}:

@@ -20,6 +20,7 @@ class ColumnRule:
     width: int = 1
     takes_missing: bool = False
     specials: tuple[float, ...] = ()
+    is_kept: bool = False
 
 
 def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
@@ -27,7 +28,9 @@ def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
     result: list[Column] = []
     begin = 0
     for k, (column, rule) in enumerate(zip(columns, rules, strict=True)):
-        if rule.levels is None:
+        if rule.is_kept:
+            result.append(column)
+        elif rule.levels is None:
             bent = bend(
                 column,
                 where,
