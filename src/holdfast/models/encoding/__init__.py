@@ -2,5 +2,6 @@
 
 from holdfast.models.encoding.encoding import Encoded, Encoding
 from holdfast.models.encoding.features import Category, Curve, Number
+from holdfast.models.encoding.rules import ColumnRule
 
-__all__ = ["Category", "Curve", "Encoded", "Encoding", "Number"]
+__all__ = ["Category", "ColumnRule", "Curve", "Encoded", "Encoding", "Number"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,12 +11,16 @@ import numpy as np
 
 from holdfast.machinery.numbers import Floats
 
+Back = Callable[[float], Iterable[float]]  # from a value to those that a function takes there
+
 
 @dataclass(frozen=True)
 class Affine:
     """The column ``shift + scale * raw``; `where` is the step that it came out of last.
 
-    A missing value is read as if it were the raw value `fill`; None: it stays missing.
+    A missing value is read as if it were the raw value `fill`; None: it stays missing, or is
+    refused on the way (`refuses_missing`). Each of the `codes` is a raw value that stands for a
+    missing one, with the raw value that it is read as.
     """
 
     raw: int
@@ -24,11 +28,18 @@ class Affine:
     shift: float = 0.0
     scale: float = 1.0
     fill: Any = None
+    codes: tuple[tuple[Any, Any], ...] = ()
+    refuses_missing: bool = False
 
     @property
     def untouched(self) -> bool:
         """Whether the column still is the raw one, which an encoder of categories may read."""
         return self.shift == 0.0 and self.scale == 1.0
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether a missing value becomes a number."""
+        return self.fill is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +49,8 @@ class Bent:
     Attributes
     ----------
     edges : tuple of float
-        Raw values at which it may jump, up to rounding; what an edge itself belongs to is found
-        out.
+        Raw values at which what is flat may jump, up to rounding; what an edge itself belongs to
+        is found out.
     is_flat : bool
         Whether it is constant between the edges.
     is_monotone : bool
@@ -52,6 +63,11 @@ class Bent:
         The raw value that a missing one is read as, where it is read as one.
     specials : tuple of float
         Raw values that are codes, and no quantities: nobody can be advised to take one.
+    refuses_missing : bool
+        Whether a step on the way refuses missing values, whatever may come after it.
+    back : callable or None
+        From a value of the column to the raw ones that have it, up to rounding; None: nobody
+        knows them.
     """
 
     raw: int
@@ -63,10 +79,12 @@ class Bent:
     takes_missing: bool = False
     fill: float | None = None
     specials: tuple[float, ...] = ()
+    refuses_missing: bool = False
+    back: Back | None = None
 
     @property
     def is_constant(self) -> bool:
-        """Whether all numbers are encoded as the same: it only tells who has none."""
+        """Whether all numbers are encoded as the same."""
         return self.is_flat and not self.edges and not self.specials
 
 
@@ -74,19 +92,39 @@ class Bent:
 class Coded:
     """A column that has one of its `values` for each of the `levels` of a raw column.
 
-    `missing` and `unknown` are the values of a missing level, and of one that is not among them;
-    NaN where there is none: such a row cannot be encoded.
+    `missing` and `unknown` are the values of a missing level, and of one that is not among them:
+    NaN where it goes on as a missing value, None where it is refused. The `specials` are levels
+    that stand for a missing one: nobody can be advised to take one.
     """
 
     raw: int
     where: str
     levels: tuple[Any, ...]
     values: Floats
-    missing: float = math.nan
-    unknown: float = math.nan
+    missing: float | None = None
+    unknown: float | None = None
+    specials: tuple[Any, ...] = ()
 
 
-Column = Affine | Bent | Coded
+@dataclass(frozen=True)
+class Flag:
+    """A column that is `present` for all who have a raw value, and `missing` for all others.
+
+    NaN: their value is missing still; None: it is refused.
+    """
+
+    raw: int
+    where: str
+    present: float
+    missing: float | None
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether a missing value becomes a number."""
+        return self.missing is not None and math.isfinite(self.missing)
+
+
+Column = Affine | Bent | Coded | Flag
 
 
 def rescale(column: Column, shift: float, scale: float, where: str) -> Column:
@@ -95,18 +133,26 @@ def rescale(column: Column, shift: float, scale: float, where: str) -> Column:
         raise ValueError(
             f"{where}: a column becomes {shift} + {scale} * itself, which cannot be undone"
         )
+
+    def moved(value: float | None) -> float | None:
+        return None if value is None else shift + scale * value
+
     if isinstance(column, Affine):
         return replace(
             column, where=where, shift=shift + scale * column.shift, scale=scale * column.scale
         )
     if isinstance(column, Bent):  # the pipeline is asked for its values
-        return column
+        return replace(column, back=_after(column.back, lambda value: [(value - shift) / scale]))
+    if isinstance(column, Flag):
+        return replace(
+            column, present=shift + scale * column.present, missing=moved(column.missing)
+        )
     # the step that coded it stays its origin: the columns of one category must have one origin
     return replace(
         column,
         values=shift + scale * column.values,
-        missing=shift + scale * column.missing,
-        unknown=shift + scale * column.unknown,
+        missing=moved(column.missing),
+        unknown=moved(column.unknown),
     )
 
 
@@ -120,34 +166,79 @@ def bend(
     has_flat_tails: bool = False,
     takes_missing: bool = False,
     specials: Iterable[float] = (),
+    back: Back | None = None,
 ) -> Bent:
     """Return a function of a column; its edges and specials are values of that column.
 
     Whoever misses the raw value gets a number if the column had one for them already, or if this
-    function has (`takes_missing`).
+    function has (`takes_missing`). `back` leads from its values to those of the column.
     """
-    if isinstance(column, Coded):
+    if not isinstance(column, (Affine, Bent)):
         raise ValueError(f"{where} reads a column that is a category already")
+    edges, specials = tuple(edges), tuple(specials)
+    takes = column.takes_missing or (takes_missing and not column.refuses_missing)
     if isinstance(column, Bent):
-        if not column.is_flat and (is_flat or tuple(edges) or tuple(specials)):
+        if column.is_flat:  # so is whatever is made of it, and between the same edges
+            return replace(column, where=where, takes_missing=takes)
+        if specials or (is_flat and column.back is None):
             raise ValueError(f"{where} cuts a column into bins that {column.where} bends before it")
+        cut = [raw for edge in edges for raw in (column.back or _nowhere)(edge)]
         return replace(
             column,
             where=where,
-            is_monotone=column.is_flat or (column.is_monotone and is_monotone),
-            takes_missing=column.takes_missing or takes_missing,
+            edges=tuple(sorted({*column.edges, *cut})),
+            is_flat=is_flat,
+            is_monotone=is_flat
+            or (column.is_monotone and is_monotone and not (edges and column.back is None)),
+            takes_missing=takes,
+            back=_after(column.back, back),
         )
-    back = [(float(edge) - column.shift) / column.scale for edge in edges]
-    codes = [(float(code) - column.shift) / column.scale for code in specials]
+    if specials and not column.untouched:
+        raise ValueError(
+            f"{where} has codes {specials} that are no quantities, but reads a column that "
+            f"{column.where} changes before it"
+        )
     fill = None if column.fill is None else float(column.fill)
+    codes = {*map(float, specials), *(float(code) for code, _ in column.codes)}
     return Bent(
         column.raw,
         where,
-        tuple(sorted(set(back))),
+        tuple(sorted({raw for edge in edges for raw in _unscale(column)(float(edge))})),
         is_flat,
         is_flat or is_monotone,
-        has_flat_tails,
-        takes_missing or fill is not None,
+        has_flat_tails and not column.codes,
+        takes,
         fill,
-        tuple(sorted(set(codes))),
+        tuple(sorted(codes)),
+        column.refuses_missing,
+        _after(_unscale(column), back),
     )
+
+
+def refuse_missing(column: Column) -> Column:
+    """Return the column behind a step that takes no missing values: there are none from there."""
+    if isinstance(column, Coded):
+        missing, unknown = _unless_nan(column.missing), _unless_nan(column.unknown)
+        return replace(column, missing=missing, unknown=unknown)
+    if isinstance(column, Flag):
+        return replace(column, missing=_unless_nan(column.missing))
+    return column if column.takes_missing else replace(column, refuses_missing=True)
+
+
+def _unless_nan(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
+def _unscale(column: Affine) -> Back:
+    return lambda value: [(value - column.shift) / column.scale]
+
+
+def _after(first: Back | None, second: Back | None) -> Back | None:
+    """Return the way back through two functions, of which the second was applied last."""
+    if first is None or second is None:
+        return None
+    return lambda value: [raw for between in second(value) for raw in first(between)]
+
+
+def _nowhere(value: float) -> Iterable[float]:
+    return ()

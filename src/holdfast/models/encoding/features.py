@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding.columns import Affine, Bent, Coded, Column
+from holdfast.models.encoding.columns import Affine, Bent, Coded, Column, Flag
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,8 @@ class Category:
     missing, unknown : (c,) arrays or None
         Those of a missing level, and of one that is none of the levels; None: such a row cannot
         be encoded.
+    specials : tuple
+        Levels that stand for a missing one: nobody can be advised to take one.
 
     Examples
     --------
@@ -112,6 +115,7 @@ class Category:
     options: Floats
     missing: Floats | None = None
     unknown: Floats | None = None
+    specials: tuple[Any, ...] = ()
 
     @property
     def takes_missing(self) -> bool:
@@ -163,73 +167,91 @@ def gather(columns: list[Column], names: list[str]) -> list[Part]:
 
 def _feature(name: str, places: list[int], columns: list[Column]) -> Part:
     parts = [columns[j] for j in places]
-    if any(isinstance(part, Coded) for part in parts):
-        return _category(name, places, parts)
+    coded = [part for part in parts if isinstance(part, Coded)]
+    if coded:
+        return _category(name, places, parts, coded)
     affine = [j for j in places if isinstance(columns[j], Affine)]
     told = [j for j in places if _is_constant(columns[j])]
     if len(affine) == 1 and len(affine) + len(told) == len(places):
         number: Any = columns[affine[0]]
-        fill = None if number.fill is None else float(number.fill)
-        return Number(name, affine[0], number.shift, number.scale, fill, tuple(told))
+        if not number.codes:
+            fill = float(number.fill) if _all_take_missing(parts) else None
+            return Number(name, affine[0], number.shift, number.scale, fill, tuple(told))
     return _curve(name, places, parts)
 
 
 def _is_constant(column: Column) -> bool:
-    return isinstance(column, Bent) and column.is_constant
+    return isinstance(column, Flag) or (isinstance(column, Bent) and column.is_constant)
+
+
+def _all_take_missing(parts: list[Column]) -> bool:
+    return all(part.takes_missing for part in parts if not isinstance(part, Coded))
 
 
 def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
     bent = [part for part in parts if isinstance(part, Bent)]
-    fills = [part.fill for part in parts if not isinstance(part, Coded) and part.fill is not None]
+    affine = [part for part in parts if isinstance(part, Affine)]
+    fills = [float(part.fill) for part in bent if part.fill is not None]
+    fills += [float(part.fill) for part in affine if part.fill is not None]
+    codes = {code for part in bent for code in part.specials}
+    codes |= {float(code) for part in affine for code, _ in part.codes}
     return Curve(
         name,
         np.array(places, dtype=np.int64),
         " and ".join(dict.fromkeys(part.where for part in parts)),
         tuple(sorted({edge for part in bent for edge in part.edges})),
-        all(isinstance(part, Bent) and part.is_flat for part in parts),
-        all(isinstance(part, Affine) or part.is_monotone for part in parts),  # type: ignore[union-attr]
-        all(isinstance(part, Bent) and (part.is_flat or part.has_flat_tails) for part in parts),
-        all(p.takes_missing if isinstance(p, Bent) else p.fill is not None for p in parts),  # type: ignore[union-attr]
-        float(fills[0]) if fills else None,
-        tuple(sorted({code for part in bent for code in part.specials})),
+        not affine and all(part.is_flat for part in bent),
+        all(part.is_monotone for part in bent),
+        not affine and all(part.is_flat or part.has_flat_tails for part in bent),
+        _all_take_missing(parts),
+        fills[0] if fills else None,
+        tuple(sorted(codes)),
     )
 
 
-def _category(name: str, places: list[int], parts: list[Column]) -> Category:
-    coded = [part for part in parts if isinstance(part, Coded)]
-    levels = coded[0].levels
-    if any(part.levels != levels for part in coded):
-        origins = " and by ".join(dict.fromkeys(part.where for part in parts))
-        raise ValueError(
-            f"column {name!r} is read as a category more than once, by {origins}, and they know "
-            "other levels of it, which is not understood"
-        )
+def _category(name: str, places: list[int], parts: list[Column], coded: list[Coded]) -> Category:
+    levels = tuple(dict.fromkeys(level for part in coded for level in part.levels))
     options = np.stack([_at_levels(name, part, levels) for part in parts], axis=1)
-    special = {}
+    ends = {}
     for what in ("missing", "unknown"):
-        values = np.array([_at_special(part, what) for part in parts])
-        special[what] = values if np.isfinite(values).all() else None
-    return Category(name, np.array(places, dtype=np.int64), levels, options, **special)
+        values = np.array([_at_end(part, what) for part in parts])
+        ends[what] = values if np.isfinite(values).all() else None
+    known = [bool(np.isfinite(values).all()) for values in options]
+    if not all(known):  # who has another one cannot be encoded
+        ends["unknown"] = None
+    return Category(
+        name,
+        np.array(places, dtype=np.int64),
+        tuple(level for level, kept in zip(levels, known, strict=True) if kept),
+        options[known],
+        specials=tuple(dict.fromkeys(code for part in coded for code in part.specials)),
+        **ends,
+    )
 
 
 def _at_levels(name: str, column: Column, levels: tuple[Any, ...]) -> Floats:
-    """Return the values of a column at the levels of a category."""
+    """Return the values of a column at the levels of a category; NaN: it has none."""
     if isinstance(column, Coded):
-        return column.values
-    if _is_constant(column):
-        return np.zeros(len(levels))  # an indicator of missing values
+        values = dict(zip(column.levels, column.values.tolist(), strict=True))
+        unknown = _at_end(column, "unknown")
+        return np.array([values.get(level, unknown) for level in levels])
+    if isinstance(column, Flag):
+        return np.full(len(levels), column.present)
     are_numbers = all(isinstance(k, (int, float)) and not isinstance(k, bool) for k in levels)
-    if isinstance(column, Affine) and are_numbers:
+    if isinstance(column, Affine) and are_numbers and not column.codes:
         return np.asarray(column.shift + column.scale * np.array(levels, dtype=np.float64))
     raise ValueError(
         f"column {name!r} is read as a category and by {column.where}, which is not understood"
     )
 
 
-def _at_special(column: Column, what: str) -> float:
+def _at_end(column: Column, what: str) -> float:
     """Return the value of a column where the level is missing, or unknown; NaN: it has none."""
-    if isinstance(column, Coded):
-        return float(getattr(column, what))
-    if _is_constant(column):
-        return 1.0 if what == "missing" else 0.0
-    return np.nan
+    if isinstance(column, Flag) and what == "unknown":
+        return column.present
+    if isinstance(column, (Coded, Flag)):
+        value = getattr(column, what)
+        return math.nan if value is None else float(value)
+    if isinstance(column, Affine) and what == "missing" and column.fill is not None:
+        return column.shift + column.scale * float(column.fill)
+    return math.nan

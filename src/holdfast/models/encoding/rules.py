@@ -1,97 +1,150 @@
-"""What a transformer of anybody's own may say of itself, so that it is understood."""
+"""How anybody's own transformer can say what it does to its columns."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding.columns import Affine, Coded, Column, bend
+from holdfast.models.encoding.asking import ask, cut, transform
+from holdfast.models.encoding.coders import NOTHING, Levels, none_of
+from holdfast.models.encoding.columns import Affine, Column, bend
 
 
 @dataclass(frozen=True)
 class ColumnRule:
-    """What becomes of one input column."""
+    """What a transformer does to one of its columns, by itself.
 
-    edges: tuple[float, ...] | None = None
-    levels: tuple[Any, ...] | None = None
+    A fitted transformer with a method ``holdfast_rules()`` that returns one rule for each of its
+    columns, in their order, can stand in a pipeline that is taken apart. It says only where a
+    function jumps, or which levels there are; values it is asked for, so they cannot be wrong.
+    Each column must become `width` columns that depend on no other, side by side, in the order of
+    the columns. A transformer that looks its columns up by name needs `feature_names_in_`, as in
+    scikit-learn.
+
+    Parameters
+    ----------
+    edges : iterable of float, optional
+        The column is a number, and what is made of it is constant between these.
+    levels : iterable, optional
+        The column is a category, and these are the levels that are known. With neither edges nor
+        levels it is a number, and what is made of it any function of it.
+    width : int, default 1
+        How many columns it becomes.
+    takes_missing : bool, default False
+        Whether a missing value becomes a number.
+    specials : iterable, default ()
+        Raw values that are codes, and no quantities or levels that anybody could take.
+    is_kept : bool, default False
+        Whether the column is passed on as it is, which says all of it.
+
+    Examples
+    --------
+    Weights of evidence at home: a number that is cut, and a category.
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from sklearn.base import BaseEstimator, TransformerMixin
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from holdfast.models.encoding import ColumnRule, Encoding
+    >>> class WeightOfEvidence(TransformerMixin, BaseEstimator):
+    ...     def fit(self, X, y):
+    ...         self.feature_names_in_ = np.array(X.columns, dtype=object)
+    ...         groups = {"age": X["age"] > 40, "home": X["home"]}
+    ...         rates = {name: pd.Series(y).groupby(group).mean() for name, group in groups.items()}
+    ...         self.evidence_ = {name: np.log(r / (1 - r)) for name, r in rates.items()}
+    ...         return self
+    ...
+    ...     def transform(self, X):
+    ...         age = (X["age"] > 40).map(self.evidence_["age"])
+    ...         home = X["home"].map(self.evidence_["home"])
+    ...         return np.column_stack([age, home])
+    ...
+    ...     def holdfast_rules(self):
+    ...         return [ColumnRule(edges=[40]), ColumnRule(levels=self.evidence_["home"].index)]
+    >>> table = pd.DataFrame({"age": [20, 70, 30, 50, 60, 25], "home": ["own", "rent"] * 3})
+    >>> pipeline = make_pipeline(WeightOfEvidence(), LogisticRegression())
+    >>> encoding = Encoding.of(pipeline.fit(table, np.array([0, 1, 1, 0, 1, 0]) > 0))
+    >>> encoding["age"].edges, encoding["home"].levels
+    ((40.0,), ('own', 'rent'))
+    """
+
+    edges: Iterable[float] | None = None
+    levels: Iterable[Any] | None = None
     width: int = 1
     takes_missing: bool = False
-    specials: tuple[float, ...] = ()
+    specials: Iterable[Any] = ()
     is_kept: bool = False
+
+    def __post_init__(self) -> None:
+        if self.edges is not None and self.levels is not None:
+            raise ValueError("a ColumnRule has edges or levels, not both")
+        said = (self.edges, self.levels, self.width, self.takes_missing, tuple(self.specials))
+        if self.is_kept and said != (None, None, 1, False, ()):
+            raise ValueError("a ColumnRule of a column that is kept says nothing else")
+        for name in ("edges", "levels", "specials"):  # they are read more than once
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else _plain(value))
 
 
 def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """Read a transformer by the rules that it gives of itself."""
+    name = type(step).__name__
     rules = list(step.holdfast_rules())
+    if len(rules) != len(columns) or not all(isinstance(rule, ColumnRule) for rule in rules):
+        raise ValueError(
+            f"{where}: {name}.holdfast_rules() must return a ColumnRule for each of the "
+            f"{len(columns)} columns that come in; it returned {rules!r}"
+        )
+    others = [_anything(rule) for rule in rules]
+    row = transform(step, [[other] for other in others], others)
+    total = sum(rule.width for rule in rules)
+    if row is not None and row.shape[1] != total:
+        raise ValueError(f"{where}: {name} makes {row.shape[1]} columns; its rules say {total}")
     result: list[Column] = []
-    begin = 0
-    for k, (column, rule) in enumerate(zip(columns, rules, strict=True)):
+    for k, (rule, column) in enumerate(zip(rules, columns, strict=True)):
         if rule.is_kept:
             result.append(column)
-        elif rule.levels is None:
-            bent = bend(
-                column,
-                where,
-                edges=rule.edges or (),
-                is_flat=rule.edges is not None,
-                takes_missing=rule.takes_missing,
-                specials=rule.specials,
-            )
-            result += [bent] * rule.width
-        else:
-            assert isinstance(column, Affine)
-            codes = _ask(step, rules, k, list(rule.levels))[:, begin : begin + rule.width]
-            rest = []
-            unknown = 99.0 if isinstance(rule.levels[0], int) else "?unknown?"
-            for takes, value in ((rule.takes_missing, None), (True, unknown)):
-                try:
-                    row = _ask(step, rules, k, [value])[0] if takes else None
-                except ValueError:
-                    row = None
-                none = np.full(rule.width, np.nan)
-                rest.append(none if row is None else row[begin : begin + rule.width])
-            for j in range(rule.width):
-                result.append(
-                    Coded(column.raw, where, rule.levels, codes[:, j], rest[0][j], rest[1][j])
-                )
-        begin += rule.width
+            continue
+        if rule.levels is None:
+            result += [_bent(rule, column, where)] * rule.width
+            continue
+        levels = _levels(rule, column, f"{where}: {name}")
+        place = slice(len(result), len(result) + rule.width)
+        answers = cut(ask(step, levels.questions, k, others), place)
+        result += levels.coded(answers, step, where)
     return result
 
 
-def _ask(step: Any, rules: list[ColumnRule], k: int, values: list[Any]) -> Floats:
-    import pandas as pd
-
-    names = getattr(step, "feature_names_in_", None)
-    rows: dict[Any, Any] = {}
-    for j, rule in enumerate(rules):
-        default = rule.levels[0] if rule.levels else 0.0
-        rows[j] = pd.Series(
-            values if j == k else [default] * len(values),
-            dtype=object if j == k or rule.levels else float,
-        )
-    frame = pd.DataFrame(rows)
-    if names is not None:
-        frame.columns = pd.Index(list(names), dtype=object)
-    made = step.transform(frame if names is not None else frame.to_numpy())
-    return np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
+def _bent(rule: ColumnRule, column: Column, where: str) -> Column:
+    return bend(
+        column,
+        where,
+        edges=rule.edges or (),
+        is_flat=rule.edges is not None,
+        takes_missing=rule.takes_missing,
+        specials=rule.specials,
+    )
 
 
-def read_binning(step: Any, columns: list[Column], where: str) -> list[Column]:
-    chosen = step.get_support(names=True)
-    rules = []
-    for name in step.variable_names:
-        binning = step.get_binned_variable(name)
-        if name not in chosen:
-            rules.append(ColumnRule(edges=(), width=0))
-        elif binning.dtype == "numerical":
-            codes = tuple(map(float, binning.special_codes or ()))
-            rules.append(
-                ColumnRule(tuple(map(float, binning.splits)), takes_missing=True, specials=codes)
-            )
-        else:
-            levels = [level for group in binning.splits for level in np.asarray(group).tolist()]
-            rules.append(ColumnRule(levels=tuple(levels), takes_missing=True))
-    step.holdfast_rules = lambda: rules
-    return read_rules(step, columns, where)
+def _levels(rule: ColumnRule, column: Column, who: str) -> Levels:
+    if not (isinstance(column, Affine) and column.untouched):
+        raise ValueError(f"{who} reads a column that a step before it changed")
+    specials = list(rule.specials)
+    levels = [level for level in rule.levels or () if level not in specials]
+    missing_as = math.nan if rule.takes_missing else NOTHING
+    return Levels(column, levels, missing_as, none_of(levels), specials)
+
+
+def _anything(rule: ColumnRule) -> Any:
+    """Return a value that the transformer takes in a column."""
+    return next(iter(rule.levels or rule.edges or ()), 1.0)
+
+
+def _plain(values: Iterable[Any]) -> tuple[Any, ...]:
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    return tuple(value for value in plain if not (isinstance(value, float) and math.isinf(value)))

@@ -6,25 +6,42 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.models.encoding.asking import names_in
+from holdfast.models.encoding.bends import Reader
 from holdfast.models.encoding.columns import Affine, Column, rescale
 from holdfast.models.encoding.features import Curve, Part, gather
-from holdfast.models.encoding.leaves import READERS, Reader
-from holdfast.models.encoding.rules import read_binning, read_rules
+from holdfast.models.encoding.leaves import READERS
+from holdfast.models.encoding.rules import read_rules
 from holdfast.models.encoding.unwrap import Place, is_a, skipped, thawed
 
 UNDERSTOOD = (
-    "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, OrdinalEncoder, "
-    "SimpleImputer, ColumnTransformer, Pipeline, 'passthrough' and 'drop'"
+    "scikit-learn's scalers, encoders, SimpleImputer and MissingIndicator, KBinsDiscretizer, "
+    "Binarizer, power, quantile and spline transformers, powers of single columns, known "
+    "functions, selectors, ColumnTransformer, FeatureUnion and Pipeline; optbinning's "
+    "BinningProcess; and whatever has a method holdfast_rules, see "
+    "holdfast.models.encoding.ColumnRule"
 )
+_MIXES = "each of its columns comes from several raw columns"
+_FILLS = "what it fills in depends on other columns; SimpleImputer is understood"
+REASONS = {
+    "KNNImputer": _FILLS,
+    "IterativeImputer": _FILLS,
+    "Normalizer": "it divides each row by its length, which all columns have a part in",
+    "PCA": _MIXES,
+    "TruncatedSVD": _MIXES,
+    "OptimalBinning": "it takes one column, not a table; BinningProcess is understood",
+}
 
 
 def raw_names(first: Place, coef: Any) -> tuple[list[str], bool]:
     """Names of the raw columns, and whether the pipeline knows them."""
     where, step = first
-    names = getattr(step, "feature_names_in_", None)
+    names = names_in(step) or names_in(_first(step))
     if names is not None:
         return [str(name) for name in names], True
     n = getattr(step, "n_features_in_", None)
+    if n is None and hasattr(step, "holdfast_rules"):
+        n = len(list(step.holdfast_rules()))
     if n is None:
         if where or coef is None:
             raise ValueError(f"{where or 'the model'}: {type(step).__name__} is not fitted")
@@ -60,29 +77,29 @@ def walk(step: Any, columns: list[Column], where: str) -> list[Column]:
     if skipped(step):
         return columns
     step = thawed(step)
-    reader = read_rules if hasattr(step, "holdfast_rules") else _READERS.get(_kind(step))
-    if type(step).__name__ == "BinningProcess":
-        reader = read_binning
+    name, kind = type(step).__name__, _kind(step)
+    reader = read_rules if hasattr(step, "holdfast_rules") else _READERS.get(kind)
     if reader is None:
-        raise ValueError(f"{where}: {type(step).__name__} is not understood; what is: {UNDERSTOOD}")
+        reason = REASONS.get(kind, f"what is: {UNDERSTOOD}")
+        raise ValueError(f"{where}: {name} is not understood; {reason}")
     expected = getattr(step, "n_features_in_", None)
     if expected is not None and expected != len(columns):
         raise ValueError(f"{where}: fitted on {expected} columns, but {len(columns)} come in")
     try:
         return reader(step, columns, where)
     except AttributeError as error:
-        raise ValueError(f"{where}: {type(step).__name__} is not fitted ({error})") from None
+        raise ValueError(f"{where}: {name} is not fitted ({error})") from None
 
 
 def _kind(step: Any) -> str:
-    """Name of a class of scikit-learn; a subclass may do anything, so it is not understood.
+    """Name of a class of a known library; a subclass may do anything, so it is not understood.
 
     Pipelines are only walked through: what comes out of a derived one is compared.
     """
     if is_a(step, "Pipeline"):
         return "Pipeline"
     kind = type(step)
-    return kind.__name__ if kind.__module__.partition(".")[0] == "sklearn" else ""
+    return kind.__name__ if kind.__module__.partition(".")[0] in ("sklearn", "optbinning") else ""
 
 
 def _pipeline(step: Any, columns: list[Column], where: str) -> list[Column]:
@@ -99,14 +116,15 @@ def _column_transformer(step: Any, columns: list[Column], where: str) -> list[Co
         if isinstance(inner, str) and inner == "drop":
             continue
         here = f"{where} / transformer {name!r}"
-        chosen = [columns[j] for j in _positions(selected, names, len(columns), here)]
-        if not chosen:
+        places = _positions(selected, names, len(columns), here)
+        if not places:
             continue
-        made = walk(inner, chosen, here)
-        if name in weights:
-            made = [rescale(column, 0.0, float(weights[name]), here) for column in made]
-        places = step.output_indices_[name]
-        if (places.start, places.stop) != (len(result), len(result) + len(made)):
+        if names is not None:
+            places = _by_name(inner, places, names)
+        made = walk(inner, [columns[j] for j in places], here)
+        made = _weighed(made, weights.get(name), here)
+        out = step.output_indices_[name]
+        if (out.start, out.stop) != (len(result), len(result) + len(made)):
             raise ValueError(f"{here}: {len(made)} columns were expected of it, at {len(result)}")
         result += made
     return result
@@ -131,18 +149,43 @@ def _positions(selected: Any, names: Any, n: int, where: str) -> list[int]:
     return [position[key] if isinstance(key, str) else range(n)[key] for key in keys]
 
 
-def _function(step: Any, columns: list[Column], where: str) -> list[Column]:
-    """Take a FunctionTransformer without a function: how 'passthrough' is kept once fitted."""
-    if step.func is not None:
-        raise ValueError(
-            f"{where}: FunctionTransformer with a function is not understood; what is: {UNDERSTOOD}"
-        )
-    return columns
+def _by_name(step: Any, places: list[int], names: Any) -> list[int]:
+    """Sort columns as a step wants them that looks them up by name."""
+    first = _first(step)
+    if _kind(first) != "BinningProcess":
+        return places
+    return [list(names).index(name) for name in first.variable_names]
+
+
+def _first(step: Any) -> Any:
+    """Return the first step that does something."""
+    while is_a(thawed(step), "Pipeline"):
+        kept = [inner for _, inner in thawed(step).steps if not skipped(inner)]
+        if not kept:
+            return None
+        step = kept[0]
+    return thawed(step)
+
+
+def _weighed(columns: list[Column], weight: Any, where: str) -> list[Column]:
+    if weight is None:
+        return columns
+    return [rescale(column, 0.0, float(weight), where) for column in columns]
+
+
+def _feature_union(step: Any, columns: list[Column], where: str) -> list[Column]:
+    weights = step.transformer_weights or {}
+    result: list[Column] = []
+    for name, inner in step.transformer_list:
+        if not (isinstance(inner, str) and inner == "drop"):
+            here = f"{where} / transformer {name!r}"
+            result += _weighed(walk(inner, columns, here), weights.get(name), here)
+    return result
 
 
 _READERS: dict[str, Reader] = {
     **READERS,
     "Pipeline": _pipeline,
     "ColumnTransformer": _column_transformer,
-    "FunctionTransformer": _function,
+    "FeatureUnion": _feature_union,
 }

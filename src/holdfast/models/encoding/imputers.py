@@ -1,0 +1,132 @@
+"""What is put in place of missing values, and columns that tell where there were any."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from holdfast.models.encoding.bends import Reader
+from holdfast.models.encoding.columns import (
+    Affine,
+    Bent,
+    Coded,
+    Column,
+    Flag,
+    refuse_missing,
+)
+
+
+def fill(column: Column, value: Any, where: str) -> Column:
+    """Return a column in which `value` stands for what was missing."""
+    if isinstance(column, Coded):
+        return replace(
+            column, missing=_filled(column.missing, value), unknown=_filled(column.unknown, value)
+        )
+    if isinstance(column, Flag):
+        return replace(column, missing=_filled(column.missing, value))
+    if column.takes_missing or column.refuses_missing:
+        return column
+    if isinstance(column, Bent):
+        return replace(column, takes_missing=True)
+    raw = value if column.untouched else (float(value) - column.shift) / column.scale
+    return replace(column, where=where, fill=_plain(raw))
+
+
+def _filled(seen: float | None, value: Any) -> float | None:
+    return float(value) if seen is not None and math.isnan(seen) else seen
+
+
+def _imputer(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """Take a SimpleImputer; a column that it saw no value of it may drop."""
+    result: list[Column] = []
+    for column, statistic in zip(columns, step.statistics_, strict=True):
+        if _is_gone(statistic) and not step.keep_empty_features:
+            continue
+        result.append(_impute(step, column, _plain(statistic), where))
+    if step.indicator_ is not None:
+        for k in step.indicator_.features_:
+            is_text = isinstance(step.statistics_[k], str)
+            result.append(_told(columns[k], step.missing_values, is_text, where))
+    return result
+
+
+def _impute(step: Any, column: Column, statistic: Any, where: str) -> Column:
+    if not _is_gone(step.missing_values):
+        return _recode(column, _plain(step.missing_values), statistic, where)
+    is_text = isinstance(statistic, str)
+    if step.missing_values is None and not is_text:
+        return refuse_missing(column)  # a number that is missing is NaN, which it refuses
+    column = fill(column, statistic, where)
+    if is_text and step.strategy == "constant" and isinstance(column, Affine):
+        # a name for what is missing, and no level that people could take
+        return replace(column, codes=(*column.codes, (statistic, statistic)))
+    return column
+
+
+def _recode(column: Column, code: Any, statistic: Any, where: str) -> Column:
+    """Return a column in which a raw value stands for a missing one."""
+    column = refuse_missing(column)
+    if not (isinstance(column, Affine) and column.untouched):
+        raise ValueError(
+            f"{where}: SimpleImputer with missing_values={code!r} reads a column that another step "
+            "changed before it, which is not understood"
+        )
+    read_as = [(seen, statistic if value == code else value) for seen, value in column.codes]
+    return replace(
+        column,
+        where=where,
+        fill=statistic if column.fill == code else column.fill,
+        codes=(*read_as, (code, statistic)),
+    )
+
+
+def _indicator(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """Take a MissingIndicator by itself."""
+    everything = step.features == "all"
+    places = range(len(columns)) if everything else step.features_
+    return [_told(columns[k], step.missing_values, False, where) for k in places]
+
+
+def _told(column: Column, code: Any, is_text: bool, where: str) -> Column:
+    """Return the column that tells whether another one is missing."""
+    if not _is_gone(code):
+        is_raw = isinstance(column, Affine) and column.untouched
+        if not is_raw or isinstance(code, str):
+            raise ValueError(
+                f"{where}: an indicator of missing_values={code!r} is understood only for a raw "
+                "column of numbers"
+            )
+        return Bent(column.raw, where, is_flat=True, specials=(float(code),), refuses_missing=True)
+    if isinstance(column, Coded):
+        values = np.isnan(column.values).astype(np.float64)
+        missing, unknown = _is_nan(column.missing), _is_nan(column.unknown)
+        return replace(column, values=values, missing=missing, unknown=unknown)
+    if isinstance(column, Flag):
+        there = float(math.isnan(column.present))
+        return replace(column, present=there, missing=_is_nan(column.missing))
+    if isinstance(column, Bent) and not column.is_constant:
+        # a function may have no value even where there is a number, up to one of its edges
+        takes = not column.refuses_missing
+        return replace(column, where=where, is_flat=True, takes_missing=takes, back=None)
+    if column.refuses_missing or (code is None and not is_text):  # a missing number is NaN
+        return Flag(column.raw, where, 0.0, None)
+    return Flag(column.raw, where, 0.0, 0.0 if column.takes_missing else 1.0)
+
+
+def _is_nan(value: float | None) -> float | None:
+    return None if value is None else float(math.isnan(value))
+
+
+def _is_gone(value: Any) -> bool:
+    """Whether it is None, NaN or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or value != value
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+READERS: dict[str, Reader] = {"SimpleImputer": _imputer, "MissingIndicator": _indicator}
