@@ -15,7 +15,14 @@ from holdfast.models.base import BlackBox, LinearModel, Model
 from holdfast.models.calibrator import read_calibrator
 from holdfast.models.encoding.reading import plain
 from holdfast.models.encoding.steps import raw_names, understood
-from holdfast.models.encoding.unwrap import Threshold, Unwrapped, is_a, is_linear, unwrap
+from holdfast.models.encoding.unwrap import (
+    Threshold,
+    Unwrapped,
+    is_a,
+    is_linear,
+    name_of,
+    unwrap,
+)
 from holdfast.models.origin import Origin
 from holdfast.models.regressions import as_classifier
 from holdfast.problem.losses import LOSSES
@@ -37,9 +44,10 @@ def as_model(
         A `Model`; a pair ``(coef, intercept)``; a fitted scikit-learn classifier of two classes
         or a pipeline that ends in one (linear, `MLPClassifier`, or anything with
         `predict_proba`), also inside a search, a threshold or a calibrator; results of
-        statsmodels (`Logit`, `Probit`, `GLM` of the binomial family); or a torch module: a
-        `Sequential` that ends in a linear layer or in a sigmoid (wrap any other one in
-        `holdfast.models.network.Network` and say what it returns).
+        statsmodels (`Logit`, `Probit`, `GLM` of the binomial family); an additive model, see
+        `holdfast.models.additive.split_additive`; or a torch module: a `Sequential` that ends in
+        a linear layer or in a sigmoid (wrap any other one in `holdfast.models.network.Network`
+        and say what it returns).
     favorable_class : label, optional
         The class that people want. It must be said, unless the classes are False and True.
     device : str, optional
@@ -83,7 +91,7 @@ want, favorable_class='default' or favorable_class='paid'
             raise ValueError("a model given by its numbers is a pair (coef, intercept)")
         return LinearModel(*model)
     model = as_classifier(model)
-    found = _unwrapped(model)
+    found = _unwrapped(model, with_curves)
     origin = _origin(model, found, favorable_class, people, with_curves)
     adapted = _read(origin, device)
     if origin.calibrator is not None:
@@ -95,13 +103,15 @@ want, favorable_class='default' or favorable_class='paid'
     return replace(adapted, cutoff=even)  # type: ignore[type-var]
 
 
-def _unwrapped(model: Any) -> Unwrapped:
+def _unwrapped(model: Any, with_curves: bool) -> Unwrapped:
     """Open a model; its calibrator only where all before the classifier is understood as well.
 
     Otherwise there is no linear score that probabilities could be a function of.
     """
     found = unwrap(model)
-    if found.calibrated is not None and understood(found.steps)[0] < len(found.steps):
+    if found.calibrated is not None and understood(found.steps, with_curves=with_curves)[0] < len(
+        found.steps
+    ):
         return unwrap(model, calibrated=False)
     return found
 
@@ -135,7 +145,7 @@ def _origin(
 ) -> Origin:
     """Check that the classifier can be asked, and find the columns that people can set."""
     where, last = found.where, found.last
-    here, name = f"{where}: " if where else "", type(last).__name__
+    here, name = f"{where}: " if where else "", name_of(last)
     if not hasattr(last, "predict_proba") and not hasattr(last, "decision_function"):
         raise TypeError(
             f"{here}unsupported model type {name}: Holdfast takes a fitted scikit-learn classifier "
@@ -308,6 +318,7 @@ _LOSSES: dict[Any, str] = {
     "LogisticRegression": "logistic",
     "LogisticRegressionCV": "logistic",
     "LinearDiscriminantAnalysis": "logistic",
+    "LinearScore": "logistic",
     "SVC": "hinge",
     "NuSVC": "hinge",
     ("LinearSVC", "hinge"): "hinge",

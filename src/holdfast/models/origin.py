@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from holdfast.machinery.numbers import Floats
 from holdfast.models.calibrator import Calibrator
 from holdfast.models.encoding.features import Category, Number, Part
-from holdfast.models.encoding.unwrap import AGREEMENT, Place, skipped
+from holdfast.models.encoding.unwrap import AGREEMENT, Place, name_of, skipped
 
 _AGREEMENT_OF_SINGLES = 1e-5  # of numbers in single precision
 
@@ -74,7 +74,7 @@ class Origin:
     @property
     def name(self) -> str:
         """The classifier's class."""
-        return type(self.last).__name__
+        return name_of(self.last)
 
     def encode(self, X: Any) -> Any:
         """Bring raw rows to the columns in which recourse is found: a data frame."""
@@ -131,6 +131,8 @@ class Origin:
             probability = None if score is None else self.calibrator.probability(score)
         elif hasattr(fitted, "predict_proba"):
             both = np.asarray(fitted.predict_proba(X), dtype=np.float64)
+            if both.ndim == 1:  # pygam gives that of the second class
+                both = np.column_stack([1.0 - both, both])
             probability = both[:, self.favorable]
         if (is_whole or self.decides) and hasattr(fitted, "predict"):
             accepted = np.asarray(fitted.predict(X)) == self.classes[self.favorable]

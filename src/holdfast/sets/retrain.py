@@ -134,4 +134,9 @@ def _unfitted(model: Any) -> Any:
         copy = clone(model)
         copy.steps = [*((label, clone(step)) for label, step in before), (name, _unfitted(last))]
         return copy
+    if not hasattr(model, "get_params"):
+        raise ValueError(
+            f"a {type(model).__name__} is given by its numbers, and cannot be retrained; give a "
+            "fitted classifier"
+        )
     return clone(model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from holdfast.models.additive.split import split_additive
 from holdfast.models.regressions import as_classifier
 
 # Rounding apart, what was read and the model must agree; what is misread differs by far more.
@@ -45,7 +46,8 @@ def unwrap(model: Any, *, calibrated: bool = True) -> Unwrapped:
     `CalibratedClassifierCV` with one calibrator of a linear classifier, unless `calibrated` is
     False; thresholds inside of it decide nothing. Any other one counts as a classifier.
 
-    Statsmodels' results become classifiers here: see `holdfast.models.regressions`.
+    Statsmodels' results become classifiers here: see `holdfast.models.regressions`. An additive
+    model is split into an encoder and a classifier: see `holdfast.models.additive.split_additive`.
 
     Examples
     --------
@@ -81,6 +83,11 @@ def _opened(model: Any, open_calibrated: bool) -> Unwrapped:
                 continue
         inner = _inner(model, where)
         if inner is None:
+            parts = split_additive(model, where)
+            if parts is not None:
+                here = f"the terms of {type(model).__name__}"
+                steps.append((f"{where}: {here}" if where else here, parts[0]))
+                model = parts[1]
             return Unwrapped(steps, where, as_classifier(model), threshold, calibrated)
         if threshold is None and calibrated is None:
             threshold = _threshold(model, inner)
@@ -112,6 +119,11 @@ def is_a(model: Any, name: str) -> bool:
         kind.__name__ == name and kind.__module__.partition(".")[0] == "sklearn"
         for kind in type(model).__mro__
     )
+
+
+def name_of(fitted: Any) -> str:
+    """Class of a fitted classifier, or of the model that its numbers were taken from."""
+    return str(getattr(fitted, "taken_from", type(fitted).__name__))
 
 
 def skipped(step: Any) -> bool:
