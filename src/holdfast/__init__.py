@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from holdfast import sets
-from holdfast.actions import ActionSet, AtMost, Follows
+from holdfast.actions import ActionSet, AtMost, Follows, Linear, Product, Ratio
 from holdfast.calibration import calibrate
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
@@ -22,9 +22,12 @@ __all__ = [
     "Ellipsoid",
     "Follows",
     "LastLayer",
+    "Linear",
     "ModelList",
     "NormBall",
     "Points",
+    "Product",
+    "Ratio",
     "RecourseResult",
     "RobustRecourse",
     "Status",
