@@ -55,8 +55,7 @@ def _imputer(step: Any, columns: list[Column], where: str) -> list[Column]:
 def _impute(step: Any, column: Column, statistic: Any, where: str) -> Column:
     if not _is_gone(step.missing_values):
         return _recode(column, _plain(step.missing_values), statistic, where)
-    is_text = isinstance(statistic, str)
-    if step.missing_values is None and not is_text:
+    if step.missing_values is None and not isinstance(statistic, str):
         raise ValueError(
             f"{where}: SimpleImputer with missing_values=None takes numbers only as objects; "
             "missing_values=np.nan is understood"
@@ -64,9 +63,6 @@ def _impute(step: Any, column: Column, statistic: Any, where: str) -> Column:
     column = fill(column, statistic, where)
     if step.missing_values is None and isinstance(column, Affine):
         column = replace(column, missing_as=None)
-    if is_text and step.strategy == "constant" and isinstance(column, Affine):
-        # a name for what is missing, and no level that people could take
-        return replace(column, codes=(*column.codes, (statistic, statistic)))
     return column
 
 
