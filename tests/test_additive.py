@@ -438,6 +438,27 @@ def test_a_model_of_ones_own():
         as_model(model)
 
 
+class Doubled:
+    """It says that it keeps its column, but does not."""
+
+    n_features_in_ = 1
+
+    def transform(self, X):
+        return 2.0 * np.asarray(X, dtype=np.float64)
+
+    def holdfast_rules(self):
+        return [ColumnRule(is_kept=True)]
+
+
+def test_a_column_that_is_kept():
+    with pytest.raises(ValueError, match="a column that is kept says nothing else"):
+        ColumnRule(is_kept=True, specials=iter([-1]))
+    encoding = Encoding.of(AdditiveModel(Doubled(), [1.0]))
+    assert encoding["x0"] == Number("x0", 0, 0.0, 1.0)
+    with pytest.raises(ValueError, match="'x0' is not understood: the pipeline encodes it as 6"):
+        encoding.encode([[3.0]])
+
+
 def test_a_model_of_ones_own_is_checked():
     with pytest.raises(TypeError, match="without a method transform"):
         AdditiveModel(object(), [1.0])
