@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 
 import numpy as np
 
-from holdfast.actions import AtMost, NumberFeature, to_problem
+from holdfast.actions import AtMost, Linear, NumberFeature, to_problem
 from holdfast.actions.check import ROUNDING
 from holdfast.models.encoding.reading import is_missing, plain, shorten
 from holdfast.recommend.reasons import _MOST_TRIALS, _NEUTRAL, Release, constraints_of
@@ -114,10 +114,13 @@ def _check_grid(feature, new):
 
 
 def _check_link(link, old, new):
-    a, b = link.names
-    values = [row.get(name) for row in (old, new) for name in (a, b)]
+    values = [row.get(name) for row in (old, new) for name in link.names]
     if any(not isinstance(value, numbers.Real) or value != value for value in values):
-        return [f"{a} and {b} are linked, but one of them is not a number"]
+        names = f"{', '.join(link.names[:-1])} and {link.names[-1]}"
+        return [f"{names} are linked, but one of them is not a number"]
+    if isinstance(link, Linear):
+        return _check_sum(link, old, new)
+    a, b = link.names
     old_a, old_b, new_a, new_b = (float(value) for value in values)
     room = ROUNDING * max(abs(old_a), abs(old_b), abs(new_a), abs(new_b))
     if isinstance(link, AtMost):
@@ -128,6 +131,14 @@ def _check_link(link, old, new):
     if abs(new_a - old_a - wanted) > room * max(1.0, abs(link.by)):
         changes = f"{a} changes by {_show(new_a - old_a)}, but follows {b}"
         return [f"{changes}, which changes by {_show(new_b - old_b)}: not by {_show(wanted)}"]
+    return []
+
+
+def _check_sum(link, old, new):
+    was, now = (math.fsum(c * row[name] for name, c in link.coef.items()) for row in (old, new))
+    largest = max(abs(c * row[name]) for row in (old, new) for name, c in link.coef.items())
+    if now > max(link.at_most, was) + ROUNDING * largest:
+        return [f"{link.words} = {_show(now)} is above {_show(link.at_most)}"]
     return []
 
 

@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_actions import action_sets
 
-from holdfast.actions import ActionSet, CategoryFeature, Follows, NumberFeature
+from holdfast.actions import (
+    ActionSet,
+    CategoryFeature,
+    Follows,
+    Linear,
+    NumberFeature,
+    Product,
+    Ratio,
+)
 from holdfast.datasets import load_german
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -38,10 +46,14 @@ def strange_sets(draw):
         cost = draw(POSITIVE | st.dictionaries(st.tuples(*[st.sampled_from(levels)] * 2), POSITIVE))
         moves = draw(st.none() | st.dictionaries(st.sampled_from(levels), some))
         features.append(CategoryFeature(name, levels, moves=moves, order=draw(some), cost=cost))
-    by = draw(POSITIVE)
-    return ActionSet(
-        features, [Follows(names[0], of=names[1], by=by)], draw(st.none() | st.just(2))
-    )
+    linear = Linear({names[1]: draw(POSITIVE), names[0]: -draw(POSITIVE)}, draw(NUMBERS))
+    links = [Follows(names[0], of=names[1], by=draw(POSITIVE)), linear]
+    whole = ["whole", "part"]
+    features += [NumberFeature(f"{name} of {names[0]}") for name in whole]
+    ratio = Ratio(f"part of {names[0]}", of=names[0], to=names[1])
+    product = Product(f"whole of {names[0]}", of=(names[1], names[0]))
+    derived = draw(st.sampled_from([[], [ratio], [product, ratio]]))
+    return ActionSet(features, links, draw(st.none() | st.just(2)), derived)
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".yml", ".json"])
@@ -111,6 +123,16 @@ def change(**changes):
         ({"features__home__cost": [{"from": "own"}]}, r"features\.home\.cost\[0\]: 'to' is a"),
         ({"links": [{"type": "equal"}]}, r"links\[0\]\.type: 'equal' is not one of"),
         ({"links": [{"type": "at_most", "smaller": "age"}]}, r"links\[0\]: 'larger' is a required"),
+        (
+            {"links": [{"type": "linear", "coef": {"age": 1}, "at_most": 3}]},
+            r"links\[0\]\.coef: .* (does not have enough|should be non-empty)",
+        ),
+        ({"derived": [{"type": "sum"}]}, r"derived\[0\]\.type: 'sum' is not one of"),
+        ({"derived": [{"type": "ratio", "of": "a"}]}, r"derived\[0\]: 'feature' is a required"),
+        (
+            {"derived": [{"type": "product", "feature": "age", "of": ["age", "age"]}]},
+            r"of\[0\] = 'age' and feature = 'age': name three different",
+        ),
         ({"holdfast_actions": 2}, r"holdfast_actions: 1 was expected"),
         ({"max_changes": 0}, r"max_changes: 0 is less than the minimum of 1"),
         ({"more": 1}, r"the file: .*'more' was unexpected"),

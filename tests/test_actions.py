@@ -24,6 +24,7 @@ from holdfast.actions import (
     AtMost,
     CategoryFeature,
     Follows,
+    Linear,
     NumberFeature,
     check,
     decode,
@@ -141,6 +142,7 @@ def test_links_are_checked_when_they_come_in():
     for wrong, message in [
         (AtMost("agee", "age"), "did you mean 'age'"),
         (AtMost("age", "savings"), "'savings' is not a number"),
+        (Linear({"age": 1, "savings": 2}, at_most=3), "'savings' is not a number"),
         ("age <= months", "is not a link"),
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
@@ -375,6 +377,12 @@ def test_the_checker_on_categories_links_and_whole_sets():
     assert say(months=23.0, age=31) == [
         "months changes by 11, but follows age, which changes by 1: not by 12"
     ]
+    actions.links = [Linear({"months": -1, "age": 0.5}, at_most=4)]
+    assert say(months=11.0) == []
+    assert say(months=10.5) == ["-months + 0.5 age = 4.5 is above 4"]
+    actions.links = [Linear({"months": 1, "age": 0.5}, at_most=10)]  # it is 27 now
+    assert say(months=11.0, age=32) == []
+    assert say(months=12.5) == ["months + 0.5 age = 27.5 is above 10"]
     with pytest.raises(ValueError, match="one person at a time"):
         check(actions, pd.DataFrame({"age": [1, 2]}), person)
     with pytest.raises(TypeError, match="int is not a row"):
@@ -441,7 +449,15 @@ def action_sets(draw):
     a, b = draw(number_settings()), draw(number_settings())
     links = draw(
         st.lists(
-            st.sampled_from([AtMost("a", "b"), Follows("a", of="b", by=-0.5), AtMost("b", "a")]),
+            st.sampled_from(
+                [
+                    AtMost("a", "b"),
+                    Follows("a", of="b", by=-0.5),
+                    AtMost("b", "a"),
+                    Linear({"a": 2.0, "b": 1.5}, at_most=7.25),
+                    Linear({"b": -1, "a": 0.25}, at_most=-1),
+                ]
+            ),
             max_size=2,
         )
     )

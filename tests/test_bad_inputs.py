@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import holdfast
-from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse
+from holdfast import ActionSet, AtMost, Follows, Linear, NormBall, Product, Ratio, RobustRecourse
 from holdfast.actions import CategoryFeature, NumberFeature
 from holdfast.cli import main
 from holdfast.datasets import (
@@ -711,6 +711,21 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (lambda smaller: AtMost(smaller, "a"), "smaller", [3, None, []], "smaller"),
     (lambda by: Follows("a", "b", by), "by", [0, NAN, "x", None, [], 1j, math.inf], "by"),
     (lambda of: Follows("a", of), "of", ["a", 3, None, []], "of"),
+    (lambda of: Ratio("a", of, "b"), "of", [3, None, [], "a", "b"], "of"),
+    (lambda to: Ratio("a", "b", to), "to", [3, None, [], "a"], "to"),
+    (lambda of: Product("a", of), "of", [3, None, [], "ab", ("a", "b"), ("b",)], "of"),
+    (
+        lambda coef: Linear(coef, at_most=1),
+        "coef",
+        [3, None, [], "a", {}, {"a": 1}, {"a": 1, "b": 0}, {"a": 1, 3: 1}, {"a": 1, "b": NAN}],
+        "coef",
+    ),
+    (
+        lambda at_most: Linear({"a": 1, "b": 1}, at_most),
+        "at_most",
+        ["x", None, [], 1j, NAN, math.inf],
+        "at_most",
+    ),
     # data sets
     (make_gaussians, "n", [0, 3, -2, 2.5, "x", None, [], True], "n "),
     (make_gaussians, "random_state", NO_SEED, "random_state"),

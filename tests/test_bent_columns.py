@@ -14,7 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
@@ -168,6 +168,13 @@ def check_bent(steps, column, table, name, k):
             values = [edge, *(edge + side * width * rng.random(20))]
             found = np.array(made_of(steps, table, name, k, values))
             np.testing.assert_allclose(found, found[0], rtol=1e-9, atol=1e-9)
+    if column.is_monotone and not column.specials:
+        for low, high in itertools.pairwise(ends):
+            inside = np.sort(rng.uniform(low, high, 30))
+            found = np.array(made_of(steps, table, name, k, inside.tolist()), dtype=np.float64)
+            moves = np.diff(found[np.isfinite(found)])
+            room = 1e-12 * (1.0 + np.abs(found[np.isfinite(found)]).max(initial=0.0))
+            assert (moves >= -room).all() or (moves <= room).all()
     if column.takes_missing:
         filled = column.fill is not None
         return made_of(steps, table, name, k, [column.fill])[0] if filled else ANY, ANY
@@ -415,6 +422,55 @@ def test_numbers_that_stand_for_missing_ones(seed):
         check([StandardScaler(), imputer], table)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("gone", [None, pd.NA, np.nan])
+def test_what_pandas_takes_for_missing(gone, seed):
+    table = with_holes(draw(seed), seed)[["home", "job"]]
+    marker = None if gone is None else np.nan
+    table = table.where(table.notna(), marker).astype(object)
+    imputer = SimpleImputer(missing_values=gone, strategy="most_frequent", add_indicator=True)
+    codes = ColumnTransformer([("o", OneHotEncoder(), [0, 1])], remainder="passthrough")
+    encoding = check_encoding([imputer, codes], table)
+    assert encoding["home"].takes_missing
+    assert encoding["home"].missing[-1] == 1.0
+    numbers = with_holes(draw(seed), seed)[NUMBERS]
+    if gone is None:
+        objects = draw(seed)[NUMBERS].astype(object)
+        imputer = SimpleImputer(missing_values=None, strategy="most_frequent")
+        with pytest.raises(ValueError, match="missing_values=None takes numbers only as objects"):
+            read(*fit([imputer], objects))
+    else:
+        check([SimpleImputer(missing_values=gone, add_indicator=True)], numbers)
+
+
+@pytest.mark.parametrize("gone", [None, np.nan])
+@pytest.mark.parametrize(
+    "coder",
+    [
+        OneHotEncoder(),
+        OrdinalEncoder(encoded_missing_value=-1),
+        TargetEncoder(),
+        make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()),
+    ],
+)
+def test_a_missing_level_is_given_as_the_pipeline_knows_it(coder, gone):
+    table = with_holes(draw(0), 0)[["home"]]
+    table = table.where(table.notna(), gone).astype(object)
+    coder = clone(coder)
+    if isinstance(coder, Pipeline) and gone is None:
+        coder.set_params(simpleimputer__missing_values=None)
+    pipeline = make_pipeline(coder, LogisticRegression()).fit(table, np.arange(N) % 3 > 0)
+    encoding = Encoding.of(pipeline)
+    row = int(np.flatnonzero(table["home"].isna())[0])
+    theirs = pipeline[:-1].transform(table.iloc[[row]])
+    theirs = theirs.toarray() if hasattr(theirs, "toarray") else theirs
+    for other in (None, np.nan, pd.NA):
+        person = pd.DataFrame({"home": [other]})  # of whatever type pandas makes it
+        np.testing.assert_array_equal(encoding.encode(person), theirs)
+        mixed = pd.DataFrame({"home": [other, "own"]}, dtype=object)
+        np.testing.assert_array_equal(encoding.encode(mixed)[:1], theirs)
+
+
 def test_columns_without_any_value():
     table = with_holes(draw(0), 0)[NUMBERS].assign(amount=np.nan)
     steps, names = fit([SimpleImputer(), bins()], table)
@@ -508,6 +564,15 @@ def test_what_is_not_understood_is_named(step, message):
 
 
 # ------------------------------------------------------------------ intervals
+
+
+@pytest.mark.parametrize("coder", [OneHotEncoder(), OrdinalEncoder(), TargetEncoder()])
+def test_intervals_of_pandas(coder):
+    for how in ("category", object):
+        table = pd.DataFrame({"balance": pd.cut(draw(0)["balance"], 4).astype(how)})
+        encoding = check_encoding([coder], table)
+        assert len(encoding["balance"].levels) == 4
+        assert all(isinstance(level, pd.Interval) for level in encoding["balance"].levels)
 
 
 @pytest.mark.parametrize("coder", [OneHotEncoder(), OrdinalEncoder(), TargetEncoder()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -17,17 +18,19 @@ from discrete_problems import (
 )
 from milp_oracle import least_cost, least_price, polished
 
-from holdfast import NormBall, Status
+from holdfast import Ellipsoid, ModelList, NormBall, Status
 from holdfast.continuous.solve import solve_problem
 from holdfast.discrete import (
     DiscreteProblem,
     Group,
+    Links,
     check_answer,
     largest_reachable_score,
     solve,
     solve_discrete,
+    solve_linked,
 )
-from holdfast.problem import RecourseProblem
+from holdfast.problem import ModelSet, RecourseProblem
 
 FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
 
@@ -302,3 +305,142 @@ def test_the_check_finds_what_is_wrong():
             check_answer(problem, wrong)
     with pytest.raises(AssertionError, match="too many"):
         check_answer(replace(problem, max_changes=0), answer)
+
+
+# ------------------------------------------------------------------ options of each row's own
+
+
+def with_own_options(rng: np.random.Generator, problem: DiscreteProblem) -> DiscreteProblem:
+    """Give every row other options, all but those that it has now."""
+    base, groups = problem.problem, []
+    n, points = base.n_rows, base.X.copy()
+    for g, group in enumerate(problem.groups):
+        options = group.options + 0.5 * rng.normal(size=(n, *group.options.shape)).round(2)
+        points[:, group.columns] = options[np.arange(n), problem.current[:, g]]
+        groups.append(replace(group, options=options))
+    return replace(problem, problem=replace(base, X=points), groups=groups)
+
+
+def shared_row(problem: DiscreteProblem, i: int) -> DiscreteProblem:
+    """Return the problem of row i alone, its options said once for everybody."""
+    groups = [replace(group, options=group.options[i]) for group in problem.groups]
+    return take(replace(problem, groups=groups), i)
+
+
+def some_set(rng: np.random.Generator, kind: str, problem: DiscreteProblem) -> ModelSet:
+    base, d = problem.problem, problem.problem.n_features
+    if kind == "ellipsoid":
+        root = rng.normal(size=(d + 1, d))
+        return Ellipsoid(root @ root.T, 0.1)
+    if kind == "list":
+        moved = base.coef[0] + 0.3 * rng.normal(size=(4, d))
+        return ModelList([(coef, float(base.intercept[0])) for coef in moved])
+    return base.robust_to
+
+
+@pytest.mark.parametrize("goal", [{"guarantee": 0.4}, {"cost_weight": 0.1}])
+@pytest.mark.parametrize("kind", ["1", "2", "inf", "ellipsoid", "list"])
+def test_options_of_each_row_are_as_if_it_were_alone(kind, goal):
+    rng = np.random.default_rng([31, sum(map(ord, kind)), len(goal)])
+    p = 2.0 if kind in ("ellipsoid", "list") else float(kind)
+    found = 0
+    for k in range(6):
+        problem = random_discrete(rng, n=4, p=p, groups=1 + k % 2, options=4, continuous=k % 3)
+        robust_to = some_set(rng, kind, problem)
+        problem = replace(problem, problem=replace(problem.problem, robust_to=robust_to))
+        own = with_own_options(rng, problem)
+        together = solve_discrete(own, **goal)
+        part = solve_discrete(own.take(np.array([2, 0])), **goal)
+        np.testing.assert_array_equal(part.recourse, together.recourse[[2, 0]])
+        np.testing.assert_array_equal(part.gap, together.gap[[2, 0]])
+        d = own.problem.n_features
+        link = np.where(np.arange(d) < 2, 1.0, 0.0)[None]
+        lax = Links(link, np.full((1, 1), -np.inf), (own.problem.X @ link.T) + 0.2)
+        linked = solve_linked(own, lax, **goal)
+        for i in range(4):
+            row = shared_row(own, i)
+            alone = solve_discrete(row, **goal)
+            np.testing.assert_array_equal(alone.recourse[0], together.recourse[i])
+            np.testing.assert_array_equal(alone.options[0], together.options[i])
+            np.testing.assert_array_equal(alone.lower_bound[0], together.lower_bound[i])
+            assert alone.status[0] is together.status[i]
+            forced = by_force(row, 0, **goal)
+            if np.isinf(forced):
+                assert np.isnan(alone.recourse).all()
+            else:
+                assert alone.price[0] == pytest.approx(forced, rel=1e-8, abs=1e-9)
+                found += 1
+            own_lax = Links(link, lax.lower, lax.upper[i : i + 1])
+            tied = solve_linked(row, own_lax, **goal)
+            assert tied.status[0] is linked.status[i]
+            np.testing.assert_array_equal(tied.recourse[0], linked.recourse[i])
+    assert found >= 5
+
+
+def test_options_of_a_wrong_number_of_rows_are_refused():
+    rng = np.random.default_rng(37)
+    problem = with_own_options(rng, random_discrete(rng, n=3, groups=1, p=2.0))
+    group = problem.groups[0]
+    wrong = replace(problem, groups=[replace(group, options=group.options[:2])])
+    with pytest.raises(ValueError, match="options of group 0 have shape"):
+        solve_discrete(wrong, guarantee=0.5)
+
+
+# ------------------------------------------------------------------ groups that count several times
+
+
+def least_price_of_options(problem: DiscreteProblem, i: int, goal: dict[str, float]) -> float:
+    """Return the least price of a row of groups alone, by trying every choice of options."""
+    base, best = problem.problem.row(i), np.inf
+    x = base.X[0].copy()
+    for choice in itertools.product(*(range(group.count) for group in problem.groups)):
+        changes = sum(int(problem.option_changes[g][i, k]) for g, k in enumerate(choice))
+        if problem.max_changes is not None and changes > problem.max_changes:
+            continue
+        for group, k in zip(problem.groups, choice, strict=True):
+            x[group.columns] = group.options[k]
+        cost = sum(float(problem.option_costs[g][i, k]) for g, k in enumerate(choice))
+        score = base.robust_to.worst_score(x[None], base.coef, base.intercept)[0]
+        if "cost_weight" in goal:
+            cost = float(base.loss.value(score)) + goal["cost_weight"] * cost
+        elif score < base.loss.score(goal["guarantee"]):
+            continue
+        best = min(best, cost)
+    return float(best)
+
+
+@pytest.mark.parametrize("goal", [{"guarantee": 0.5}, {"cost_weight": 0.05}])
+def test_options_that_change_several_features_count_as_many(goal):
+    rng = np.random.default_rng([41, len(goal)])
+    found = several = tighter = 0
+    for k in range(24):
+        problem = random_discrete(rng, n=3, whole=0, continuous=0, groups=3, options=5)
+        counts = []
+        for g, group in enumerate(problem.groups):
+            own = rng.integers(1, 1 + (g < 2) * 2 + 1, size=(3, group.count))
+            own[np.arange(3), problem.current[:, g]] = 0
+            counts.append(own)
+        problem = replace(problem, max_changes=1 + k % 5, option_changes=counts)
+        free = solve_discrete(replace(problem, option_changes=None), **goal)
+        ours = solve_discrete(problem, **goal)
+        none = Links(
+            np.zeros((0, free.recourse_array.shape[1])), np.empty((1, 0)), np.empty((1, 0))
+        )
+        linked = solve_linked(problem, none, **goal)
+        most = largest_reachable_score(problem)
+        for i in range(3):
+            theirs = least_price_of_options(problem, i, goal)
+            tighter += free.price[i] < theirs - 1e-9
+            if np.isinf(theirs):
+                assert ours.status[i] is Status.INFEASIBLE
+                assert most[i] < problem.problem.loss.score(goal["guarantee"])
+                continue
+            found += 1
+            assert ours.status[i].is_proven
+            assert ours.price[i] == pytest.approx(theirs, rel=1e-9, abs=1e-12)
+            assert ours.lower_bound[i] <= theirs + 1e-9
+            assert linked.price[i] == pytest.approx(theirs, rel=1e-9, abs=1e-12)
+            several += problem.changes_of(ours.options)[i].max() > 1
+    assert found >= 20
+    assert several >= 5
+    assert tighter >= 5

@@ -44,9 +44,9 @@ def opened(problem, kind_and_ball, goal):
     buffers = new_buffers(layout, base.n_features)
     assert open_discrete_row(base.rows(), layout, ball, 0, buffers) == FOUND
     case = Case(base.X[0], base.coef[0], base.intercept[0], ball, goal)
-    asked = question_of(ball, shape_of(layout), buffers, case, kind, 1.0, new_work(base))
+    asked = question_of(ball, shape_of(layout, 0), buffers, case, kind, 1.0, new_work(base))
     open_domains(data_of(buffers), layout.option_start, asked, 1e3, state_of(buffers))
-    return shape_of(layout), buffers, asked
+    return shape_of(layout, 0), buffers, asked
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])

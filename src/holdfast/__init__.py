@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from holdfast import sets
-from holdfast.actions import ActionSet, AtMost, Follows
+from holdfast.actions import ActionSet, AtMost, Follows, Linear, Product, Ratio
 from holdfast.calibration import calibrate
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
 from holdfast.methods import find_recourse, list_methods
-from holdfast.problem import Ellipsoid, LastLayer, ModelList, NormBall
+from holdfast.problem import Ellipsoid, LastLayer, ModelList, NormBall, Points
 from holdfast.result import RecourseResult, Status
 
 if TYPE_CHECKING:
@@ -22,8 +22,12 @@ __all__ = [
     "Ellipsoid",
     "Follows",
     "LastLayer",
+    "Linear",
     "ModelList",
     "NormBall",
+    "Points",
+    "Product",
+    "Ratio",
     "RecourseResult",
     "RobustRecourse",
     "Status",

@@ -6,7 +6,8 @@ from holdfast.actions.check import check, raw_cost
 from holdfast.actions.compile import to_problem
 from holdfast.actions.compiled import Compiled
 from holdfast.actions.decode import decode
-from holdfast.actions.links import AtMost, Follows
+from holdfast.actions.derived import Product, Ratio
+from holdfast.actions.links import AtMost, Follows, Linear
 from holdfast.actions.number import NumberFeature
 
 __all__ = [
@@ -15,7 +16,10 @@ __all__ = [
     "CategoryFeature",
     "Compiled",
     "Follows",
+    "Linear",
     "NumberFeature",
+    "Product",
+    "Ratio",
     "check",
     "decode",
     "raw_cost",

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.actions.category import CategoryFeature
+from holdfast.actions.derived import Derived, Product, Ratio
 from holdfast.actions.feature import Feature, suggest
-from holdfast.actions.links import AtMost, FeatureLink, Follows, LinkList
+from holdfast.actions.links import AtMost, CheckedList, FeatureLink, Follows, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import refuse
 
@@ -27,10 +28,13 @@ class ActionSet:
     Parameters
     ----------
     features : iterable of features
-    links : iterable of AtMost and Follows
+    links : iterable of AtMost, Follows and Linear
         Constraints between numbers, in the attribute `links`.
     max_changes : int, optional
         At most so many features may change.
+    derived : iterable of Ratio and Product
+        Numbers that are computed from others, in the attribute `derived`. They change with
+        these, and cost nothing themselves.
 
     Examples
     --------
@@ -45,7 +49,8 @@ class ActionSet:
     ValueError: feature 'agee' is not known; did you mean 'age'? there are: age, home
     """
 
-    links: LinkList
+    links: CheckedList
+    derived: CheckedList
     max_changes: int | None
     _features: dict[str, Feature]
 
@@ -54,6 +59,7 @@ class ActionSet:
         features: Iterable[Feature],
         links: Iterable[FeatureLink] = (),
         max_changes: int | None = None,
+        derived: Iterable[Derived] = (),
     ) -> None:
         found: dict[str, Feature] = {}
         for feature in iterate("features", features):
@@ -67,6 +73,7 @@ class ActionSet:
             found[feature.name] = feature
         self._features = found
         self.links = links  # type: ignore[assignment]  # __setattr__ reads and checks them
+        self.derived = derived  # type: ignore[assignment]
         self.max_changes = max_changes
 
     @classmethod
@@ -175,7 +182,8 @@ provide_cost=None)
     def __deepcopy__(self, memo: dict[int, Any]) -> ActionSet:
         """Return an action set of its own with the same settings."""
         features = [copy.deepcopy(feature, memo) for feature in self._features.values()]
-        return ActionSet(features, list(self.links), self.max_changes)
+        links, derived = copy.deepcopy([list(self.links), list(self.derived)], memo)
+        return ActionSet(features, links, self.max_changes, derived)
 
     def set(self, name: str, /, **settings: Any) -> None:
         """Set settings of the feature of that name; if any is wrong, none is set."""
@@ -200,15 +208,17 @@ provide_cost=None)
         return len(self._features)
 
     def __setattr__(self, key: str, value: Any) -> None:
-        """Set `links` or `max_changes`, checked; there is nothing else to set."""
+        """Set `links`, `derived` or `max_changes`, checked; there is nothing else to set."""
         if key == "links":
-            value = LinkList(self._check_link, iterate("links", value))
+            value = CheckedList(self._check_link, iterate("links", value))
+        elif key == "derived":
+            value = CheckedList(self._check_derived, iterate("derived", value))
         elif key == "max_changes":
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and value >= 1):
                 refuse("max_changes", value, "a whole number from 1, or None for no limit")
         elif not key.startswith("_"):
-            known = suggest(key, ["links", "max_changes"])
+            known = suggest(key, ["links", "derived", "max_changes"])
             raise ValueError(f"an action set has no setting {key!r}; {known}")
         object.__setattr__(self, key, value)
 
@@ -217,7 +227,8 @@ provide_cost=None)
         if not isinstance(other, ActionSet):
             return NotImplemented
         same = list(self._features.values()) == list(other._features.values())
-        return same and self.links == other.links and self.max_changes == other.max_changes
+        same = same and self.links == other.links and self.derived == other.derived
+        return same and self.max_changes == other.max_changes
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -245,24 +256,44 @@ provide_cost=None)
         for name in self:
             self[name].set()
         for link in self.links:
-            self._check_link(link)
+            self._check_link(link, [])
+        for k, each in enumerate(self.derived):
+            self._check_derived(each, self.derived[:k])
 
-    def _check_link(self, link: Any) -> None:
-        if not isinstance(link, (AtMost, Follows)):
-            raise TypeError(f"links: {link!r} is not a link; there are AtMost and Follows")
+    def _check_link(self, link: Any, _: list[Any]) -> None:
+        if not isinstance(link, (AtMost, Follows, Linear)):
+            raise TypeError(f"links: {link!r} is not a link; there are AtMost, Follows and Linear")
         for name in link.names:
             if not isinstance(self[name], NumberFeature):
                 raise ValueError(f"{link}: {name!r} is not a number, so it cannot be linked")
         if isinstance(link, Follows) and self[link.feature].stays:
             raise ValueError(f"{link}: {link.feature!r} may not change, so it cannot follow")
 
+    def _check_derived(self, each: Any, others: list[Any]) -> None:
+        if not isinstance(each, (Ratio, Product)):
+            raise TypeError(f"derived: {each!r} is not derived; there are Ratio and Product")
+        for name in (each.feature, *each.parents):
+            if not isinstance(self[name], NumberFeature):
+                raise ValueError(f"{each}: {name!r} is not a number, so it cannot be computed with")
+        if self[each.feature].stays:
+            raise ValueError(
+                f"{each}: {each.feature!r} may not change, but it does with {each.words}; what "
+                "may not change must be said of these"
+            )
+        for other in others:
+            if other.feature == each.feature:
+                raise ValueError(f"{each}: {each.feature!r} is derived already, by {other}")
+            if other.feature in each.parents or each.feature in other.parents:
+                raise ValueError(f"{each}: what is derived cannot be derived from; see {other}")
+
     def _check_setting(self, name: str, settings: dict[str, Any]) -> None:
         stays = settings["immutable"] or settings["protected"]
-        if not stays or not hasattr(self, "links"):
+        if not stays or not hasattr(self, "derived"):
             return
-        for link in self.links:
-            if isinstance(link, Follows) and link.feature == name:
-                raise ValueError(f"{name}: it must be able to change, because it is in {link}")
+        follows = [link for link in self.links if isinstance(link, Follows)]
+        for each in [*follows, *self.derived]:
+            if each.feature == name:
+                raise ValueError(f"{name}: it must be able to change, because it is in {each}")
 
 
 def iterate(name: str, values: Any) -> list[Any]:

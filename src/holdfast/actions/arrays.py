@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.cells import Cells
-from holdfast.actions.links import AtMost
+from holdfast.actions.joint import Joint
+from holdfast.actions.links import Follows, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import Range, encode_range, range_of
 from holdfast.actions.reach import Reach, find_reach
@@ -34,12 +35,13 @@ class Arrays:
     points: Floats  # what the pipeline makes of the people
     cells: dict[str, Cells]  # of the curves that may change
     codes: dict[str, Floats]  # of the levels of curves that are categories for people
+    joints: list[tuple[Joint, Group]]  # of features that are derived, and their parents
 
     def __post_init__(self) -> None:
         self.groups: list[Group] = []
         self.current: list[NDArray[np.int64]] = []
         self.level_costs: list[Floats] = []
-        self.levels: dict[str, tuple[Any, ...] | Reach] = {}
+        self.levels: dict[str, tuple[Any, ...] | Reach | Joint] = {}
         self.ranges: dict[str, Range] = {}
 
     def fill(self) -> None:
@@ -50,16 +52,23 @@ class Arrays:
             elif name in self.cells:
                 assert isinstance(part, Curve)
                 self._fill_curve(self.actions[name], part)
+        for joint, group in self.joints:
+            nowhere = np.zeros(len(self.points), dtype=np.int64)
+            self._add(joint.bundle.key, group, nowhere, joint.costs)
+            self.levels[joint.bundle.key] = joint
         self.lower, self.upper = self.points.copy(), self.points.copy()
         for group in self.groups:
-            self.lower[:, group.columns] = group.options.min(axis=0)
-            self.upper[:, group.columns] = group.options.max(axis=0)
+            self.lower[:, group.columns] = group.by_row.min(axis=1)
+            self.upper[:, group.columns] = group.by_row.max(axis=1)
         self.costs = np.ones((1, self.encoding.n_columns))
         self.fixed_costs = np.zeros((1, self.encoding.n_columns))
         self.step = np.zeros((1, self.encoding.n_columns))
         self.anchor = self.points.copy()
+        joined = {name for joint, _ in self.joints for name in joint.bundle.names}
         for name, part in self.encoding.features.items():
             feature = self.actions[name]
+            if name in joined:
+                continue
             if isinstance(feature, NumberFeature) and isinstance(part, Number):
                 self._fill_number(feature, part)
             # else what may not change: its bounds are its value already
@@ -103,7 +112,7 @@ class Arrays:
 
     def _add(self, name: str, group: Group, current: NDArray[np.int64], costs: Floats) -> None:
         """Add a group; each person must be where the pipeline says, and then is to the last bit."""
-        ours, theirs = group.options[current], self.points[:, group.columns]
+        ours, theirs = group.values_of(current), self.points[:, group.columns]
         wrong = ~(np.abs(ours - theirs) <= AGREEMENT * (1.0 + np.abs(theirs)))
         if wrong.any():
             row, column = (int(k) for k in np.argwhere(wrong)[0])
@@ -121,6 +130,20 @@ class Arrays:
         if not self.current:
             return np.empty((len(self.points), 0), dtype=np.int64)
         return np.stack(self.current, axis=1)
+
+    def option_changes(self) -> list[NDArray[np.int64]] | None:
+        """Return how many features change with each option, where a group stands for several."""
+        if not self.joints:
+            return None
+        changes = []
+        for known, group, current in zip(
+            self.levels.values(), self.groups, self.current, strict=True
+        ):
+            if isinstance(known, Joint):
+                changes.append(known.changes.sum(axis=2))
+            else:
+                changes.append((np.arange(group.count) != current[:, None]).astype(np.int64))
+        return changes
 
 
 def column_names(encoding: Encoding) -> list[str]:
@@ -144,20 +167,26 @@ def column_names(encoding: Encoding) -> list[str]:
 
 def encode_links(arrays: Arrays) -> Links:
     """Write links in encoded columns; what a person has now is always within."""
-    links, n = arrays.actions.links, len(arrays.points)
+    bundles, n = [joint.bundle for joint, _ in arrays.joints], len(arrays.points)
+    # those among features that are tried together are kept by all of their options
+    links = [
+        link for link in arrays.actions.links if not any(bundle.holds(link) for bundle in bundles)
+    ]
     matrix = np.zeros((len(links), arrays.encoding.n_columns))
     lower, upper = np.full((n, len(links)), -np.inf), np.full((n, len(links)), np.inf)
     for r, link in enumerate(links):
-        first, second = (arrays.encoding[name] for name in link.names)
-        assert isinstance(first, Number)
-        assert isinstance(second, Number)
-        factor = 1.0 if isinstance(link, AtMost) else link.by
-        # raw_1 - factor raw_2 = e_1 / scale_1 - factor e_2 / scale_2 - constant
-        matrix[r, first.column] = 1.0 / first.scale
-        matrix[r, second.column] = -factor / second.scale
-        constant = first.shift / first.scale - factor * second.shift / second.scale
+        constant = 0.0
+        for name, coef in link.terms.items():
+            number = arrays.encoding[name]
+            assert isinstance(number, Number)
+            # coef raw = coef e / scale - coef shift / scale
+            matrix[r, number.column] = coef / number.scale
+            constant += coef * number.shift / number.scale
         now = arrays.points @ matrix[r]
-        upper[:, r] = np.maximum(now, constant) if isinstance(link, AtMost) else now
-        if not isinstance(link, AtMost):
+        most = link.at_most if isinstance(link, Linear) else 0.0
+        upper[:, r] = now if isinstance(link, Follows) else np.maximum(now, most + constant)
+        if isinstance(link, Follows):
             lower[:, r] = now
-    return Links(matrix, lower, upper)
+    # links hold to a tolerance beside 1: that must mean the same in any unit
+    unit = np.ldexp(1.0, -np.frexp(np.abs(matrix).max(axis=1, initial=0.0))[1])
+    return Links(matrix * unit[:, None], lower * unit, upper * unit)

@@ -26,6 +26,7 @@ def relaxed_problem(problem: DiscreteProblem, arrays: Arrays) -> DiscreteProblem
     None where all values that a number may take are tried.
     """
     groups, costs = list(problem.groups), list(problem.option_costs)
+    changes = None if problem.option_changes is None else list(problem.option_changes)
     is_relaxed = False
     for g, name in enumerate(arrays.levels):
         feature = arrays.actions[name]
@@ -36,8 +37,13 @@ def relaxed_problem(problem: DiscreteProblem, arrays: Arrays) -> DiscreteProblem
         codes = _better_ends(problem, name, groups[g], cells)
         groups[g] = Group(groups[g].columns, np.vstack([cells.codes, codes]))
         costs[g] = np.hstack([costs[g], _nearer_ends(feature, cells, values, fill)])
+        if changes is not None:
+            more = np.ones((len(changes[g]), len(codes)), dtype=np.int64)
+            changes[g] = np.hstack([changes[g], more])
         is_relaxed = True
-    return replace(problem, groups=groups, option_costs=costs) if is_relaxed else None
+    if not is_relaxed:
+        return None
+    return replace(problem, groups=groups, option_costs=costs, option_changes=changes)
 
 
 def _better_ends(problem: DiscreteProblem, name: str, group: Group, cells: Cells) -> Floats:

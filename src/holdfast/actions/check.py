@@ -10,6 +10,7 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.links import AtMost, FeatureLink
+from holdfast.actions.derived import Derived
+from holdfast.actions.links import AtMost, FeatureLink, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding.reading import is_missing, plain, shorten
@@ -100,8 +102,10 @@ def raw_cost(
     1.5
     """
     old, new = _single(before), _single(after)
-    total = 0.0
+    total, derived = 0.0, {each.feature for each in actions.derived}
     for name in actions:
+        if name in derived:
+            continue
         if name not in new or (name in old and not _differs(old[name], new[name])[0]):
             continue
         feature = actions[name]
@@ -128,6 +132,7 @@ def _check(actions: ActionSet, old: _Columns, new: _Columns, n: int) -> dict[int
     for name in (name for name in old if name not in new):
         report(everybody, f"{name} is missing from what is advised")
     changed: dict[Any, NDArray[np.bool_]] = {}
+    derived = {each.feature for each in actions.derived}
     for name, values in new.items():
         if name in old:
             changed[name] = _differs(old[name], values)
@@ -138,12 +143,19 @@ def _check(actions: ActionSet, old: _Columns, new: _Columns, n: int) -> dict[int
             continue
         if name not in old or name not in actions:
             report(rows, f"{name} changes, but is not a feature of the action set")
+        elif name in derived:  # its steps are those of what it is computed from
+            free = replace(actions[name], step=None, integer=False)
+            _check_number(free, rows, old[name], values, report)
         elif isinstance(actions[name], NumberFeature):
             _check_number(actions[name], rows, old[name], values, report)
         else:
             _check_category(actions[name], rows, old[name], values, report)
+    with np.errstate(invalid="ignore"):
+        for each in actions.derived:
+            _check_derived(each, old, new, changed, report)
     if actions.max_changes is not None:
-        _check_count(actions.max_changes, changed, n, report)
+        done = {name: moved for name, moved in changed.items() if name not in derived}
+        _check_count(actions.max_changes, done, n, report)
     with np.errstate(invalid="ignore"):  # infinite ones have been reported
         for link in actions.links:
             _check_link(link, old, new, n, report)
@@ -265,12 +277,16 @@ def _check_count(most: int, changed: dict[Any, NDArray[np.bool_]], n: int, repor
 
 
 def _check_link(link: FeatureLink, old: _Columns, new: _Columns, n: int, report: _Report) -> None:
-    a, b = link.names
     none = np.full(n, None, dtype=object)
-    read = [_floats(table.get(name, none)) for table in (old, new) for name in (a, b)]
+    read = [_floats(table.get(name, none)) for table in (old, new) for name in link.names]
     fine = np.logical_and.reduce([ok & ~np.isnan(values) for values, ok in read])
-    report(np.flatnonzero(~fine), f"{a} and {b} are linked, but one of them is not a number")
-    old_a, old_b, new_a, new_b = (np.where(fine, values, 0.0) for values, _ in read)
+    names = f"{', '.join(link.names[:-1])} and {link.names[-1]}"
+    report(np.flatnonzero(~fine), f"{names} are linked, but one of them is not a number")
+    values = [np.where(fine, values, 0.0) for values, _ in read]
+    if isinstance(link, Linear):
+        _check_sum(link, values, report)
+        return
+    (a, b), (old_a, old_b, new_a, new_b) = link.names, values
     room = ROUNDING * np.abs([old_a, old_b, new_a, new_b]).max(axis=0)
     if isinstance(link, AtMost):
         report(
@@ -287,6 +303,46 @@ def _check_link(link: FeatureLink, old: _Columns, new: _Columns, n: int, report:
         return f"{changes}, {which}"
 
     report(np.flatnonzero(np.abs(moved_a - wanted) > room * max(1.0, abs(link.by))), say)
+
+
+def _check_derived(
+    each: Derived,
+    old: _Columns,
+    new: _Columns,
+    changed: dict[Any, NDArray[np.bool_]],
+    report: _Report,
+) -> None:
+    """Check that what is derived moves with what it is computed from, and only then."""
+    names = (each.feature, *each.parents)
+    if not all(name in old and name in new for name in names):
+        missing = [name for name in names if name not in old or name not in new]
+        report(range(len(next(iter(new.values())))), f"{missing[0]} is needed for {each.feature}")
+        return
+    moved = np.logical_or.reduce([changed[name] for name in each.parents])
+    report(
+        np.flatnonzero(changed[each.feature] & ~moved),
+        f"{each.feature} changes, but {' and '.join(each.parents)} do not",
+    )
+    is_now, _ = _floats(new[each.feature])
+    wanted = each.value({name: _floats(new[name])[0] for name in each.parents})
+    off = ~(np.abs(is_now - wanted) <= ROUNDING * np.maximum(np.abs(is_now), np.abs(wanted)))
+    report(
+        np.flatnonzero(moved & off),
+        lambda row: (
+            f"{each.feature} = {_show(is_now[row])}, but {each.words} is {_show(wanted[row])}"
+        ),
+    )
+
+
+def _check_sum(link: Linear, values: list[Floats], report: _Report) -> None:
+    """Check a weighted sum of numbers: all of them before, and then all of them after."""
+    terms = np.array(values) * np.array([*link.coef.values()] * 2, dtype=np.float64)[:, None]
+    was, now = terms[: len(link.coef)].sum(axis=0), terms[len(link.coef) :].sum(axis=0)
+    most = np.fmax(float(link.at_most), was)  # whoever is above it already may stay
+    report(
+        np.flatnonzero(now > most + ROUNDING * np.abs(terms).max(axis=0)),
+        lambda row: f"{link.words} = {_show(now[row])} is above {_show(link.at_most)}",
+    )
 
 
 def _single(values: Any) -> _Columns:

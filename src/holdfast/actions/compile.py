@@ -14,7 +14,9 @@ from holdfast.actions.arrays import Arrays, column_names, encode_links
 from holdfast.actions.between import relaxed_problem
 from holdfast.actions.cells import find_cells
 from holdfast.actions.compiled import Compiled
-from holdfast.actions.fit import check_fit, read_action_levels
+from holdfast.actions.derived import bundles_of
+from holdfast.actions.fit import check_fit, read_action_levels, read_derived
+from holdfast.actions.joint import make_joint
 from holdfast.actions.number import NumberFeature
 from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats
@@ -95,6 +97,7 @@ def compile_people(
     """
     reading = encoding.read(frame)
     read_action_levels(reading, frame, encoding, actions)
+    read_derived(reading, frame, encoding, actions)
     refused = reading.problems()
     rows = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
     # people are kept, and what becomes of the table later must not reach them
@@ -106,10 +109,13 @@ def compile_people(
         refused = sorted([*refused, *_not_finite(encoding, encoded, rows, ~fine)])
         people, rows, encoded = people.loc[fine], rows[fine], encoded.take(fine)
         reading = encoded.reading
-    bent, coded = _curves(encoding, actions)
+    bundles = bundles_of(actions.derived, encoding.features)
+    joined = {name for bundle in bundles for name in bundle.names}
+    bent, coded = _curves(encoding, actions, joined)
     cells = find_cells(encoding, bent, encoded) if len(people) else {}
     codes = encoding.ask(coded, encoded) if len(people) else {}
-    arrays = Arrays(encoding, actions, reading, encoded.points.copy(), cells, codes)
+    joints = [make_joint(bundle, encoding, actions, encoded) for bundle in bundles]
+    arrays = Arrays(encoding, actions, reading, encoded.points.copy(), cells, codes, joints)
     arrays.fill()
     coef, intercept = _own(scores, rows, len(frame))
     problem = RecourseProblem.build(
@@ -132,10 +138,12 @@ def compile_people(
         option_costs=arrays.level_costs,
         max_changes=actions.max_changes,
         fixed_costs=arrays.fixed_costs if arrays.fixed_costs.any() else None,
+        option_changes=arrays.option_changes(),
     )
     fixed = {name: why for name, why in encoding.unused.items() if name in actions}
     unseen = "the pipeline was not fitted on it"
     fixed |= {name: unseen for name in actions if name not in encoding.names}
+    fixed = {name: why for name, why in fixed.items() if name not in joined}
     links = encode_links(arrays)
     compiled = Compiled(
         discrete,
@@ -171,14 +179,14 @@ def _not_finite(
 
 
 def _curves(
-    encoding: Encoding, actions: ActionSet
+    encoding: Encoding, actions: ActionSet, joined: set[str]
 ) -> tuple[dict[str, NumberFeature], dict[str, Floats]]:
     """Return the curves that may change: numbers, and the levels of those that are categories."""
     bent: dict[str, NumberFeature] = {}
     coded: dict[str, Floats] = {}
     for name, part in encoding.features.items():
         feature = actions[name]
-        if not isinstance(part, Curve) or feature.stays:
+        if not isinstance(part, Curve) or feature.stays or name in joined:
             continue
         if isinstance(feature, NumberFeature):
             bent[name] = feature

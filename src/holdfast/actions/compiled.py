@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.cells import Cells
+from holdfast.actions.joint import Joint
 from holdfast.actions.ranges import Range
 from holdfast.actions.reach import Reach
 from holdfast.discrete import DiscreteProblem, Links
@@ -45,7 +46,8 @@ class Compiled:
         them, and why.
     levels : dict
         For each group of the problem, in its order: the name of the feature and its levels, or of
-        a bent or binned number the `Reach` of people.
+        a bent or binned number the `Reach` of people; of one that is derived the `Joint` of it
+        and its parents.
     ranges : dict
         For each number that is no group: where it may go in raw units.
     cells : dict
@@ -59,7 +61,7 @@ class Compiled:
     rows: NDArray[np.int64]
     refused: list[tuple[int, str]]
     fixed: dict[str, str]
-    levels: dict[str, tuple[Any, ...] | Reach]
+    levels: dict[str, tuple[Any, ...] | Reach | Joint]
     ranges: dict[str, Range]
     cells: dict[str, Cells]
     encoding: Encoding
@@ -77,8 +79,16 @@ class Compiled:
 
     @property
     def names(self) -> list[str]:
-        """The features that may change: numbers, then categories."""
-        return [*self.ranges, *self.levels]
+        """The features that people may change: numbers, then categories, group by group."""
+        names = list(self.ranges)
+        for name, known in self.levels.items():
+            names += known.bundle.parents if isinstance(known, Joint) else [name]
+        return names
+
+    @property
+    def joints(self) -> list[Joint]:
+        """The combinations of features that are tried together."""
+        return [known for known in self.levels.values() if isinstance(known, Joint)]
 
     @property
     def number_columns(self) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast.actions.compiled import Compiled
+from holdfast.actions.joint import Joint
 from holdfast.actions.ranges import Range, lattice_anchor, multiples
 from holdfast.actions.reach import Reach
 from holdfast.machinery.numbers import Floats
@@ -89,7 +90,13 @@ def decode_people(
         moved = np.flatnonzero(levels[:, k] != current[who, k])
         if not moved.size:
             continue
-        if isinstance(known, Reach):
+        if isinstance(known, Joint):
+            new, old = known.raw[who[moved], levels[moved, k]], known.raw[who[moved], 0]
+            for j, each in enumerate(known.bundle.names):
+                other = new[:, j] != old[:, j]
+                if other.any():
+                    result[each] = _replaced(result[each], moved[other], new[other, j])
+        elif isinstance(known, Reach):
             values = known.values(who[moved], levels[moved, k])
             result[name] = _replaced(result[name], moved, values)
         else:

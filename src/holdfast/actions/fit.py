@@ -8,6 +8,8 @@ import numpy as np
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
+from holdfast.actions.derived import bundles_of
+from holdfast.actions.joint import check_bundle, read_bundle
 from holdfast.actions.number import NumberFeature
 from holdfast.models.encoding import Category, Curve, Encoding
 from holdfast.models.encoding.reading import Reading
@@ -29,8 +31,20 @@ def check_fit(encoding: Encoding, actions: ActionSet) -> None:
             texts = [level for level in feature.levels if isinstance(level, str)]
             if texts:
                 raise ValueError(f"{name}: the pipeline reads it as a number, not as {texts[0]!r}")
+    bundles = bundles_of(actions.derived, encoding.features)
+    for bundle in bundles:
+        check_bundle(bundle, actions)
+    joined = {name: bundle for bundle in bundles for name in bundle.names}
     for link in actions.links:
         for name in link.names:
+            if name in joined:
+                if not joined[name].holds(link):
+                    raise ValueError(
+                        f"{link}: {name!r} is tried together with others, because "
+                        f"{joined[name].key!r} is derived; it can be linked with "
+                        f"{', '.join(joined[name].names)} only"
+                    )
+                continue
             if name not in encoding.features:
                 raise ValueError(f"{link}: the pipeline does not use {name!r}")
             part = encoding[name]
@@ -39,6 +53,12 @@ def check_fit(encoding: Encoding, actions: ActionSet) -> None:
                     f"{link}: {part.where} bends or bins {name!r}; only numbers that the model "
                     "reads in proportion can be linked"
                 )
+
+
+def read_derived(reading: Reading, frame: Any, encoding: Encoding, actions: ActionSet) -> None:
+    """Refuse people whose derived features are not what they would be computed to be."""
+    for bundle in bundles_of(actions.derived, encoding.features):
+        read_bundle(bundle, reading, frame, actions)
 
 
 def read_action_levels(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, MutableSequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,9 +31,14 @@ class AtMost:
         _check_names(smaller=self.smaller, larger=self.larger)
 
     @property
-    def names(self) -> tuple[str, str]:
+    def names(self) -> tuple[str, ...]:
         """The two features."""
         return self.smaller, self.larger
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The coefficients of what is at most 0."""
+        return {self.smaller: 1.0, self.larger: -1.0}
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,79 @@ class Follows:
         object.__setattr__(self, "by", plain_number(self.by))
 
     @property
-    def names(self) -> tuple[str, str]:
+    def names(self) -> tuple[str, ...]:
         """The two features."""
         return self.feature, self.of
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The coefficients of what never changes."""
+        return {self.feature: 1.0, self.of: -self.by}
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A weighted sum of numbers stays at or below a value, in raw units.
+
+    Whoever breaks it now may stay, but the excess may not grow. That a sum stays at or above a
+    value is said with all signs changed.
+
+    Examples
+    --------
+    Rent and half of the loan come to no more than 2000, and debt to no more than 40% of income:
+
+    >>> Linear({"rent": 1.0, "loan": 0.5}, at_most=2000)
+    Linear(coef={'rent': 1.0, 'loan': 0.5}, at_most=2000)
+    >>> Linear({"debt": 1, "income": -0.4}, at_most=0).words
+    'debt - 0.4 income'
+    """
+
+    coef: Mapping[str, float]
+    at_most: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no sum of several numbers."""
+        if not isinstance(self.coef, Mapping):
+            refuse("coef", self.coef, "a dict of names of features with their coefficients")
+        for name, value in self.coef.items():
+            if not isinstance(name, str):
+                refuse("coef", name, "named by features")
+            if not math.isfinite(to_number(value)) or to_number(value) == 0.0:
+                refuse(f"coef[{name!r}]", value, "a finite number, not 0")
+        if len(self.coef) < 2:
+            raise ValueError(
+                f"coef = {dict(self.coef)!r} is no sum of two or more numbers; where a single "
+                "number may go is said by its `lower` and `upper`"
+            )
+        if not math.isfinite(to_number(self.at_most)):
+            refuse("at_most", self.at_most, "a finite number")
+        plain = {name: plain_number(value) for name, value in self.coef.items()}
+        object.__setattr__(self, "coef", plain)
+        object.__setattr__(self, "at_most", plain_number(self.at_most))
+
+    def __hash__(self) -> int:
+        """Two that are equal have the same, in whatever order they name their features."""
+        return hash((frozenset(self.coef.items()), self.at_most))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features."""
+        return tuple(self.coef)
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The coefficients of what is at most `at_most`."""
+        return {name: float(value) for name, value in self.coef.items()}
+
+    @property
+    def words(self) -> str:
+        """The sum, as one would write it."""
+        said = ""
+        for name, value in self.coef.items():
+            sign = ("- " if value < 0 else "+ ") if said else ("-" if value < 0 else "")
+            size = "" if abs(value) == 1 else f"{abs(value):.12g} "
+            said += f"{' ' if said else ''}{sign}{size}{name}"
+        return said
 
 
 def _check_names(**names: Any) -> None:
@@ -79,43 +154,48 @@ def _check_names(**names: Any) -> None:
         )
 
 
-FeatureLink = AtMost | Follows
+FeatureLink = AtMost | Follows | Linear
 
 
-class LinkList(MutableSequence[FeatureLink]):
-    """A list of links, each of which is checked when it comes in."""
+class CheckedList(MutableSequence[Any]):
+    """A list of links, or of derived features: each is checked when it comes in.
 
-    def __init__(self, check: Callable[[Any], None], links: Iterable[FeatureLink] = ()) -> None:
+    The check is given what comes in, and what else is there.
+    """
+
+    def __init__(self, check: Callable[[Any, list[Any]], None], given: Iterable[Any] = ()) -> None:
         self._check = check
-        self._links: list[FeatureLink] = []
-        self.extend(links)
+        self._given: list[Any] = []
+        self.extend(given)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a link, or some."""
-        return self._links[key]
+        """Return one, or some."""
+        return self._given[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Replace a link."""
-        self._check(value)
-        self._links[key] = value
+        """Replace one."""
+        others = list(self._given)
+        del others[key]
+        self._check(value, others)
+        self._given[key] = value
 
     def __delitem__(self, key: Any) -> None:
-        """Drop a link."""
-        del self._links[key]
+        """Drop one."""
+        del self._given[key]
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self._links)
+        return len(self._given)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the links are the same, in the same order."""
-        return self._links == (other._links if isinstance(other, LinkList) else other)
+        """Whether they are the same, in the same order."""
+        return self._given == (other._given if isinstance(other, CheckedList) else other)
 
     def __repr__(self) -> str:
         """Show the list."""
-        return repr(self._links)
+        return repr(self._given)
 
-    def insert(self, index: int, value: FeatureLink) -> None:
-        """Insert a link, checked."""
-        self._check(value)
-        self._links.insert(index, value)
+    def insert(self, index: int, value: Any) -> None:
+        """Insert one, checked."""
+        self._check(value, self._given)
+        self._given.insert(index, value)

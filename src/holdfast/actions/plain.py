@@ -7,7 +7,8 @@ from typing import Any
 
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.links import AtMost, FeatureLink, Follows
+from holdfast.actions.derived import Derived, Product, Ratio
+from holdfast.actions.links import AtMost, FeatureLink, Follows, Linear
 from holdfast.actions.number import NumberFeature
 
 VERSION = 1
@@ -21,6 +22,8 @@ def to_plain(actions: ActionSet) -> dict[str, Any]:
     result["features"] = {name: _plain_feature(actions[name]) for name in actions}
     if len(actions.links):
         result["links"] = [_plain_link(link) for link in actions.links]
+    if len(actions.derived):
+        result["derived"] = [_plain_derived(each) for each in actions.derived]
     return result
 
 
@@ -28,7 +31,8 @@ def from_plain(content: dict[str, Any]) -> ActionSet:
     """Return the action set of a dict that satisfies the schema."""
     features = [_feature(name, dict(given)) for name, given in content["features"].items()]
     links = [_link(dict(given)) for given in content.get("links", ())]
-    return ActionSet(features, links, content.get("max_changes"))
+    derived = [_derived(dict(given)) for given in content.get("derived", ())]
+    return ActionSet(features, links, content.get("max_changes"), derived)
 
 
 def _plain_feature(feature: Any) -> dict[str, Any]:
@@ -68,11 +72,23 @@ def _unique(name: str, moves: dict[Any, Any], given: dict[str, Any]) -> dict[Any
     return moves
 
 
+_LINKS: dict[str, type[FeatureLink]] = {"at_most": AtMost, "follows": Follows, "linear": Linear}
+
+
 def _plain_link(link: FeatureLink) -> dict[str, Any]:
-    kind = "at_most" if isinstance(link, AtMost) else "follows"
+    kind = next(name for name, known in _LINKS.items() if isinstance(link, known))
     return {"type": kind, **asdict(link)}
 
 
 def _link(given: dict[str, Any]) -> FeatureLink:
-    kind = AtMost if given.pop("type") == "at_most" else Follows
-    return kind(**given)
+    return _LINKS[given.pop("type")](**given)
+
+
+def _plain_derived(each: Derived) -> dict[str, Any]:
+    if isinstance(each, Ratio):
+        return {"type": "ratio", **asdict(each)}
+    return {"type": "product", "feature": each.feature, "of": list(each.of)}
+
+
+def _derived(given: dict[str, Any]) -> Derived:
+    return (Ratio if given.pop("type") == "ratio" else Product)(**given)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discrete.layout import option_sizes
-from holdfast.discrete.problem import DiscreteProblem
+from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import Goal
@@ -61,17 +64,25 @@ def cheapest_options(problem: DiscreteProblem, ball: BallNumbers, unit: Floats) 
     least, base = np.where(unit > 0.0, unit, np.inf), problem.problem
     rows = np.arange(base.n_rows)
     for g, (group, costs) in enumerate(zip(problem.groups, problem.option_costs, strict=True)):
-        values = np.asarray(group.options, dtype=np.float64)
-        scores = base.coef[:, group.columns] @ values.T
-        scores = np.broadcast_to(scores, (base.n_rows, len(values)))
-        sizes = option_sizes(group, ball)
-        home = np.clip(problem.current[:, g], 0, len(values) - 1)
+        shape = (base.n_rows, group.count)
+        scores = np.broadcast_to(_option_scores(group, base.coef[:, group.columns]), shape)
+        sizes = np.broadcast_to(option_sizes(group, ball), shape)
+        home = np.clip(problem.current[:, g], 0, group.count - 1)
         most = np.abs(scores - scores[rows, home][:, None])
-        most = most + ball.radius * (sizes + sizes[home][:, None])
+        most = most + ball.radius * (sizes + sizes[rows, home][:, None])
         with np.errstate(divide="ignore", invalid="ignore"):
             units = np.where((costs > 0.0) & (most > 0.0), costs / most, np.inf)
         least = np.minimum(least, units.min(axis=1, initial=np.inf))
     return np.where(np.isfinite(least), least, 0.0)
+
+
+def _option_scores(group: Group, coef: Floats) -> Floats:
+    """Return what each option adds to the score of each row, (1 or n, m)."""
+    if np.ndim(group.options) == 2:
+        return np.asarray(coef @ np.asarray(group.options, dtype=np.float64).T)
+    # column by column: a row comes to the same in any batch
+    values = group.by_row
+    return np.asarray(sum(coef[:, c, None] * values[:, :, c] for c in range(values.shape[2])))
 
 
 def appraised(problem: DiscreteProblem, found: Found) -> Appraisal:
@@ -102,6 +113,34 @@ def make_result(
     )
     check_answer(problem, result)
     return result
+
+
+def best_found(
+    problem: DiscreteProblem,
+    goal: Goal,
+    find: Callable[[DiscreteProblem], Found],
+    tolerance: float,
+) -> Found:
+    """Find answers to the problems that cover one, and return of each row the best."""
+    covers = problem.covers()
+    founds = [find(part) for part in covers]
+    if len(founds) == 1:
+        return founds[0]
+    pairs = zip(covers, founds, strict=True)
+    prices = [make_result(part, goal, found, tolerance).price for part, found in pairs]
+    best = np.where(np.isnan(prices), np.inf, prices).argmin(axis=0)
+    rows, first = np.arange(problem.problem.n_rows), founds[0]
+    lost = np.all([np.isnan(found.recourse).any(axis=1) for found in founds], axis=0)
+    told: dict[str, Any] = {}
+    for name in ("recourse", "outcome", "options"):
+        told[name] = np.array([getattr(found, name) for found in founds])[best, rows]
+    for name in ("reachable_validity", "reachable_radius"):
+        if getattr(first, name) is not None:
+            most = np.fmax.reduce([getattr(found, name) for found in founds])
+            told[name] = np.where(lost, most, np.nan)
+    bound = np.min([found.lower_bound for found in founds], axis=0)
+    nodes = np.sum([found.nodes for found in founds if found.nodes is not None], axis=0)
+    return first._replace(lower_bound=bound, nodes=nodes, **told)
 
 
 def check_answer(problem: DiscreteProblem, result: RecourseResult) -> None:
@@ -147,10 +186,10 @@ def violations(problem: DiscreteProblem, result: RecourseResult) -> dict[str, ND
     taken = np.zeros(len(x), dtype=bool)
     for g, group in enumerate(problem.groups):
         options = taken_options[:, g]
-        taken |= (options < 0) | (options >= len(group.options))
-        values = np.asarray(group.options)[np.clip(options, 0, len(group.options) - 1)]
+        taken |= (options < 0) | (options >= group.count)
+        values = group.values_of(np.clip(options, 0, group.count - 1))
         taken |= (x[:, group.columns] != values).any(axis=1)
-        changes = changes + (options != problem.current[:, g])
+    changes = changes + problem.changes_of(taken_options).sum(axis=1)
     most = np.inf if problem.max_changes is None else problem.max_changes
     cost, paid = costs_of(problem, x, taken_options), option_costs_of(problem, taken_options)
     score = base.robust_to.worst_score(x, base.coef, base.intercept)

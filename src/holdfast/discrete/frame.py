@@ -49,7 +49,7 @@ def numbers_of(problem: DiscreteProblem) -> Numbers:
     base = problem.problem
     lower, upper = base.lower[0].copy(), base.upper[0].copy()
     for group, costs in zip(problem.groups, problem.option_costs, strict=True):
-        allowed = np.asarray(group.options)[np.isfinite(costs[0])]
+        allowed = group.by_row[0, np.isfinite(costs[0])]
         lower[group.columns], upper[group.columns] = allowed.min(axis=0), allowed.max(axis=0)
     return Numbers(
         base.X[0],

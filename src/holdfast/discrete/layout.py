@@ -23,7 +23,10 @@ Ints = NDArray[np.int64]
 
 
 class Layout(NamedTuple):
-    """What all rows share, but for `step`, `anchor`, the costs and `current`."""
+    """What all rows share, but for options, `step`, `anchor`, the costs and `current`.
+
+    What differs has a row for each of them, or one where it does not.
+    """
 
     columns: Ints  # of the numbers
     option_start: Ints  # group g has the options option_start[g] : option_start[g + 1]
@@ -41,7 +44,7 @@ class Layout(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The part of a `Layout` that the search of a row reads."""
+    """The part of a `Layout` that the search of a row reads: its options are that row's."""
 
     columns: Ints
     option_start: Ints
@@ -84,13 +87,9 @@ class Case(NamedTuple):
 def make_layout(problem: DiscreteProblem) -> Layout:
     """Flatten; shapes have been checked."""
     d, groups = problem.problem.n_features, problem.groups
-    counts = [len(group.options) for group in groups]
+    counts = [group.count for group in groups]
     widths = [len(group.columns) for group in groups]
-    n_costs = max([costs.shape[0] for costs in problem.option_costs], default=1)
-    option_costs = [
-        np.broadcast_to(c, (n_costs, m)) for c, m in zip(problem.option_costs, counts, strict=True)
-    ]
-    values = [np.asarray(group.options, dtype=np.float64).reshape(-1) for group in groups]
+    values = [group.by_row.reshape(len(group.by_row), -1) for group in groups]
     ball, most = problem.problem.robust_to.numbers(d), problem.max_changes
     return Layout(
         problem.number_columns,
@@ -102,7 +101,7 @@ def make_layout(problem: DiscreteProblem) -> Layout:
         _joined([option_sizes(group, ball) for group in groups]),
         np.ascontiguousarray(problem.step, dtype=np.float64),
         np.ascontiguousarray(problem.anchor, dtype=np.float64),
-        np.ascontiguousarray(np.concatenate([np.empty((n_costs, 0)), *option_costs], axis=1)),
+        _joined(problem.option_costs),
         np.ascontiguousarray(problem.fees, dtype=np.float64),
         np.ascontiguousarray(problem.current, dtype=np.int64),
         d + 1 if most is None else int(most),
@@ -110,18 +109,18 @@ def make_layout(problem: DiscreteProblem) -> Layout:
 
 
 def option_sizes(group: Group, ball: Any) -> Floats:
-    """Return ``||scale * values||_q`` of each option: its part of the dual norm.
+    """Return ``||scale * values||_q`` of each option: its part of the dual norm, (1 or n, m).
 
     Only balls have a norm with such parts; of other sets it is how much they can take off at most.
     """
-    parts = np.abs(ball.scale[group.columns] * np.asarray(group.options, dtype=np.float64))
+    parts = np.abs(ball.scale[group.columns] * group.by_row)
     if not isinstance(ball, BallNumbers):
-        return np.asarray(parts.sum(axis=1))
-    largest = parts.max(axis=1)
+        return np.asarray(parts.sum(axis=2))
+    largest = parts.max(axis=2)
     if ball.q == np.inf:
         return np.asarray(largest)
     with np.errstate(invalid="ignore"):
-        norms = largest * ((parts / largest[:, None]) ** ball.q).sum(axis=1) ** (1.0 / ball.q)
+        norms = largest * ((parts / largest[..., None]) ** ball.q).sum(axis=2) ** (1.0 / ball.q)
     return np.asarray(np.where((largest > 0.0) & (largest < np.inf), norms, largest))
 
 
@@ -130,18 +129,22 @@ def _starts(counts: list[int]) -> Ints:
 
 
 def _joined(parts: list[Floats]) -> Floats:
-    return np.concatenate([np.empty(0), *parts])
+    """Put arrays side by side; where they all have one row, so has the result."""
+    n = max([len(part) for part in parts], default=1)
+    rows = [np.broadcast_to(part, (n, part.shape[1])) for part in parts]
+    return np.ascontiguousarray(np.concatenate([np.empty((n, 0)), *rows], axis=1))
 
 
 @views
-def shape_of(layout):
+def shape_of(layout, i):
+    """Return what the search of row i reads."""
     return Shape(
         layout.columns,
         layout.option_start,
         layout.group_start,
         layout.group_columns,
         layout.value_start,
-        layout.values,
+        layout.values[i if layout.values.shape[0] > 1 else 0],
         layout.max_changes,
     )
 
@@ -157,12 +160,12 @@ def load_data(rows, layout, ball, i, data):
         data.start[f], data.coef[f], data.rho[f] = rows.points[i, j], coef[j], ball.scale[j]
         data.cost[f], data.lower[f], data.upper[f] = cost[j], lower[j], upper[j]
         data.step[f], data.anchor[f], data.touch[f] = step[j], anchor[j], touch[j]
-    option_costs = pick(layout.option_costs, i)
+    option_costs, sizes = pick(layout.option_costs, i), pick(layout.sizes, i)
     for g in range(layout.option_start.size - 1):
         data.current[g] = layout.current[i, g]
         for k in range(layout.option_start[g], layout.option_start[g + 1]):
-            data.size[k], data.option_cost[k] = layout.sizes[k], option_costs[k]
-    load_options(layout, coef, data)
+            data.size[k], data.option_cost[k] = sizes[k], option_costs[k]
+    load_options(shape_of(layout, i), coef, data)
 
 
 @kernel

@@ -40,7 +40,7 @@ def _example(robust_to: ModelSet) -> tuple[Any, ...]:
     layout, rows = make_layout(problem), base.rows()
     goal = Goal.of(base.loss, cost_weight=None, guarantee=0.5).numbers()
     case = Case(rows.points[0], rows.coef[0], 0.0, robust_to.numbers(1), goal)
-    return shape_of(layout), new_buffers(layout, 1), case, new_work(base)
+    return shape_of(layout, 0), new_buffers(layout, 1), case, new_work(base)
 
 
 _BALL = Packing(lambda: _example(NormBall(p=2.0, radius=1.0)))

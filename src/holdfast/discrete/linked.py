@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.outcome import EXHAUSTED, FOUND
-from holdfast.discrete.answer import chosen_options, make_result
+from holdfast.discrete.answer import best_found, chosen_options, make_result
 from holdfast.discrete.boxes import Best, solve_parts
 from holdfast.discrete.cuts import solve_cuts
 from holdfast.discrete.frame import MOST_NODES
@@ -104,26 +104,47 @@ def solve_linked(
     check_problem(problem)
     check_kind("links", links, Links, "make them with holdfast.discrete.Links")
     _check_links(problem, links)
-    base, tolerance = problem.problem, float(tolerance)
-    goal = Goal.of(base.loss, cost_weight=cost_weight, guarantee=guarantee)
-    if guarantee is None and not base.loss.convex:
+    goal = Goal.of(problem.problem.loss, cost_weight=cost_weight, guarantee=guarantee)
+    return answer_linked(problem, links, goal, float(tolerance), n_jobs=n_jobs)
+
+
+def answer_linked(
+    problem: DiscreteProblem,
+    links: Links,
+    goal: Goal,
+    tolerance: float = GAP_TOLERANCE,
+    *,
+    n_jobs: int | None = -1,
+) -> RecourseResult:
+    """Answer a problem that has been checked; as `solve_linked` for a goal that has been made."""
+    base = problem.problem
+    if not (goal.is_guarantee or base.loss.convex):
         raise ValueError(f"loss = {base.loss.name!r} is not convex; give a guarantee instead")
-    found = _unlinked(problem, goal, tolerance, thread_count(n_jobs))
+    threads = thread_count(n_jobs)
+    found = best_found(
+        problem, goal, lambda part: _find(part, links, goal, tolerance, threads), tolerance
+    )
+    answer = make_result(problem, goal, found, tolerance)
+    _check_kept(answer, links)
+    return answer
+
+
+def _find(
+    problem: DiscreteProblem, links: Links, goal: Goal, tolerance: float, threads: int
+) -> Found:
+    """Search every row, in one way after another until its answer keeps its links."""
+    found = _unlinked(problem, goal, tolerance, threads)
     is_left = (found.outcome == FOUND) & ~_are_kept(found.recourse, links)
     for i in np.flatnonzero(is_left).tolist():
         row, own, floor = take_row(problem, i), row_links(links, i), float(found.lower_bound[i])
         _write(found, i, solve_parts(row, own, goal, tolerance, floor))
         _distrust(problem, goal, found, i)
     answer = make_result(problem, goal, found, tolerance)
-    unproven = np.flatnonzero(answer.status == Status.GAP_OPEN).tolist()
-    for i in unproven:
+    for i in np.flatnonzero(answer.status == Status.GAP_OPEN).tolist():
         row, own = take_row(problem, i), row_links(links, i)
         _write(found, i, solve_cuts(row, own, goal, tolerance, _read(found, answer, i)))
         _distrust(problem, goal, found, i)
-    if unproven:
-        answer = make_result(problem, goal, found, tolerance)
-    _check_kept(answer, links)
-    return answer
+    return found
 
 
 def take_row(problem: DiscreteProblem, i: int) -> DiscreteProblem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,12 +21,43 @@ class Group:
     ----------
     columns : (c,) array of int
         The encoded columns of the category.
-    options : (m, c) array
-        What they may become: a row for each level.
+    options : (m, c) or (n, m, c) array
+        What they may become, a row for each level: the same for everybody, or each person's own.
+
+    Examples
+    --------
+    >>> home = Group(np.array([2, 3]), np.eye(2))
+    >>> home.values_of(np.array([1, 0, 1]))
+    array([[0., 1.],
+           [1., 0.],
+           [0., 1.]])
     """
 
     columns: NDArray[np.int64]
     options: Floats
+
+    @property
+    def count(self) -> int:
+        """How many options there are."""
+        return int(np.shape(self.options)[-2])
+
+    @property
+    def by_row(self) -> Floats:
+        """The options as a (1, m, c) or (n, m, c) array: one row where all rows share them."""
+        values = np.asarray(self.options, dtype=np.float64)
+        return values if values.ndim == 3 else values[None]
+
+    def take(self, which: NDArray[np.int64]) -> Group:
+        """Return the group of some rows, by position; of none it keeps those of one."""
+        if len(self.by_row) == 1:
+            return self
+        return Group(self.columns, self.options[which] if len(which) else self.options[:1])
+
+    def values_of(self, taken: NDArray[np.int64]) -> Floats:
+        """Return the columns of rows that take these options, (n, c)."""
+        values = self.by_row
+        rows = np.arange(len(taken)) if len(values) > 1 else 0
+        return np.asarray(values[rows, taken])
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +86,9 @@ class DiscreteProblem:
     fixed_costs : (1, d) or (n, d) array or None
         What it costs to touch a number at all, on top of ``feature_costs * |x - x0|``; None:
         nothing. Columns of groups are not read: their fee is part of `option_costs`.
+    option_changes : list of (1, m) or (n, m) arrays of int, or None
+        For each group, how many features change with each option, where a group stands for
+        several that people change; the current one changes none. None: every other one is one.
     """
 
     problem: RecourseProblem
@@ -64,6 +99,7 @@ class DiscreteProblem:
     option_costs: list[Floats]
     max_changes: int | None = None
     fixed_costs: Floats | None = None
+    option_changes: list[NDArray[np.int64]] | None = None
 
     @property
     def fees(self) -> Floats:
@@ -96,10 +132,49 @@ class DiscreteProblem:
             problem=self.problem.take(which),
             step=pick(self.step),
             anchor=pick(self.anchor),
+            groups=[group.take(which) for group in self.groups],
             current=self.current[which],
             option_costs=[pick(costs) for costs in self.option_costs],
             fixed_costs=None if self.fixed_costs is None else pick(self.fixed_costs),
+            option_changes=None
+            if self.option_changes is None
+            else [counts[which] if len(counts) > 1 else counts for counts in self.option_changes],
         )
+
+    def changes_of(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many features change in each group with the options taken, (n, groups)."""
+        if self.option_changes is None:
+            return np.asarray(taken != self.current).astype(np.int64)
+        counts = np.zeros(taken.shape, dtype=np.int64)
+        for g, own in enumerate(self.option_changes):
+            places = np.clip(taken[:, g], 0, own.shape[1] - 1)
+            counts[:, g] = own[np.arange(len(taken)) if len(own) != 1 else 0, places]
+        return counts
+
+    def covers(self) -> list[DiscreteProblem]:
+        """Return problems in which every group counts once, and whose best answer is the best.
+
+        In each, no more than some number m of features change with a group, and the others may
+        change m - 1 times less often: together they cover all that may be, and nothing else.
+        """
+        if self.option_changes is None:
+            return [self]
+        most, counts = self.max_changes, self.option_changes
+        alone = replace(self, option_changes=None)
+        if most is None:
+            return [alone]
+        ranges = [range(1, min(max(int(c.max(initial=1)), 1), max(most, 1)) + 1) for c in counts]
+        problems = []
+        for chosen in itertools.product(*ranges):
+            less = sum(chosen) - len(chosen)
+            if less and less > most - sum(m > 1 for m in chosen):
+                continue  # one that counts more than once must be able to change at all
+            costs = [
+                np.where(own > m, np.inf, c)
+                for c, own, m in zip(self.option_costs, counts, chosen, strict=True)
+            ]
+            problems.append(replace(alone, option_costs=costs, max_changes=most - less))
+        return problems
 
     def in_even_costs(self) -> tuple[DiscreteProblem, NDArray[np.int64]]:
         """Return the problem with all costs of a row around 1, and the power of 2 taken out.

@@ -136,7 +136,7 @@ class Program:
         ]
         self.rows.append((dict.fromkeys(taken, 1.0), 1.0, 1.0))
         for c, j in enumerate(group.columns):
-            self.parts[j] = dict(zip(taken, np.asarray(group.options)[:, c].tolist(), strict=True))
+            self.parts[j] = dict(zip(taken, group.by_row[0, :, c].tolist(), strict=True))
             self.constant[j] = 0.0
         return taken
 
@@ -294,7 +294,7 @@ class Program:
         x, base = self.base.X[0].copy(), self.base
         options = [int(np.argmax(variables[taken])) for taken in self.taken]
         for group, k in zip(self.problem.groups, options, strict=True):
-            x[group.columns] = group.options[k]
+            x[group.columns] = group.by_row[0, k]
         for j, (up, down, k, moved) in self.moves.items():
             if moved >= 0 and round(float(variables[moved])) == 0:
                 continue

@@ -95,6 +95,7 @@ def check_numbers(rows, layout, i):
 def check_groups(rows, layout, i):
     """Say whether each person has one of the options, for nothing, and others cost no less."""
     point, current, costs = rows.points[i], layout.current[i], pick(layout.option_costs, i)
+    values = pick(layout.values, i)
     for g in range(layout.option_start.size - 1):
         first, last = layout.option_start[g], layout.option_start[g + 1]
         if not 0 <= current[g] < last - first or costs[first + current[g]] != 0.0:
@@ -103,12 +104,12 @@ def check_groups(rows, layout, i):
             if not costs[k] >= 0.0:
                 return BAD_COST
             for v in range(layout.value_start[k], layout.value_start[k + 1]):
-                if not math.isfinite(layout.values[v]):
+                if not math.isfinite(values[v]):
                     return NOT_FINITE
         column = layout.group_start[g]
         home = layout.value_start[first + current[g]]
         for v in range(layout.group_start[g + 1] - column):
-            if layout.values[home + v] != point[layout.group_columns[column + v]]:
+            if values[home + v] != point[layout.group_columns[column + v]]:
                 return NOT_FINITE
     return FOUND
 
@@ -159,7 +160,7 @@ def write_found(layout, buffers, found, out, k):
 @kernel
 def search_rows(private, batch, limits, which, out, begin, end):
     """Search the rows `which`; row k of `out` is row which[k]."""
-    rows, layout, shared, shape = batch.rows, batch.layout, batch.ball, shape_of(batch.layout)
+    rows, layout, shared = batch.rows, batch.layout, batch.ball
     address, work, buffers, stack = private
     for k in range(begin, end):
         if limits[2][0] != 0:
@@ -177,6 +178,7 @@ def search_rows(private, batch, limits, which, out, begin, end):
             for f in range(touch.size):
                 touch[f] = 0.0
         case = Case(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, goal)
+        shape = shape_of(layout, i)
         solver = Solver(address, pack_leaf(shape, buffers, case, work), work)
         found = search(shape, buffers, stack, case, batch.kind, solver, limits)
         write_found(layout, buffers, found, out, k)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.kinds import kind_of, new_work
 from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, NO_ROOM
-from holdfast.discrete.answer import make_result
+from holdfast.discrete.answer import best_found, make_result
 from holdfast.discrete.buffers import Buffers, new_buffers
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.leaves import leaves_for
@@ -27,6 +27,7 @@ from holdfast.result.status import GAP_TOLERANCE
 
 Limits = tuple[float, int]  # tolerance, most nodes
 _LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
+_MOST_NODES = 1_000_000
 _DEPTH = 256  # nodes that may wait for their turn; where that is too few, it grows
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
 
@@ -37,7 +38,7 @@ def solve_discrete(
     cost_weight: float | None = None,
     guarantee: float | None = None,
     tolerance: float = GAP_TOLERANCE,
-    max_nodes: int = 1_000_000,
+    max_nodes: int = _MOST_NODES,
     reachable: bool = True,
     n_jobs: int | None = -1,
 ) -> RecourseResult:
@@ -92,18 +93,39 @@ def solve_discrete(
     check_positive("tolerance", tolerance, or_zero=True)
     check_count("max_nodes", max_nodes)
     check_problem(problem)
-    base = problem.problem
-    goal = Goal.of(base.loss, cost_weight=cost_weight, guarantee=guarantee)
-    workers = thread_count(n_jobs)
-    if guarantee is None and not base.loss.convex:
+    goal = Goal.of(problem.problem.loss, cost_weight=cost_weight, guarantee=guarantee)
+    limits = (float(tolerance), max_nodes)
+    return answer_discrete(problem, goal, limits, reachable=reachable, n_jobs=n_jobs)
+
+
+def answer_discrete(
+    problem: DiscreteProblem,
+    goal: Goal,
+    limits: Limits = (GAP_TOLERANCE, _MOST_NODES),
+    *,
+    reachable: bool = True,
+    n_jobs: int | None = -1,
+) -> RecourseResult:
+    """Answer a problem that has been checked; as `solve_discrete` for a goal that has been made."""
+    base, workers, tolerance = problem.problem, thread_count(n_jobs), limits[0]
+    if not (goal.is_guarantee or base.loss.convex):
         raise ValueError(
             f"loss = {base.loss.name!r} is not convex: with discrete parts it can be had for a "
             "guarantee only; the losses that also take a cost_weight are convex"
         )
-    limits = (float(tolerance), max_nodes)
+    found = best_found(
+        problem, goal, lambda part: _find(part, goal, limits, workers, reachable), tolerance
+    )
+    return make_result(problem, goal, found, tolerance)
+
+
+def _find(
+    problem: DiscreteProblem, goal: Goal, limits: Limits, workers: int, reachable: bool
+) -> Found:
+    """Search every row; where that is asked for, say what those without an answer can reach."""
+    base = problem.problem
     if not reachable:
-        found = found_of(search_once(problem, goal, limits, workers)[0])
-        return make_result(problem, goal, found, float(tolerance))
+        return found_of(search_once(problem, goal, limits, workers)[0])
     out, lost, reach, batch = search_everybody(problem, goal, limits, workers)
     validity, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     if reach is not None:
@@ -114,8 +136,7 @@ def solve_discrete(
             radius[lost] = reachable_radii(
                 problem, batch, goal.level, lost, few_nodes(limits), workers
             )
-    found = found_of(out)._replace(reachable_validity=validity, reachable_radius=radius)
-    return make_result(problem, goal, found, float(tolerance))
+    return found_of(out)._replace(reachable_validity=validity, reachable_radius=radius)
 
 
 def search_everybody(
@@ -190,12 +211,13 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
     array([-1.])
     """
     check_problem(problem)
-    which, batch = (
-        np.arange(problem.problem.n_rows),
-        make_batch(problem, Goal.highest(problem.problem.loss))[0],
-    )
-    out = run_search(problem, batch, which, (GAP_TOLERANCE, 1_000_000), thread_count(n_jobs))
-    return -out.value
+    which, goal = np.arange(problem.problem.n_rows), Goal.highest(problem.problem.loss)
+    limits, threads = (GAP_TOLERANCE, _MOST_NODES), thread_count(n_jobs)
+    scores = []
+    for part in problem.covers():
+        batch, _ = make_batch(part, goal)
+        scores.append(-run_search(part, batch, which, limits, threads).value)
+    return np.asarray(np.max(scores, axis=0))
 
 
 def make_batch(problem: DiscreteProblem, goal: Goal) -> tuple[Batch, NDArray[np.int64]]:
@@ -318,7 +340,7 @@ def check_problem(problem: DiscreteProblem) -> None:
         check_kind("groups", group, Group, "give a list of Group")
         for name in ("columns", "options"):
             values = read_floats(f"{name} of groups", getattr(group, name))
-            if values.ndim != (1 if name == "columns" else 2) or values.size == 0:
+            if values.ndim not in ((1,) if name == "columns" else (2, 3)) or values.size == 0:
                 raise ValueError(f"{name} of groups has shape {values.shape}")
         if not np.isin(read_floats("columns of groups", group.columns), np.arange(d)).all():
             raise ValueError(f"columns of groups must be whole numbers from 0 to {d - 1}")
@@ -341,10 +363,17 @@ def check_problem(problem: DiscreteProblem) -> None:
     if len(problem.option_costs) != len(problem.groups):
         raise ValueError(f"{len(problem.option_costs)} option_costs, {len(problem.groups)} groups")
     for g, (group, costs) in enumerate(zip(problem.groups, problem.option_costs, strict=True)):
-        m, c = len(group.options), len(group.columns)
-        if np.shape(group.options) != (m, c) or m == 0 or c == 0:
-            raise ValueError(f"options of group {g} have shape {np.shape(group.options)}")
+        m, c = group.count, len(group.columns)
+        if np.shape(group.options) not in ((m, c), (1, m, c), (n, m, c)):
+            raise ValueError(
+                f"options of group {g} have shape {np.shape(group.options)}, expected "
+                f"({m}, {c}) or ({n}, {m}, {c})"
+            )
         if read_floats(f"option_costs[{g}]", costs).shape not in ((1, m), (n, m)):
             raise ValueError(f"option_costs[{g}] has shape {np.shape(costs)}, expected (1, {m})")
     if problem.max_changes is not None:
         check_count("max_changes", problem.max_changes, least=0)
+    for g, counts in enumerate(problem.option_changes or ()):
+        shape = np.shape(problem.option_costs[g])
+        if np.shape(counts) not in ((1, shape[1]), (n, shape[1])):
+            raise ValueError(f"option_changes[{g}] has shape {np.shape(counts)}, expected {shape}")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # People at a time: what is needed to solve them takes more memory than what is told them.
 BATCH = 2048
 _MOST_COSTS = 4e6  # of values of bent numbers, kept at a time
+_FEW = 32  # where each person has thousands of combinations to be kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,8 @@ def batch_size(question: Question, people: pd.DataFrame) -> int:
             width = feature.highest - feature.lowest
             is_bent = isinstance(part, Curve) or bool(part.indicators)
             values += width / feature.grid if is_bent and np.isfinite(width) else 0.0
-    return int(np.clip(_MOST_COSTS / values, 16, BATCH))
+    most = _FEW if question.actions.derived else BATCH
+    return int(np.clip(_MOST_COSTS / values, 16, most))
 
 
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
@@ -126,7 +128,8 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
     lost = status == Status.NOT_FOUND
     for values in told.values():
         values[lost] = np.nan
-    names = [name for name in question.encoding.features if name in compiled.names]
+    known = dict.fromkeys([*question.encoding.features, *question.actions])
+    names = [name for name in known if name in compiled.names]
     order = [compiled.names.index(name) for name in names]
     return Advised(
         people=compiled.people,
@@ -163,7 +166,7 @@ def _solve_held(
 ) -> tuple[Ways, NDArray[np.int64]]:
     """Solve people with features held still, and perhaps with a margin of score to spare."""
     problem, relaxed = (
-        None if each is None else hold_still(take_people(each, who), compiled, held)
+        None if each is None else hold_still(take_people(each, who), compiled, who, held)
         for each in (compiled.problem, compiled.relaxed)
     )
     assert problem is not None

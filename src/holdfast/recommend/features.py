@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import Compiled
+from holdfast.actions.joint import Joint
 from holdfast.discrete import DiscreteProblem, Links
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.problem import frozen
@@ -30,25 +31,40 @@ def changed_features(
     """Say which of ``compiled.names`` a recourse of some people changes, (people, features)."""
     columns, start = compiled.number_columns, compiled.problem.problem.X
     moved = recourse[:, columns] != start[np.ix_(who, columns)]
-    switched = levels != compiled.problem.current[who]
-    return np.concatenate([moved, switched], axis=1)
+    parts = [moved]
+    for g, known in enumerate(compiled.levels.values()):
+        if isinstance(known, Joint):
+            parts.append(known.changed(who, levels[:, g]))
+        else:
+            parts.append((levels[:, g] != compiled.problem.current[who, g])[:, None])
+    return np.concatenate(parts, axis=1)
 
 
 def hold_still(
-    problem: DiscreteProblem, compiled: Compiled, held: NDArray[np.bool_]
+    problem: DiscreteProblem,
+    compiled: Compiled,
+    who: NDArray[np.int64],
+    held: NDArray[np.bool_],
 ) -> DiscreteProblem:
     """Return the problem of some people in which some features stay as they are.
 
-    `held` has a row for each person of `problem`, and a column for each of ``compiled.names``.
+    `who` are the people of `problem`; `held` has a row for each of them, and a column for each of
+    ``compiled.names``.
     """
     base, columns = problem.problem, compiled.number_columns
     stay = np.zeros(base.X.shape, dtype=bool)
     stay[:, columns] = held[:, : len(columns)]
     lower, upper = np.where(stay, base.X, base.lower), np.where(stay, base.X, base.upper)
-    level_costs = []
-    for g, costs in enumerate(problem.option_costs):
-        stays = held[:, len(columns) + g]
-        others = np.arange(costs.shape[1]) != problem.current[:, g, None]
-        level_costs.append(np.where(stays[:, None] & others, np.inf, costs))
+    level_costs, at = [], len(columns)
+    pairs = zip(compiled.levels.values(), problem.option_costs, strict=True)
+    for g, (known, costs) in enumerate(pairs):
+        if isinstance(known, Joint):
+            count = len(known.bundle.parents)
+            barred = (known.changes[who] & held[:, None, at : at + count]).any(axis=2)
+        else:
+            count = 1
+            barred = held[:, at, None] & (np.arange(costs.shape[1]) != problem.current[:, g, None])
+        level_costs.append(np.where(barred, np.inf, costs))
+        at += count
     bounded = replace(base, lower=frozen(lower), upper=frozen(upper))
     return replace(problem, problem=bounded, option_costs=level_costs)

@@ -153,7 +153,7 @@ class _Judge:
             moved = encoded.reading.filled(number) != raw.value[who]
             recourse[moved, number.column] = encoded.points[moved, number.column]
         for g, group in enumerate(problem.groups):
-            recourse[:, group.columns] = group.options[levels[:, g]]
+            recourse[:, group.columns] = group.values_of(levels[:, g])
         cost = costs_of(problem, recourse, levels)
         worst = base.robust_to.worst_score(recourse, base.coef, base.intercept)
         score = base.score(recourse)
@@ -200,7 +200,8 @@ class _Judge:
         """Say where a model that agrees with what was read out of it must also say yes."""
         aim, loss = self.aim, self.compiled.problem.problem.loss
         assert aim.target is not None
-        if not all(_is_exact(after[name].dtype) for name in self.compiled.ranges):
+        joined = [name for joint in self.compiled.joints for name in joint.bundle.names]
+        if not all(_is_exact(after[name].dtype) for name in [*self.compiled.ranges, *joined]):
             return np.zeros(len(after), dtype=bool)  # the model computes with other numbers
         near = AGREEMENT * (1.0 + self.compiled.encoding.model.size(verdict.recourse))
         clear = verdict.score - max(aim.target, aim.cutoff) > near

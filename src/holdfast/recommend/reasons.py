@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
+from holdfast.actions.joint import Joint
 from holdfast.actions.ranges import encode_range, range_of
 from holdfast.actions.reach import find_reach
 from holdfast.actions.switches import person_costs
@@ -209,6 +210,8 @@ class _Trials:
 def feature_of_person(compiled: Compiled, feature: NumberFeature | CategoryFeature) -> Any:
     """Return the encoded bounds of a number of one person, or what each level costs them."""
     name = feature.name
+    if isinstance(compiled.levels.get(name), Joint):  # nothing of it can be lifted
+        return compiled.problem.option_costs[list(compiled.levels).index(name)][0]
     if isinstance(feature, NumberFeature) and name in compiled.cells:
         part, value = compiled.encoding[name], compiled.raw_numbers(name)
         fill = part.fill if isinstance(part, Curve) else None
@@ -221,7 +224,7 @@ def feature_of_person(compiled: Compiled, feature: NumberFeature | CategoryFeatu
         encoded = encode_range(raw, number, compiled.problem.problem.X[:, number.column])
         return float(encoded.lower[0]), float(encoded.upper[0])
     group = list(compiled.levels).index(name)
-    count, levels = len(compiled.problem.groups[group].options), compiled.levels[name]
+    count, levels = compiled.problem.groups[group].count, compiled.levels[name]
     assert isinstance(levels, tuple)
     current = compiled.problem.current[:1, group]
     # one who misses a level, or has an unknown one, has it as their last option
@@ -233,11 +236,13 @@ def feature_of_person(compiled: Compiled, feature: NumberFeature | CategoryFeatu
 def constraints_of(actions: ActionSet) -> Iterator[Constraint]:
     """Name every setting that holds people back and that somebody could lift.
 
-    What is protected is left out, as are facts: settings that are `physical`, and links.
+    What is protected is left out, as are facts: settings that are `physical`, links, and all that
+    says which combinations are tried where something is derived.
     """
+    joined = {name for each in actions.derived for name in (each.feature, *each.parents)}
     for name in actions:
         feature = actions[name]
-        if not feature.protected:
+        if not feature.protected and name not in joined:
             for setting, words in _settings(feature):
                 if setting not in feature.physical:
                     yield Constraint(name, setting, words)

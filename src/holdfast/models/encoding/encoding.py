@@ -288,11 +288,8 @@ class Encoding:
             if feature is None:
                 columns[name] = frame[name]
                 continue
-            if isinstance(feature, Category) and reading.levels[name].max() >= len(feature.levels):
-                columns[name] = frame[name]  # what is missing or unknown stays as it was given
-                continue
             values: NDArray[Any] = (
-                feature.level_array[reading.levels[name]]
+                feature.given(frame[name], reading.levels[name])
                 if isinstance(feature, Category)
                 else reading.numbers[name]
             )
