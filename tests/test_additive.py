@@ -14,7 +14,7 @@ from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdfast import ActionSet, NormBall, RobustRecourse, sets
+from holdfast import ActionSet, NormBall, Points, RobustRecourse, sets
 from holdfast.actions import check, raw_cost
 from holdfast.models import AdditiveModel, as_model
 from holdfast.models.additive import points_of, split_additive
@@ -380,6 +380,8 @@ def test_points_are_a_line_of_the_log_odds(scale, reverse, intercept_based):
     assert factor > 0.0
     up = 1.0 if scale == "none" or reverse else -1.0
     assert offset + factor * up * log_odds == pytest.approx(score, rel=1e-10)
+    scale_of_it = Points(offset, odds=1.0, double=factor * np.log(2.0))
+    assert scale_of_it.of(up * log_odds) == pytest.approx(score, rel=1e-10)
     for label, sign in ((True, 1.0), (False, -1.0)):
         offset, factor = points_of(card, label)
         assert offset + factor * sign * log_odds == pytest.approx(score, rel=1e-10)
@@ -436,6 +438,27 @@ def test_a_model_of_ones_own():
     assert as_model(model, favorable_class="yes").loss == "logistic"
     with pytest.raises(ValueError, match="AdditiveModel has the classes 'no' and 'yes'"):
         as_model(model)
+
+
+class Doubled:
+    """It says that it keeps its column, but does not."""
+
+    n_features_in_ = 1
+
+    def transform(self, X):
+        return 2.0 * np.asarray(X, dtype=np.float64)
+
+    def holdfast_rules(self):
+        return [ColumnRule(is_kept=True)]
+
+
+def test_a_column_that_is_kept():
+    with pytest.raises(ValueError, match="a column that is kept says nothing else"):
+        ColumnRule(is_kept=True, specials=iter([-1]))
+    encoding = Encoding.of(AdditiveModel(Doubled(), [1.0]))
+    assert encoding["x0"] == Number("x0", 0, 0.0, 1.0)
+    with pytest.raises(ValueError, match="'x0' is not understood: the pipeline encodes it as 6"):
+        encoding.encode([[3.0]])
 
 
 def test_a_model_of_ones_own_is_checked():

@@ -33,7 +33,8 @@ def points_of(scorecard: Any, favorable_class: Any = None) -> PointLine:
     Returns
     -------
     (offset, factor)
-        ``scorecard.score(X)`` is ``offset + factor * log-odds``.
+        ``scorecard.score(X)`` is ``offset + factor * log-odds``. With a positive factor that is
+        the scale ``holdfast.Points(offset, odds=1, double=factor * math.log(2))``.
     """
     if not getattr(scorecard, "_is_fitted", False):
         raise ValueError(f"the model {type(scorecard).__name__} is not fitted: it has no points")

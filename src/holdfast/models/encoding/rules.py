@@ -83,12 +83,12 @@ class ColumnRule:
     def __post_init__(self) -> None:
         if self.edges is not None and self.levels is not None:
             raise ValueError("a ColumnRule has edges or levels, not both")
-        said = (self.edges, self.levels, self.width, self.takes_missing, tuple(self.specials))
-        if self.is_kept and said != (None, None, 1, False, ()):
-            raise ValueError("a ColumnRule of a column that is kept says nothing else")
         for name in ("edges", "levels", "specials"):  # they are read more than once
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else _plain(value))
+        said = (self.edges, self.levels, self.width, self.takes_missing, self.specials)
+        if self.is_kept and said != (None, None, 1, False, ()):
+            raise ValueError("a ColumnRule of a column that is kept says nothing else")
 
 
 def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
