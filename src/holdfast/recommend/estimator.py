@@ -130,8 +130,8 @@ is 2.25."
         encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=X)
         if encoding.is_named and not hasattr(given, "columns"):
             raise ValueError(
-                "the model knows its columns by name: give a data frame with them, "
-                + ", ".join(encoding.names)
+                "X is an array, but the model knows its columns by name: give a data frame with "
+                f"them, {', '.join(encoding.names)}"
             )
         if encoding.model.kind != "linear":
             raise ValueError(
