@@ -14,7 +14,7 @@ from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdfast import ActionSet, NormBall, Points, RobustRecourse, sets
+from holdfast import ActionSet, NormBall, RobustRecourse, sets
 from holdfast.actions import check, raw_cost
 from holdfast.models import AdditiveModel, as_model
 from holdfast.models.additive import points_of, split_additive
@@ -376,19 +376,17 @@ def test_points_are_a_line_of_the_log_odds(scale, reverse, intercept_based):
     settings = {**SCALES[scale], "reverse_scorecard": reverse, "intercept_based": intercept_based}
     card = scorecard(table, y, special=0.3, missing="empirical", **settings)
     score, log_odds = card.score(table), card.decision_function(table)
-    offset, factor = points_of(card)
-    assert factor > 0.0
+    points = points_of(card)
     up = 1.0 if scale == "none" or reverse else -1.0
-    assert offset + factor * up * log_odds == pytest.approx(score, rel=1e-10)
-    scale_of_it = Points(offset, odds=1.0, double=factor * np.log(2.0))
-    assert scale_of_it.of(up * log_odds) == pytest.approx(score, rel=1e-10)
-    for label, sign in ((True, 1.0), (False, -1.0)):
-        offset, factor = points_of(card, label)
-        assert offset + factor * sign * log_odds == pytest.approx(score, rel=1e-10)
+    assert points.of(up * log_odds) == pytest.approx(score, rel=1e-10)
+    assert points_of(card, up > 0.0) == points
+    with pytest.raises(ValueError, match="speak against the class"):
+        points_of(card, up < 0.0)
     if scale == "odds":  # as it is written down
-        assert abs(factor) == pytest.approx(20.0 / np.log(2.0), rel=1e-12)
-        shift = 2.0 * factor * up * card.estimator_.intercept_[0] if reverse else 0.0
-        assert offset == pytest.approx(600.0 - 20.0 / np.log(2.0) * np.log(50.0) + shift)
+        assert points.factor == pytest.approx(20.0 / np.log(2.0), rel=1e-12)
+        # reversed, the weights of evidence count the other way, and the intercept does not
+        shift = -2.0 * points.factor * card.estimator_.intercept_[0] if reverse else 0.0
+        assert points.offset == pytest.approx(600.0 - 20.0 / np.log(2.0) * np.log(50.0) + shift)
 
 
 def test_points_that_are_no_line_are_refused():

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from typing import Any
 
 import numpy as np
 
 from holdfast.machinery.numbers import Floats, refuse
 from holdfast.models.encoding.reading import plain
+from holdfast.problem.points import Points
 
 
-class PointLine(NamedTuple):
-    """Points are ``offset + factor * log-odds`` of the favourable class."""
-
-    offset: float
-    factor: float
-
-
-def points_of(scorecard: Any, favorable_class: Any = None) -> PointLine:
-    """Find the straight line from log-odds to the points of an `optbinning.Scorecard`.
+def points_of(scorecard: Any, favorable_class: Any = None) -> Points:
+    """Find the scale of the points of an `optbinning.Scorecard`.
 
     It holds for every row but those with a category that the scorecard has never seen: their
     points are those of a missing value, whatever their log-odds.
@@ -32,9 +27,8 @@ def points_of(scorecard: Any, favorable_class: Any = None) -> PointLine:
 
     Returns
     -------
-    (offset, factor)
-        ``scorecard.score(X)`` is ``offset + factor * log-odds``. With a positive factor that is
-        the scale ``holdfast.Points(offset, odds=1, double=factor * math.log(2))``.
+    Points
+        ``scorecard.score(X)`` is ``offset + factor * log-odds``.
     """
     if not getattr(scorecard, "_is_fitted", False):
         raise ValueError(f"the model {type(scorecard).__name__} is not fitted: it has no points")
@@ -51,7 +45,13 @@ def points_of(scorecard: Any, favorable_class: Any = None) -> PointLine:
         refuse("favorable_class", favorable_class, f"one of {classes}")
     if favorable_class == classes[0]:
         factor = -factor
-    return PointLine(offset, factor)
+    if not factor > 0.0:
+        raise ValueError(
+            f"more points of this scorecard speak against the class {favorable_class!r}: either "
+            "the other one is the favourable class, or fit it with reverse_scorecard="
+            f"{not scorecard.reverse_scorecard}"
+        )
+    return Points(offset, odds=1.0, double=factor * math.log(2.0))
 
 
 def _line(scorecard: Any) -> tuple[float, float]:

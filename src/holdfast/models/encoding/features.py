@@ -211,7 +211,7 @@ def _all_take_missing(parts: list[Column]) -> bool:
 
 
 def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
-    bent = [part for part in parts if isinstance(part, Bent)]
+    bent = [part for part in dict.fromkeys(parts) if isinstance(part, Bent)]  # many are the same
     affine = [part for part in parts if isinstance(part, Affine)]
     fills = [float(part.fill) for part in bent if part.fill is not None]
     fills += [float(part.fill) for part in affine if part.fill is not None]
