@@ -14,7 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
@@ -32,6 +32,7 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
+from holdfast import ActionSet, NormBall, RobustRecourse
 from holdfast.models.encoding import ColumnRule, Curve, Encoding, Number
 from holdfast.models.encoding.columns import Affine, Bent, Coded, Flag
 from holdfast.models.encoding.features import gather
@@ -168,6 +169,13 @@ def check_bent(steps, column, table, name, k):
             values = [edge, *(edge + side * width * rng.random(20))]
             found = np.array(made_of(steps, table, name, k, values))
             np.testing.assert_allclose(found, found[0], rtol=1e-9, atol=1e-9)
+    if column.is_monotone and not column.specials:
+        for low, high in itertools.pairwise(ends):
+            inside = np.sort(rng.uniform(low, high, 30))
+            found = np.array(made_of(steps, table, name, k, inside.tolist()), dtype=np.float64)
+            moves = np.diff(found[np.isfinite(found)])
+            room = 1e-12 * (1.0 + np.abs(found[np.isfinite(found)]).max(initial=0.0))
+            assert (moves >= -room).all() or (moves <= room).all()
     if column.takes_missing:
         filled = column.fill is not None
         return made_of(steps, table, name, k, [column.fill])[0] if filled else ANY, ANY
@@ -386,7 +394,7 @@ def test_texts_that_stand_for_missing_ones(seed):
     )
     found = check([columns], table)
     coded = [column for column in found if isinstance(column, Coded)]
-    assert all(column.specials == ("unsaid",) for column in coded)
+    assert all(column.specials == () for column in coded)  # it might as well be a level
     assert all("unsaid" in column.levels for column in coded)
     check_encoding([columns], table)
 
@@ -413,6 +421,55 @@ def test_numbers_that_stand_for_missing_ones(seed):
     check_encoding([imputer, StandardScaler()], table)
     with pytest.raises(ValueError, match=r"missing_values=-1.0 reads a column that another step"):
         check([StandardScaler(), imputer], table)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("gone", [None, pd.NA, np.nan])
+def test_what_pandas_takes_for_missing(gone, seed):
+    table = with_holes(draw(seed), seed)[["home", "job"]]
+    marker = None if gone is None else np.nan
+    table = table.where(table.notna(), marker).astype(object)
+    imputer = SimpleImputer(missing_values=gone, strategy="most_frequent", add_indicator=True)
+    codes = ColumnTransformer([("o", OneHotEncoder(), [0, 1])], remainder="passthrough")
+    encoding = check_encoding([imputer, codes], table)
+    assert encoding["home"].takes_missing
+    assert encoding["home"].missing[-1] == 1.0
+    numbers = with_holes(draw(seed), seed)[NUMBERS]
+    if gone is None:
+        objects = draw(seed)[NUMBERS].astype(object)
+        imputer = SimpleImputer(missing_values=None, strategy="most_frequent")
+        with pytest.raises(ValueError, match="missing_values=None takes numbers only as objects"):
+            read(*fit([imputer], objects))
+    else:
+        check([SimpleImputer(missing_values=gone, add_indicator=True)], numbers)
+
+
+@pytest.mark.parametrize("gone", [None, np.nan])
+@pytest.mark.parametrize(
+    "coder",
+    [
+        OneHotEncoder(),
+        OrdinalEncoder(encoded_missing_value=-1),
+        TargetEncoder(),
+        make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()),
+    ],
+)
+def test_a_missing_level_is_given_as_the_pipeline_knows_it(coder, gone):
+    table = with_holes(draw(0), 0)[["home"]]
+    table = table.where(table.notna(), gone).astype(object)
+    coder = clone(coder)
+    if isinstance(coder, Pipeline) and gone is None:
+        coder.set_params(simpleimputer__missing_values=None)
+    pipeline = make_pipeline(coder, LogisticRegression()).fit(table, np.arange(N) % 3 > 0)
+    encoding = Encoding.of(pipeline)
+    row = int(np.flatnonzero(table["home"].isna())[0])
+    theirs = pipeline[:-1].transform(table.iloc[[row]])
+    theirs = theirs.toarray() if hasattr(theirs, "toarray") else theirs
+    for other in (None, np.nan, pd.NA):
+        person = pd.DataFrame({"home": [other]})  # of whatever type pandas makes it
+        np.testing.assert_array_equal(encoding.encode(person), theirs)
+        mixed = pd.DataFrame({"home": [other, "own"]}, dtype=object)
+        np.testing.assert_array_equal(encoding.encode(mixed)[:1], theirs)
 
 
 def test_columns_without_any_value():
@@ -511,6 +568,15 @@ def test_what_is_not_understood_is_named(step, message):
 
 
 @pytest.mark.parametrize("coder", [OneHotEncoder(), OrdinalEncoder(), TargetEncoder()])
+def test_intervals_of_pandas(coder):
+    for how in ("category", object):
+        table = pd.DataFrame({"balance": pd.cut(draw(0)["balance"], 4).astype(how)})
+        encoding = check_encoding([coder], table)
+        assert len(encoding["balance"].levels) == 4
+        assert all(isinstance(level, pd.Interval) for level in encoding["balance"].levels)
+
+
+@pytest.mark.parametrize("coder", [OneHotEncoder(), OrdinalEncoder(), TargetEncoder()])
 def test_ordered_categories_of_pandas(coder):
     cut = pd.cut(draw(0)["balance"], 4, labels=["low", "fair", "good", "top"])
     table = pd.DataFrame({"balance": cut})
@@ -583,6 +649,38 @@ def test_rules_are_held_against_what_a_transformer_does():
         read(*fit([TooFew()], table))
     with pytest.raises(ValueError, match="edges or levels, not both"):
         ColumnRule(edges=[1.0], levels=["a"])
+
+
+# ------------------------------------------------------------------ advice
+
+ADVISED = {
+    "bins": [SimpleImputer(), bins("onehot-dense")],
+    "told": [SimpleImputer(add_indicator=True), StandardScaler()],
+    "roots": [SimpleImputer(add_indicator=True), function(np.cbrt)],
+    "splines": [SimpleImputer(), SplineTransformer(4)],
+    "both": [SimpleImputer(), make_union("passthrough", bins("onehot-dense"))],
+    "clipped": [StandardScaler(), SimpleImputer(), MinMaxScaler(clip=True)],
+}
+
+
+@pytest.mark.parametrize("case", ADVISED)
+def test_advice_is_taken_by_the_pipeline_itself(case):
+    table = with_holes(draw(3), 3)[NUMBERS]
+    noise = np.random.default_rng(0).normal(size=N)
+    approved = (table["balance"].fillna(0.0) + noise > 1.0).to_numpy()
+    steps = [clone(step) for step in ADVISED[case]]
+    pipeline = make_pipeline(*steps, LogisticRegression(max_iter=500)).fit(table, approved)
+    actions = ActionSet.from_data(table)
+    actions.set("balance", step=0.1)
+    actions.set("amount", step=float(table["amount"].max()) / 100.0)
+    people = table[~pipeline.predict(table)].head(8)
+    ball = NormBall(p=1, radius=0.01)
+    advice = RobustRecourse(pipeline, robust_to=ball, actions=actions, guarantee=0.5)
+    found = advice.recommend(people)
+    after = found.after()
+    some = after.index[[found.status_of(label).name == "OPTIMAL" for label in after.index]]
+    assert len(some) >= 4
+    assert (pipeline.predict_proba(after.loc[some, NUMBERS])[:, 1] >= 0.5 - 1e-9).all()
 
 
 # ------------------------------------------------------------------ optbinning

@@ -8,7 +8,7 @@ from holdfast.calibration import calibrate
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
 from holdfast.methods import find_recourse, list_methods
-from holdfast.problem import Ellipsoid, LastLayer, ModelList, NormBall
+from holdfast.problem import Ellipsoid, LastLayer, ModelList, NormBall, Points
 from holdfast.result import RecourseResult, Status
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ __all__ = [
     "Linear",
     "ModelList",
     "NormBall",
+    "Points",
     "Product",
     "Ratio",
     "RecourseResult",

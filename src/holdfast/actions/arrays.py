@@ -99,7 +99,8 @@ class Arrays:
         # to miss a level, or to have an unknown one, is an option only if somebody does
         rest = np.intersect1d(current, [len(levels), len(levels) + 1])
         kept = np.append(np.arange(len(levels)), rest)
-        costs = person_costs(feature, levels, current)[:, kept]
+        codes = part.specials if isinstance(part, Category) else ()
+        costs = person_costs(feature, levels, current, codes)[:, kept]
         group = Group(columns, values[kept])
         self._add(feature.name, group, np.searchsorted(kept, current), costs)
         self.levels[feature.name] = levels

@@ -183,8 +183,9 @@ def _values(feature: NumberFeature, curve: Curve, own: Floats) -> Floats:
         lowest, highest = max(lowest, ends[0]), min(highest, ends[1])
         here = here[(here > ends[0]) & (here < ends[1])]
     grid = _grid(feature, curve, lowest, highest) if lowest < highest else np.empty(0)
-    if feature.grid == 0.0 and len(grid):  # where it may turn, it has a value to be tried
-        turns = [edge for edge in curve.edges if lowest <= edge <= highest]
+    if feature.grid == 0.0 and len(grid):  # where it may jump or turn, values are tried
+        turns = _probes(curve)
+        turns = turns[(lowest <= turns) & (turns <= highest)]
         grid = np.concatenate([grid, turns, [lowest, highest]])
     return np.unique(np.concatenate([grid, here, ends]))
 

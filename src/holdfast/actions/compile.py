@@ -21,6 +21,7 @@ from holdfast.actions.number import NumberFeature
 from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Curve, Encoded, Encoding
+from holdfast.models.encoding.encoding import RefusedByStepError
 from holdfast.models.encoding.reading import as_table
 from holdfast.problem.losses import Loss
 from holdfast.problem.problem import RecourseProblem
@@ -103,7 +104,16 @@ def compile_people(
     # people are kept, and what becomes of the table later must not reach them
     people = frame.iloc[rows] if refused else frame.copy()
     reading = reading.take(rows) if refused else reading
-    encoded = encoding.encode_reading(people, reading)
+    try:
+        encoded = encoding.encode_reading(people, reading)
+    except RefusedByStepError:
+        lost = encoding.refusals(people, reading)
+        if len(lost) == len(people):
+            raise
+        refused = sorted([*refused, *((int(rows[k]), said) for k, said in lost.items())])
+        left = np.setdiff1d(np.arange(len(people)), list(lost))
+        people, rows, reading = people.iloc[left], rows[left], reading.take(left)
+        encoded = encoding.encode_reading(people, reading)
     fine = np.asarray(np.isfinite(encoded.points).all(axis=1))
     if not fine.all():
         refused = sorted([*refused, *_not_finite(encoding, encoded, rows, ~fine)])

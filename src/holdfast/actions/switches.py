@@ -43,12 +43,15 @@ def switch_costs(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:
 
 
 def person_costs(
-    feature: CategoryFeature, levels: tuple[Any, ...], current: NDArray[np.int64]
+    feature: CategoryFeature,
+    levels: tuple[Any, ...],
+    current: NDArray[np.int64],
+    codes: tuple[Any, ...] = (),
 ) -> Floats:
     """Cost of each level for each person, (n, m + 2): after the levels a missing one, an unknown.
 
     Whose level is missing may give one, if that has a cost; whose level is unknown keeps it. Nobody
-    takes either of the two.
+    takes either of the two, nor one of the `codes`, which are no levels that people could have.
     """
     m = len(levels)
     costs = np.full((m + 2, m + 2), np.inf)
@@ -56,6 +59,7 @@ def person_costs(
     if feature.provide_cost is not None and not feature.stays:
         may_take = feature.levels if feature.allowed is None else feature.allowed
         costs[m, [k for k in range(m) if levels[k] in may_take]] = feature.provide_cost
+    costs[:, [k for k in range(m) if levels[k] in codes]] = np.inf
     np.fill_diagonal(costs, 0.0)
     return costs[current]
 

@@ -22,6 +22,7 @@ from holdfast.machinery.numbers import Floats
 from holdfast.problem.costs import cheapest_unit, scaled
 from holdfast.problem.goal import Goal
 
+_BELIEVED = 1e-6  # by so much a bound may exceed an answer: the tolerance of HiGHS
 _ROUNDS = 200
 _MOST_CAPS = 8  # how often numbers that can be touched or not are let go further
 _NOTHING = Best(math.inf, -math.inf, None, np.empty(0, dtype=np.int64), 0)
@@ -96,7 +97,7 @@ def _solve_row(problem: DiscreteProblem, links: list[Link], goal: Goal, toleranc
         program = _linked_program(problem, links, cap)
         if attempt > 0 and not program.can_be_believed():  # nor, at times, does HiGHS ever end
             return best
-        found = _cut_rounds(program, goal, tolerance)
+        found = _believable(_cut_rounds(program, goal, tolerance))
         best = found._replace(nodes=best.nodes + found.nodes)
         if not program.is_cut or best.value <= weight * cap:
             return best
@@ -147,6 +148,13 @@ def _cut_rounds(program: Program, goal: Goal, tolerance: float) -> Best:
         if closed or program.gave_up or len(program.rows) == before:
             return best
     return best
+
+
+def _believable(found: Best) -> Best:
+    """Take back a bound that an answer contradicts: some versions of HiGHS are wrong at times."""
+    if found.bound > found.value + _BELIEVED * (1.0 + abs(found.value)):
+        return found._replace(bound=-math.inf)
+    return found
 
 
 class _Master:

@@ -104,9 +104,21 @@ def solve_linked(
     check_problem(problem)
     check_kind("links", links, Links, "make them with holdfast.discrete.Links")
     _check_links(problem, links)
-    base, tolerance = problem.problem, float(tolerance)
-    goal = Goal.of(base.loss, cost_weight=cost_weight, guarantee=guarantee)
-    if guarantee is None and not base.loss.convex:
+    goal = Goal.of(problem.problem.loss, cost_weight=cost_weight, guarantee=guarantee)
+    return answer_linked(problem, links, goal, float(tolerance), n_jobs=n_jobs)
+
+
+def answer_linked(
+    problem: DiscreteProblem,
+    links: Links,
+    goal: Goal,
+    tolerance: float = GAP_TOLERANCE,
+    *,
+    n_jobs: int | None = -1,
+) -> RecourseResult:
+    """Answer a problem that has been checked; as `solve_linked` for a goal that has been made."""
+    base = problem.problem
+    if not (goal.is_guarantee or base.loss.convex):
         raise ValueError(f"loss = {base.loss.name!r} is not convex; give a guarantee instead")
     threads = thread_count(n_jobs)
     found = best_found(

@@ -27,6 +27,7 @@ from holdfast.result.status import GAP_TOLERANCE
 
 Limits = tuple[float, int]  # tolerance, most nodes
 _LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
+_MOST_NODES = 1_000_000
 _DEPTH = 256  # nodes that may wait for their turn; where that is too few, it grows
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
 
@@ -37,7 +38,7 @@ def solve_discrete(
     cost_weight: float | None = None,
     guarantee: float | None = None,
     tolerance: float = GAP_TOLERANCE,
-    max_nodes: int = 1_000_000,
+    max_nodes: int = _MOST_NODES,
     reachable: bool = True,
     n_jobs: int | None = -1,
 ) -> RecourseResult:
@@ -92,19 +93,30 @@ def solve_discrete(
     check_positive("tolerance", tolerance, or_zero=True)
     check_count("max_nodes", max_nodes)
     check_problem(problem)
-    base = problem.problem
-    goal = Goal.of(base.loss, cost_weight=cost_weight, guarantee=guarantee)
-    workers = thread_count(n_jobs)
-    if guarantee is None and not base.loss.convex:
+    goal = Goal.of(problem.problem.loss, cost_weight=cost_weight, guarantee=guarantee)
+    limits = (float(tolerance), max_nodes)
+    return answer_discrete(problem, goal, limits, reachable=reachable, n_jobs=n_jobs)
+
+
+def answer_discrete(
+    problem: DiscreteProblem,
+    goal: Goal,
+    limits: Limits = (GAP_TOLERANCE, _MOST_NODES),
+    *,
+    reachable: bool = True,
+    n_jobs: int | None = -1,
+) -> RecourseResult:
+    """Answer a problem that has been checked; as `solve_discrete` for a goal that has been made."""
+    base, workers, tolerance = problem.problem, thread_count(n_jobs), limits[0]
+    if not (goal.is_guarantee or base.loss.convex):
         raise ValueError(
             f"loss = {base.loss.name!r} is not convex: with discrete parts it can be had for a "
             "guarantee only; the losses that also take a cost_weight are convex"
         )
-    limits = (float(tolerance), max_nodes)
     found = best_found(
-        problem, goal, lambda part: _find(part, goal, limits, workers, reachable), float(tolerance)
+        problem, goal, lambda part: _find(part, goal, limits, workers, reachable), tolerance
     )
-    return make_result(problem, goal, found, float(tolerance))
+    return make_result(problem, goal, found, tolerance)
 
 
 def _find(
@@ -200,7 +212,7 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
     """
     check_problem(problem)
     which, goal = np.arange(problem.problem.n_rows), Goal.highest(problem.problem.loss)
-    limits, threads = (GAP_TOLERANCE, 1_000_000), thread_count(n_jobs)
+    limits, threads = (GAP_TOLERANCE, _MOST_NODES), thread_count(n_jobs)
     scores = []
     for part in problem.covers():
         batch, _ = make_batch(part, goal)

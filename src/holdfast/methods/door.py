@@ -25,7 +25,6 @@ from holdfast.methods.exact import Exact
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
 from holdfast.models.linearise import Lineariser, get_lineariser
-from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem
 from holdfast.problem.sets import ModelSet
@@ -103,7 +102,8 @@ def find_recourse(
         or around those of the surrogate; with ``refine``, around the parameters of a network: all
         of them (a ball), or those of its last layer (`LastLayer`).
     cost_weight, guarantee : float
-        Exactly one of them, as in `solve`; only ``exact`` gives a guarantee.
+        Exactly one of them, as in `solve`; only ``exact`` gives a guarantee. Behind a calibrator
+        it is the calibrated probability, and there is no cost weight.
     linearise : {"lime", "smoothgrad", "gradient"}, Lineariser or Surrogate, optional
         How a model that is not linear is made so around each point; "lime" by default. Hand a
         `Surrogate` (``result.surrogate``) in to use it again.
@@ -140,7 +140,7 @@ def find_recourse(
     adapted = as_model(model, favorable_class=favorable_class, device=device, people=X)
     chosen = get_method(method, settings)
     judged = adapted.choose_loss(loss)
-    adapted.check_guarantee(guarantee, judged)
+    goal = adapted.goal(judged, cost_weight=cost_weight, guarantee=guarantee)
     encoded = _encode(adapted, X)
     known = None
     if X_train is not None:
@@ -166,7 +166,6 @@ def find_recourse(
         problem = build(adapted.coef, adapted.intercept)
     else:
         problem = build(0.0, 0.0)
-    goal = Goal.of(problem.loss, cost_weight=cost_weight, guarantee=guarantee)
     task = Task(problem, goal, adapted, known, random_state, workers)
     chosen.check(task)  # before anything is computed
     adapted.compare_people(X, problem.X, judged)
@@ -286,7 +285,7 @@ def _with_the_model(
     if surrogate is not None:
         _say_of_the_model(status, result, there, refused)
     else:
-        target = None if result.guarantee is None else result.problem.loss.score(result.guarantee)
+        target = result.goal.level if result.goal.is_guarantee else None
         stays = (result.recourse_array == result.problem.X).all(axis=1)
         sort_proven(status, stays, result.worst_case_score, score, model.cutoff, target)
     if model.origin is not None and there.any():

@@ -12,10 +12,19 @@ from scipy import special
 from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import refuse, shown
 from holdfast.models.base import BlackBox, LinearModel, Model
+from holdfast.models.calibrator import read_calibrator
 from holdfast.models.encoding.reading import plain
 from holdfast.models.encoding.steps import raw_names, understood
-from holdfast.models.encoding.unwrap import Threshold, Unwrapped, is_a, unwrap
+from holdfast.models.encoding.unwrap import (
+    Threshold,
+    Unwrapped,
+    is_a,
+    is_linear,
+    name_of,
+    unwrap,
+)
 from holdfast.models.origin import Origin
+from holdfast.models.regressions import as_classifier
 from holdfast.problem.losses import LOSSES
 
 
@@ -34,9 +43,11 @@ def as_model(
     model : object
         A `Model`; a pair ``(coef, intercept)``; a fitted scikit-learn classifier of two classes
         or a pipeline that ends in one (linear, `MLPClassifier`, or anything with
-        `predict_proba`), also inside a search or a threshold; or a torch module: a `Sequential`
-        that ends in a linear layer or in a sigmoid (wrap any other one in
-        `holdfast.models.network.Network` and say what it returns).
+        `predict_proba`), also inside a search, a threshold or a calibrator; results of
+        statsmodels (`Logit`, `Probit`, `GLM` of the binomial family); an additive model, see
+        `holdfast.models.additive.split_additive`; or a torch module: a `Sequential` that ends in
+        a linear layer or in a sigmoid (wrap any other one in `holdfast.models.network.Network`
+        and say what it returns).
     favorable_class : label, optional
         The class that people want. It must be said, unless the classes are False and True.
     device : str, optional
@@ -79,14 +90,30 @@ want, favorable_class='default' or favorable_class='paid'
         if len(model) != 2:
             raise ValueError("a model given by its numbers is a pair (coef, intercept)")
         return LinearModel(*model)
-    found = unwrap(model)
+    model = as_classifier(model)
+    found = _unwrapped(model, with_curves)
     origin = _origin(model, found, favorable_class, people, with_curves)
     adapted = _read(origin, device)
+    if origin.calibrator is not None:
+        return _decide(adapted, origin, found.threshold)
     if found.threshold is not None:
         return _cut(adapted, origin, found.threshold)
     # an even chance goes to the first class
     even = float(np.nextafter(0.0, 1.0)) if origin.favorable == 1 else 0.0
     return replace(adapted, cutoff=even)  # type: ignore[type-var]
+
+
+def _unwrapped(model: Any, with_curves: bool) -> Unwrapped:
+    """Open a model; its calibrator only where all before the classifier is understood as well.
+
+    Otherwise there is no linear score that probabilities could be a function of.
+    """
+    found = unwrap(model)
+    if found.calibrated is not None and understood(found.steps, with_curves=with_curves)[0] < len(
+        found.steps
+    ):
+        return unwrap(model, calibrated=False)
+    return found
 
 
 def _refuse_class(favorable_class: Any) -> None:
@@ -118,12 +145,13 @@ def _origin(
 ) -> Origin:
     """Check that the classifier can be asked, and find the columns that people can set."""
     where, last = found.where, found.last
-    here, name = f"{where}: " if where else "", type(last).__name__
+    here, name = f"{where}: " if where else "", name_of(last)
     if not hasattr(last, "predict_proba") and not hasattr(last, "decision_function"):
         raise TypeError(
             f"{here}unsupported model type {name}: Holdfast takes a fitted scikit-learn classifier "
-            "or a pipeline that ends in one, a torch module, a pair (coef, intercept), or a "
-            "function of probabilities as holdfast.models.BlackBox(function)"
+            "or a pipeline that ends in one, results of statsmodels' Logit, Probit or binomial "
+            "GLM, a torch module, a pair (coef, intercept), or a function of probabilities as "
+            "holdfast.models.BlackBox(function)"
         )
     if not hasattr(last, "classes_") and hasattr(last, "fit"):
         raise ValueError(
@@ -137,6 +165,8 @@ def _origin(
         )
     favorable = _favorable(name, classes, favorable_class, whole, people)
     count, parts = understood(found.steps, with_curves=with_curves)
+    factor = (1.0 if favorable == 1 else -1.0) * _stretch(last)
+    calibrated = found.calibrated
     return Origin(
         whole,
         where,
@@ -145,8 +175,9 @@ def _origin(
         favorable,
         steps=found.steps[:count],
         rest=found.steps[count:],
-        factor=(1.0 if favorable == 1 else -1.0) * _stretch(last),
-        decides=found.threshold is None,
+        factor=factor,
+        calibrator=None if calibrated is None else read_calibrator(calibrated, favorable, factor),
+        decides=found.threshold is None and calibrated is None,
         names=raw_names(found.steps[0], None)[0] if count else [],
         features=parts,
     )
@@ -201,7 +232,7 @@ def _read(origin: Origin, device: str | None) -> Model:
     first = origin.rest[0][1] if origin.rest else last
     # behind encoders that are understood columns go by position
     names = None if origin.steps else list(getattr(first, "feature_names_in_", [])) or None
-    if not origin.rest and hasattr(last, "coef_") and hasattr(last, "intercept_"):
+    if not origin.rest and is_linear(last):
         coef, intercept = _coefficients(name, last)
         factor = origin.factor
         return LinearModel(factor * coef, factor * intercept, _loss_of(last), names, origin)
@@ -222,6 +253,16 @@ def _read(origin: Origin, device: str | None) -> Model:
         return origin.ask_last(X).score
 
     return BlackBox(score, "score", _loss_of(last), names or inner, origin)
+
+
+def _decide(model: Model, origin: Origin, threshold: Threshold | None) -> Model:
+    """Put the decision of a calibrated model, or of a threshold around it, into the model."""
+    assert origin.calibrator is not None
+    positive = 1
+    if threshold is not None and threshold.positive is not None:
+        positive = origin.classes.index(plain(threshold.positive))
+    cutoff = origin.calibrator.cutoff(threshold, positive)
+    return replace(model, cutoff=cutoff)  # type: ignore[type-var]
 
 
 def _cut(model: Model, origin: Origin, threshold: Threshold) -> Model:
@@ -277,6 +318,7 @@ _LOSSES: dict[Any, str] = {
     "LogisticRegression": "logistic",
     "LogisticRegressionCV": "logistic",
     "LinearDiscriminantAnalysis": "logistic",
+    "LinearScore": "logistic",
     "SVC": "hinge",
     "NuSVC": "hinge",
     ("LinearSVC", "hinge"): "hinge",
@@ -284,6 +326,8 @@ _LOSSES: dict[Any, str] = {
     ("SGDClassifier", "log_loss"): "logistic",
     ("SGDClassifier", "hinge"): "hinge",
     ("SGDClassifier", "squared_hinge"): "squared_hinge",
+    ("StatsmodelsResults", "logistic"): "logistic",
+    ("StatsmodelsResults", "probit"): "probit",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +13,9 @@ from scipy import special
 from holdfast.machinery.numbers import Floats, read_floats
 from holdfast.models.encoding.reading import plain
 from holdfast.models.origin import Origin, Said, agreement
-from holdfast.problem.goal import check_guarantee
+from holdfast.problem.goal import Goal, check_guarantee
 from holdfast.problem.losses import LOSSES, Loss, get_loss
+from holdfast.problem.points import Points
 
 _EVEN = float(np.nextafter(0.0, 1.0))  # the least score above an even chance
 
@@ -82,16 +83,30 @@ class Model:
             return X
         missing = [name for name in names if name not in X.columns]
         # encoders take what they know from a larger table
-        extra = [name for name in X.columns if name not in names and not encoders]
+        known = [*names, self._constant]
+        extra = [name for name in X.columns if name not in known and not encoders]
         if missing or extra:
             raise ValueError(
                 f"the columns are not those of the model: missing {missing}, unknown {extra}"
             )
         return X[names]
 
+    @property
+    def _constant(self) -> str | None:
+        """The name of the column of ones, where the model has one, which people need not have."""
+        return None if self.origin is None else getattr(self.origin.last, "constant", None)
+
     def choose_loss(self, said: str | None) -> Loss:
         """Return the loss by which recourse is judged: the one said, or that of the fit."""
         name = type(self).__name__ if self.origin is None else self.origin.name
+        calibrator = None if self.origin is None else self.origin.calibrator
+        if calibrator is not None:
+            if said is not None:
+                raise ValueError(
+                    f"loss = {said!r}: the probabilities are those of the {calibrator.method} "
+                    f"calibrator around {name}, whatever its loss; leave loss out"
+                )
+            return get_loss(self.loss or "logistic").calibrated(calibrator)
         if said is None and not self.loss:
             raise ValueError(
                 f"{name} was fitted with a loss that Holdfast does not know; say by which one "
@@ -113,6 +128,35 @@ class Model:
                 f"itself: say loss = {margins}, or fit a model that has predict_proba"
             )
         return loss
+
+    def goal(
+        self,
+        loss: Loss,
+        *,
+        cost_weight: float | None = None,
+        guarantee: float | None = None,
+    ) -> Goal:
+        """Return what is asked of it, and refuse a guarantee that it would itself refuse."""
+        self.check_guarantee(guarantee, loss)
+        return self._decided(Goal.of(loss, cost_weight=cost_weight, guarantee=guarantee))
+
+    def goal_of_points(self, loss: Loss, scale: Points, guarantee_points: float) -> Goal:
+        """Return what is asked of it in points of a scorecard, and refuse what it would refuse."""
+        goal = Goal.of_score(loss, scale.score(loss, guarantee_points))
+        if self.has_threshold and goal.level < self.cutoff - 1e-12 * (1.0 + abs(self.cutoff)):
+            least = float(scale.at(loss, self.cutoff))
+            raise ValueError(
+                f"guarantee_points = {guarantee_points!r} is below the model's own threshold: it "
+                f"accepts from {least:.6g} points on, so that people would still be refused; ask "
+                "for at least that"
+            )
+        return self._decided(goal)
+
+    def _decided(self, goal: Goal) -> Goal:
+        """Return a guarantee that is a hair below the model's own threshold at the threshold."""
+        if goal.is_guarantee and self.has_threshold and goal.level < self.cutoff:
+            return replace(goal, level=self.cutoff)
+        return goal
 
     def check_guarantee(self, guarantee: float | None, loss: Loss) -> None:
         """Refuse a guarantee that the model's own threshold would still refuse."""
@@ -171,7 +215,11 @@ class Model:
         if said.score is not None and self.knows_scores:
             pairs.append(("a score of", said.score, ours, near))
         if said.probability is not None and loss.link is not None:
-            pairs.append(("a probability of", said.probability, loss.probability(ours), near))
+            # a steep calibrator makes much of a hair
+            steep = loss.probability(ours + near) - loss.probability(ours - near)
+            pairs.append(
+                ("a probability of", said.probability, loss.probability(ours), near + steep)
+            )
         if said.accepted is not None:
             # right at the cutoff a hair decides, and any answer will do
             clear = np.abs(ours - self.cutoff) > near

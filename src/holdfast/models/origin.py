@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
+from holdfast.models.calibrator import Calibrator
 from holdfast.models.encoding.features import Category, Number, Part
-from holdfast.models.encoding.unwrap import AGREEMENT, Place, skipped
+from holdfast.models.encoding.unwrap import AGREEMENT, Place, name_of, skipped
 
 _AGREEMENT_OF_SINGLES = 1e-5  # of numbers in single precision
 
@@ -45,8 +46,11 @@ class Origin:
         Our score for a unit of its decision function: -1 where the first class is favourable.
     cutoff : float
         The decision function's own cutoff, which is 0 in our score (for a margin).
+    calibrator : Calibrator or None
+        What makes probabilities of the classifier's score, in place of the classifier itself.
     decides : bool
-        Whether the decision is the classifier's own, not that of a threshold around it.
+        Whether the decision is the classifier's own, not that of a calibrator or a threshold
+        around it.
     names : list of str
         The raw columns; x0, x1, ... if these have no names.
     features : list of Number, Curve and Category
@@ -62,6 +66,7 @@ class Origin:
     rest: list[Place] = field(default_factory=list)
     factor: float = 1.0
     cutoff: float = 0.0
+    calibrator: Calibrator | None = None
     decides: bool = True
     names: list[str] = field(default_factory=list)
     features: list[Part] = field(default_factory=list)
@@ -69,7 +74,7 @@ class Origin:
     @property
     def name(self) -> str:
         """The classifier's class."""
-        return type(self.last).__name__
+        return name_of(self.last)
 
     def encode(self, X: Any) -> Any:
         """Bring raw rows to the columns in which recourse is found: a data frame."""
@@ -121,8 +126,13 @@ class Origin:
         if hasattr(fitted, "decision_function"):
             score = self.factor * np.asarray(fitted.decision_function(X), dtype=np.float64)
             score = score.reshape(-1) - self.cutoff
-        if hasattr(fitted, "predict_proba"):
+        if not is_whole and self.calibrator is not None:
+            # the classifier's own probabilities are nobody's
+            probability = None if score is None else self.calibrator.probability(score)
+        elif hasattr(fitted, "predict_proba"):
             both = np.asarray(fitted.predict_proba(X), dtype=np.float64)
+            if both.ndim == 1:  # pygam gives that of the second class
+                both = np.column_stack([1.0 - both, both])
             probability = both[:, self.favorable]
         if (is_whole or self.decides) and hasattr(fitted, "predict"):
             accepted = np.asarray(fitted.predict(X)) == self.classes[self.favorable]

@@ -5,6 +5,7 @@ from holdfast.problem.ellipsoid import Ellipsoid
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.losses import Loss
 from holdfast.problem.model_list import ModelList
+from holdfast.problem.points import Points
 from holdfast.problem.problem import RecourseProblem
 from holdfast.problem.sets import ModelSet
 
@@ -15,5 +16,6 @@ __all__ = [
     "ModelList",
     "ModelSet",
     "NormBall",
+    "Points",
     "RecourseProblem",
 ]

@@ -77,7 +77,13 @@ class Goal:
                 "give exactly one of them"
             )
         if guarantee is None:
-            return cls(Mode.PRICE, loss, check_cost_weight(cost_weight))
+            weight = check_cost_weight(cost_weight)
+            if loss.calibration is not None:
+                raise ValueError(
+                    f"cost_weight = {cost_weight!r}: the probabilities are those of a calibrator, "
+                    "and a price is that of the classifier's own loss; ask for a guarantee instead"
+                )
+            return cls(Mode.PRICE, loss, weight)
         guarantee = check_guarantee(guarantee)
         return cls(Mode.GUARANTEE, loss, loss.score(guarantee), guarantee)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -199,6 +199,25 @@ def steepest(loss):
     return 1.0 if loss in (LOGISTIC, HINGE) else math.inf
 
 
+class Calibration(Protocol):
+    """A rising map from scores to probabilities that was fitted after the model was.
+
+    Attributes
+    ----------
+    log_odds : (slope, shift) or None
+        Where the log-odds of its probabilities are ``slope * score + shift``; None: nowhere.
+    """
+
+    @property
+    def log_odds(self) -> tuple[float, float] | None: ...
+
+    def probability(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probability at each score; NaN for NaN."""
+
+    def score(self, probability: float) -> float:
+        """Return the least score whose probability is at least `probability`, or refuse it."""
+
+
 @dataclass(frozen=True)
 class Loss:
     """A loss of the score, with the link that turns a score into a probability of approval.
@@ -209,10 +228,13 @@ class Loss:
         The name by which `holdfast.solve` knows it.
     code : int
         How the compiled kernels know it.
-    link : {"logit", "probit", None}
+    link : {"logit", "probit", "calibrated", None}
         None for the hinge losses: a margin is not a probability.
     convex : bool
         Whether the loss is convex in the score.
+    calibration : Calibration or None
+        Makes probabilities of scores in place of a link. Then the loss is the logarithm of the
+        probability, its sign turned; no price of it can be minimised.
 
     Examples
     --------
@@ -228,12 +250,27 @@ class Loss:
     code: int
     link: str | None
     convex: bool
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         check_count("code", self.code, least=LOGISTIC, most=SQUARED_ERROR)
 
+    def calibrated(self, calibration: Calibration) -> Loss:
+        """Return the loss of a model whose probabilities are those of a calibration."""
+        return replace(self, link="calibrated", calibration=calibration)
+
+    @property
+    def log_odds(self) -> tuple[float, float] | None:
+        """(slope, shift) where the log-odds are ``slope * score + shift``; None: nowhere."""
+        if self.calibration is not None:
+            return self.calibration.log_odds
+        return (1.0, 0.0) if self.link == "logit" else None
+
     def value(self, score: ArrayLike) -> NDArray[np.float64]:
         """Loss at each score."""
+        if self.calibration is not None:
+            with np.errstate(divide="ignore"):
+                return np.asarray(-np.log(self.probability(score)))
         return _over(_values, self.code, score)
 
     def slope(self, score: ArrayLike) -> NDArray[np.float64]:
@@ -247,6 +284,8 @@ class Loss:
     def probability(self, score: ArrayLike) -> NDArray[np.float64]:
         """Probability of approval at each score; NaN for a loss that has no link."""
         t = np.asarray(score, dtype=np.float64)
+        if self.calibration is not None:
+            return self.calibration.probability(t)
         if self.link == "logit":
             return np.asarray(special.expit(t))
         if self.link == "probit":
@@ -255,6 +294,8 @@ class Loss:
 
     def score(self, probability: float) -> float:
         """Return the least score whose probability is at least `probability`."""
+        if self.calibration is not None:
+            return self.calibration.score(probability)
         if self.link is None:
             if probability != 0.5:
                 raise ValueError(
@@ -288,7 +329,7 @@ LOSSES: Mapping[str, Loss] = MappingProxyType(
 def get_loss(loss: str | Loss) -> Loss:
     """Look a loss up by name; one of the losses here is returned as it is."""
     known = LOSSES.get(loss) if isinstance(loss, str) else None
-    if isinstance(loss, Loss) and LOSSES.get(loss.name) == loss:
+    if isinstance(loss, Loss) and (loss.calibration or LOSSES.get(loss.name) == loss):
         known = loss
     if known is None:
         allowed = ", ".join(sorted(LOSSES))

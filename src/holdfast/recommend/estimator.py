@@ -9,10 +9,13 @@ from sklearn.base import BaseEstimator
 
 from holdfast.actions import ActionSet
 from holdfast.actions.fit import check_fit
-from holdfast.machinery.numbers import check_count, check_kind
+from holdfast.machinery.numbers import check_count, check_kind, shown
+from holdfast.models import Model
+from holdfast.models.calibrator import why_closed
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import as_table
 from holdfast.problem.goal import Goal
+from holdfast.problem.points import Points
 from holdfast.problem.sets import ModelSet
 from holdfast.recommend.advised import find_advice
 from holdfast.recommend.question import Question
@@ -34,10 +37,14 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     actions : ActionSet
         What people can change, in raw units.
     guarantee : float, optional
-        Probability of approval that every model of the set must give. Give this or
-        `cost_weight`.
+        Probability of approval that every model of the set must give. Give this,
+        `guarantee_points` or `cost_weight`. Behind a calibrator it is the calibrated probability.
     cost_weight : float, optional
         Minimise ``worst-case loss + cost_weight * cost`` instead.
+    points : Points, optional
+        The scale of a scorecard; people are then told points in place of chances.
+    guarantee_points : float, optional
+        Points that every model of the set must give.
     n_options : int
         How many ways to recommend to each person; they differ in the features that they change.
     loss : str, optional
@@ -81,6 +88,8 @@ is 2.25."
         actions: ActionSet,
         guarantee: float | None = None,
         cost_weight: float | None = None,
+        points: Points | None = None,
+        guarantee_points: float | None = None,
         n_options: int = 1,
         loss: str | None = None,
         favorable_class: Any = None,
@@ -91,6 +100,8 @@ is 2.25."
         self.actions = actions
         self.guarantee = guarantee
         self.cost_weight = cost_weight
+        self.points = points
+        self.guarantee_points = guarantee_points
         self.n_options = n_options
         self.loss = loss
         self.favorable_class = favorable_class
@@ -115,11 +126,17 @@ is 2.25."
         """
         check_count("n_options", self.n_options)
         check_kind("actions", self.actions, ActionSet, "begin with ActionSet.from_data")
-        X = as_table(X, "X")
+        given, X = X, as_table(X, "X")
         encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=X)
+        if encoding.is_named and not hasattr(given, "columns"):
+            raise ValueError(
+                "X is an array, but the model knows its columns by name: give a data frame with "
+                f"them, {', '.join(encoding.names)}"
+            )
         if encoding.model.kind != "linear":
             raise ValueError(
-                f"the classifier is a {encoding.model.kind}, but RobustRecourse needs a linear "
+                why_closed(self.model)
+                or f"the classifier is a {encoding.model.kind}, but RobustRecourse needs a linear "
                 "one; holdfast.find_recourse takes any model"
             )
         question = self._question(encoding)
@@ -127,10 +144,30 @@ is 2.25."
 
     def _question(self, encoding: Encoding) -> Question:
         """Return what is asked, which no later change of a setting reaches."""
-        loss = encoding.model.choose_loss(self.loss)
-        encoding.model.check_guarantee(self.guarantee, loss)
+        goal = self._goal(encoding.model)
         self.actions.validate()
         check_fit(encoding, self.actions)
         actions, robust_to = copy.deepcopy((self.actions, self.robust_to))
-        goal = Goal.of(loss, cost_weight=self.cost_weight, guarantee=self.guarantee)
-        return Question(encoding, actions, robust_to, goal, self.n_jobs)
+        return Question(
+            encoding, actions, robust_to, goal, self.n_jobs, self.points, self.guarantee_points
+        )
+
+    def _goal(self, model: Model) -> Goal:
+        loss = model.choose_loss(self.loss)
+        if self.points is not None:
+            check_kind("points", self.points, Points, "say it as Points(600, odds=50, double=20)")
+            self.points.at(loss, 0.0)  # refuses scores that are no log-odds
+        if self.guarantee_points is None:
+            return model.goal(loss, cost_weight=self.cost_weight, guarantee=self.guarantee)
+        if self.points is None:
+            raise ValueError(
+                f"guarantee_points = {shown(self.guarantee_points)}: say what points are, "
+                "points=holdfast.Points(600, odds=50, double=20)"
+            )
+        if self.guarantee is not None or self.cost_weight is not None:
+            raise ValueError(
+                f"guarantee_points = {shown(self.guarantee_points)}, guarantee = "
+                f"{shown(self.guarantee)} and cost_weight = {shown(self.cost_weight)}: give "
+                "exactly one of them"
+            )
+        return model.goal_of_points(loss, self.points, self.guarantee_points)

@@ -54,6 +54,19 @@ def _per_cent(probability: float, rounded: Any) -> str:
     return f"{number / (10.0 if tenths else 1.0):g}%"
 
 
+def points_down(points: float) -> str:
+    """Write points of a scorecard, rounded down to whole ones; 1e-9 of them is rounding.
+
+    Examples
+    --------
+    >>> points_down(619.99), points_down(620.0), points_down(-0.5)
+    ('619 points', '620 points', '-1 points')
+    """
+    near = round(points)
+    whole = near if abs(points - near) <= 1e-9 * (1.0 + abs(points)) else math.floor(points)
+    return f"{whole} point{'' if whole == 1 else 's'}"
+
+
 def above(value: float) -> str:
     """Write a number rounded up to two digits.
 

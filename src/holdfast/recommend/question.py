@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
 from holdfast.actions.compile import compile_people, own_scores
-from holdfast.discrete import DiscreteProblem, Links, solve_discrete, solve_linked
+from holdfast.discrete import DiscreteProblem, Links, answer_discrete, answer_linked
 from holdfast.discrete.answer import chosen_options
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoded, Encoding, Number
 from holdfast.problem.goal import Goal
+from holdfast.problem.points import Points
 from holdfast.problem.sets import ModelSet
 from holdfast.recommend.features import changed_features
 from holdfast.recommend.ways import Ways
@@ -34,7 +35,8 @@ def _can_be_given(feature: NumberFeature | CategoryFeature) -> bool:
 class Question:
     """A model, the set around it, what people can do, and what is asked for.
 
-    The action set has been validated, and fits the pipeline.
+    The action set has been validated, and fits the pipeline. Where people are told points of a
+    `scale`, so many may have been asked for.
     """
 
     encoding: Encoding
@@ -42,6 +44,8 @@ class Question:
     robust_to: ModelSet
     goal: Goal
     n_jobs: int | None
+    scale: Points | None = None
+    guarantee_points: float | None = None
 
     @property
     def target(self) -> float | None:
@@ -115,13 +119,12 @@ class Question:
 
         Perhaps for another guarantee than that which is asked for.
         """
-        weight = self.goal.cost_weight if guarantee is None else None
-        wanted = self.goal.guarantee if guarantee is None else guarantee
+        goal = self.goal
+        if guarantee is not None:
+            goal = Goal.of(goal.loss, guarantee=guarantee)
         if len(links.matrix):
-            return solve_linked(
-                problem, links, cost_weight=weight, guarantee=wanted, n_jobs=self.n_jobs
-            )
-        return solve_discrete(problem, cost_weight=weight, guarantee=wanted, n_jobs=self.n_jobs)
+            return answer_linked(problem, links, goal, n_jobs=self.n_jobs)
+        return answer_discrete(problem, goal, n_jobs=self.n_jobs)
 
     def read(
         self,

@@ -229,7 +229,8 @@ def feature_of_person(compiled: Compiled, feature: NumberFeature | CategoryFeatu
     current = compiled.problem.current[:1, group]
     # one who misses a level, or has an unknown one, has it as their last option
     is_unknown = (current == len(levels)) & ~compiled.people[[name]].isna().to_numpy()[:1, 0]
-    costs = person_costs(feature, levels, current + is_unknown)[0]
+    codes = getattr(compiled.encoding[name], "specials", ())
+    costs = person_costs(feature, levels, current + is_unknown, codes)[0]
     return np.append(costs[: len(levels)], [0.0] * (count - len(levels)))
 
 

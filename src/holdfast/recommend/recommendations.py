@@ -12,6 +12,7 @@ from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats, check_count
 from holdfast.models.encoding.reading import plain
 from holdfast.recommend.advised import Advised
+from holdfast.recommend.numerals import at_least, points_down
 from holdfast.recommend.question import Question
 from holdfast.recommend.reasons import Release, constraints_of, find_releases, settings_of
 from holdfast.recommend.staircase import Staircase
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from holdfast.actions import Compiled
+    from holdfast.problem.points import Points
 
 
 class Recommendations:
@@ -38,7 +40,7 @@ class Recommendations:
         The labels of all applicants.
     status : array of Status
         What became of each applicant, in the order of `labels`; read-only.
-    guarantee, cost_weight : float or None
+    guarantee, cost_weight, guarantee_points : float or None
         What was asked for.
     radius : float
         Of the set of models; NaN for a list, which has none.
@@ -52,6 +54,7 @@ class Recommendations:
         self._question, self._outcome, self.labels = question, outcome, labels
         self._refused = dict(outcome.refused)
         self.guarantee, self.cost_weight = question.goal.guarantee, question.goal.cost_weight
+        self.guarantee_points = question.guarantee_points
         models = question.robust_to
         self.radius = float(models.radius) if models.has_size else float("nan")
         self._robust_to = question.robust_to
@@ -86,7 +89,8 @@ class Recommendations:
         """Return one row for each person and option: what to change, its price and its proof.
 
         Columns ``recourse.<name>`` hold the person's features after the change, in raw units. Who
-        has no option has one row, with the option 0.
+        has no option has one row, with the option 0. Where a scale of points was given, columns
+        ``worst_case_points``, ``current_points`` and ``initial_points`` stand beside validities.
         """
         import pandas as pd
 
@@ -102,9 +106,7 @@ class Recommendations:
                     "price": ways.price,
                     "lower_bound": ways.lower_bound,
                     "gap": ways.gap,
-                    "worst_case_validity": self._probability(ways.worst_case_score),
-                    "current_validity": self._probability(ways.score),
-                    "initial_validity": self._probability(outcome.score[ways.who]),
+                    **self._validities(ways.worst_case_score, ways.score, outcome.score[ways.who]),
                 }
             )
         parts.append(self._without_option())
@@ -160,10 +162,16 @@ class Recommendations:
             "status": self.status[rows],
             "changes": np.full(count, "", dtype=object),
             **{name: known(getattr(outcome, name)) for name in numbers},
-            "worst_case_validity": nan,
-            "current_validity": nan,
-            "initial_validity": known(self._probability(outcome.score)),
+            **self._validities(nan, nan, known(outcome.score)),
         }
+
+    def _validities(self, worst: Floats, current: Floats, initial: Floats) -> dict[str, Floats]:
+        """Return what scores are worth, as `to_frame` has it: probabilities, and perhaps points."""
+        named = {"worst_case": worst, "current": current, "initial": initial}
+        columns = {f"{when}_validity": self._probability(score) for when, score in named.items()}
+        for when, score in named.items() if self._scale is not None else ():
+            columns[f"{when}_points"] = self._points(score)
+        return columns
 
     def explain(self, label: Any) -> str:
         """Say in words what a person can do, or why nothing helps."""
@@ -171,12 +179,14 @@ class Recommendations:
 
     def frontier(self, label: Any, points: int = 25) -> Staircase:
         """Return the cost of every guarantee that a person can reach, as steps to be drawn."""
-        compiled = self._compiled(label)
+        compiled, target, asked = self._compiled(label), self._question.target, self.guarantee
+        if asked is None and target is not None:  # points were asked for
+            asked = float(self._probability(target))
         return Staircase.of(
             compiled,
             points,
             lambda problem, wanted: self._question.solve(problem, compiled.links, wanted),
-            self.guarantee,
+            asked,
         )
 
     def releases(self, label: Any) -> list[Release]:
@@ -218,7 +228,10 @@ class Recommendations:
 
     def initial_validity(self, label: Any) -> float:
         """Probability of approval of a person as they are, under today's model."""
-        return float(self._probability(self._outcome.score[self._usable(label)]))
+        return float(self._probability(self._initial_score(label)))
+
+    def _initial_score(self, label: Any) -> float:
+        return float(self._outcome.score[self._usable(label)])
 
     def reachable(self, label: Any) -> tuple[float, float]:
         """Best worst-case probability within reach of a person, and the largest radius."""
@@ -243,6 +256,24 @@ class Recommendations:
 
     def _probability(self, score: Any) -> Any:
         return self._question.goal.loss.probability(score)
+
+    @property
+    def _scale(self) -> Points | None:
+        return self._question.scale
+
+    def _gives(self, score: float) -> str:
+        """Say what a score is worth, rounded down; nothing where it is a margin."""
+        if self._scale is not None:
+            return points_down(float(self._points(score)))
+        return at_least(float(self._probability(score))) if self._has_probabilities else ""
+
+    def _points(self, score: Any) -> Any:
+        assert self._scale is not None
+        return self._scale.at(self._question.goal.loss, score)
+
+    @property
+    def _is_guarantee(self) -> bool:
+        return self._question.goal.is_guarantee
 
     def _all_words(self, option: int) -> list[str]:
         """Say in one text what each of those who have an option changes."""

@@ -71,8 +71,9 @@ class Staircase:
             raise ValueError(f"the {base.loss.name} loss has no probabilities to draw")
         probability = base.loss.probability
         start = base.robust_to.worst_score(base.X, base.coef, base.intercept)[0]
-        top = min(float(largest_reachable_score(alone)[0]), base.loss.score(_HIGHEST))
+        top = float(largest_reachable_score(alone)[0])
         first, last = (float(probability(score)) for score in (start, max(top, start)))
+        last = max(min(last, _HIGHEST), first)
         cutoff = float(probability(compiled.encoding.model.cutoff)) if asked is None else asked
 
         def ask(wanted: float) -> _Corner:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from holdfast.actions import ActionSet, NumberFeature
 from holdfast.models.encoding.reading import is_missing
-from holdfast.recommend.numerals import above, at_least, below, numeral
+from holdfast.recommend.numerals import above, at_least, below, numeral, points_down
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ def explanation(result: Recommendations, label: Any) -> str:
     if why is not None:
         return f"This row cannot be used: {why}."
     status, ways = result.status_of(label), result.ways(label)
-    today = _today(result.initial_validity(label))
+    today = _today(result, label)
     if status is Status.ALREADY_VALID:
-        chance = _chance(result, result._probability(ways[0].worst_case_score))
+        chance = _chance(result, ways[0].worst_case_score)
         return f"{today} {_every(result)} already {chance}. You need not change anything.".strip()
     if status is Status.INFEASIBLE:
         return f"{today} {_hopeless(result, label)}".strip()
@@ -80,10 +81,11 @@ def explanation(result: Recommendations, label: Any) -> str:
     return " ".join(parts)
 
 
-def _today(probability: float) -> str:
-    if np.isnan(probability):  # a margin is no probability
+def _today(result: Recommendations, label: Any) -> str:
+    gives = result._gives(result._initial_score(label))
+    if not gives:  # a margin is no probability
         return ""
-    return f"Today's model gives you a chance of {at_least(probability)}."
+    return f"Today's model gives you {'' if result._scale else 'a chance of '}{gives}."
 
 
 def _every(result: Recommendations) -> str:
@@ -91,18 +93,19 @@ def _every(result: Recommendations) -> str:
     return crowd[0].upper() + crowd[1:]
 
 
-def _chance(result: Recommendations, probability: float) -> str:
-    if np.isnan(probability):
+def _chance(result: Recommendations, score: float) -> str:
+    gives = result._gives(score)
+    if not gives:
         return "approves you"
     least = "at least " if result._robust_to.radius > 0.0 else ""
-    return f"gives you {least}{at_least(probability)}"
+    return f"gives you {least}{gives}"
 
 
 def _way_words(result: Recommendations, label: Any, option: int) -> str:
     way, changes = result.ways(label)[option - 1], result.changes(label, option)
     after = _afterwards(result, way)
     held = _listed(sorted(way.held))
-    if not changes and result.guarantee is not None:
+    if not changes and result._is_guarantee:
         return f"You need not change anything for that. {after}"
     if not changes:
         stay = f"Without changing {held}, staying" if held else "Staying"
@@ -118,38 +121,40 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
 
 def _afterwards(result: Recommendations, way: Way) -> str:
     """Say what the models make of it, and whether today's would still refuse."""
-    score, probability = way.score, float(result._probability(way.score))
-    every = f"{_every(result)} then {_chance(result, result._probability(way.worst_case_score))}."
+    score, gives = way.score, result._gives(way.score)
+    every = f"{_every(result)} then {_chance(result, way.worst_case_score)}."
     parts = []
-    if result.guarantee is not None:
+    if result._is_guarantee:
         parts = [every]
     elif score >= result._cutoff:
-        known = result._robust_to.radius > 0.0 and not np.isnan(probability)
-        today = [f"Today's model then gives you {at_least(probability)}."] if known else []
+        known = result._robust_to.radius > 0.0 and gives
+        today = [f"Today's model then gives you {gives}."] if known else []
         parts = [*today, every]
     if score < result._cutoff:
-        gives = "" if np.isnan(probability) else f": it gives you {at_least(probability)}"
-        parts.append(f"Today's model would still refuse you{gives}.")
+        more = f": it gives you {gives}" if gives else ""
+        parts.append(f"Today's model would still refuse you{more}.")
     return " ".join(parts)
 
 
 def _proof(result: Recommendations, way: Way) -> str:
-    best = "cheapest way" if result.guarantee is not None else "best balance of cost and chance"
+    best = "cheapest way" if result._is_guarantee else "best balance of cost and chance"
     if way.status.is_proven:
         without = f" without changing {_listed(sorted(way.held))}" if way.held else ""
         return f"provably the {best}{without}."
-    better = "cheaper way" if result.guarantee is not None else "better balance"
+    better = "cheaper way" if result._is_guarantee else "better balance"
     return f"there may be a {better}, but it is better by at most {above(way.gap)}."
 
 
 def _hopeless(result: Recommendations, label: Any) -> str:
     reach, radius = result.reachable(label)
-    wanted = f"{100.0 * (result.guarantee or 0.0):.10g}%"
+    wanted, best = f"{100.0 * (result.guarantee or 0.0):.10g}%", _best(result, reach)
+    if result.guarantee_points is not None:
+        wanted = f"{result.guarantee_points:.10g} points"
     who = result._robust_to.crowd
     said = f"Nothing that you may change gives you {wanted} with {who}"
     if not result._has_probabilities:
         said = f"Nothing that you may change gets you approved by {who}"
-    said += f": the best within reach is {at_least(reach)}. " if np.isfinite(reach) else ". "
+    said += f": the best within reach is {best}. " if best else ". "
     if np.isfinite(radius):
         said += f"It becomes possible at a radius of {below(radius)}. "
     elif (
@@ -164,13 +169,21 @@ def _hopeless(result: Recommendations, label: Any) -> str:
                 + "Even if every constraint that can be lifted were lifted, no change would do."
             )
         return said + "Even with every constraint removed, no change is enough."
-    best, *others = releases
-    that = "that" if len(best.constraints) == 1 else "these"
-    said += f"In the way: {best.words}. Without {that}, it would cost {best.cost:.3g}."
+    first, *others = releases
+    that = "that" if len(first.constraints) == 1 else "these"
+    said += f"In the way: {first.words}. Without {that}, it would cost {first.cost:.3g}."
     if others:
         words = "; or ".join(other.words for other in others[:2])
         said += f" Instead of that, this could be lifted: {words}."
     return said
+
+
+def _best(result: Recommendations, reach: float) -> str:
+    """Say how much is within reach, in the unit of what was asked for; nothing if not known."""
+    if result.guarantee_points is None or result._scale is None:
+        return at_least(reach) if np.isfinite(reach) else ""
+    points = float(result._scale.of(special.logit(reach)))
+    return points_down(points) if np.isfinite(points) else ""
 
 
 def _listed(parts: list[str]) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.unwrap import is_a
+from holdfast.models.regressions import StatsmodelsResults
 from holdfast.sets.space import NotInSpaceError, Space
 
 Rows = NDArray[np.int64]
@@ -104,6 +105,19 @@ def _unfitted(model: Any) -> Any:
     """
     from sklearn.base import clone
 
+    if isinstance(model, StatsmodelsResults):
+        raise ValueError(
+            "results of statsmodels hold no way to fit them to other rows; give the same model as "
+            "a LogisticRegression(penalty=None), or past models"
+        )
+    if is_a(model, "CalibratedClassifierCV"):
+        if getattr(model, "cv", None) == "prefit" or is_a(model.estimator, "FrozenEstimator"):
+            raise ValueError(
+                "CalibratedClassifierCV holds a classifier that was fitted before, on other rows: "
+                "the two cannot be fitted again to one resample; fit it with ensemble=False around "
+                "the classifier itself"
+            )
+        return clone(model)
     if is_a(model, "FrozenEstimator"):
         return _unfitted(model.estimator)
     if is_a(model, "BaseSearchCV"):
@@ -120,4 +134,9 @@ def _unfitted(model: Any) -> Any:
         copy = clone(model)
         copy.steps = [*((label, clone(step)) for label, step in before), (name, _unfitted(last))]
         return copy
+    if not hasattr(model, "get_params"):
+        raise ValueError(
+            f"a {type(model).__name__} is given by its numbers, and cannot be retrained; give a "
+            "fitted classifier"
+        )
     return clone(model)

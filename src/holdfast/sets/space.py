@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from holdfast.machinery.numbers import Floats, read_matrix, refuse, shown
 from holdfast.models import LinearModel, as_model
 from holdfast.models.base import read_encoded
+from holdfast.models.calibrator import why_closed
 from holdfast.models.encoding import Category, Curve, Encoding, Number
 from holdfast.models.encoding.reading import as_table, read_numbers
 from holdfast.models.encoding.unwrap import unwrap
@@ -138,6 +139,11 @@ class Space:
                 "other categories, or another transformation of one?"
             )
         if other.has_threshold or self.today.has_threshold:
+            if not np.isfinite(other.cutoff - self.today.cutoff):
+                raise ValueError(
+                    f"{name}, or today's model, approves everybody, whatever their score: its "
+                    "calibrated probabilities never fall to its threshold"
+                )
             intercept += self.today.cutoff - other.cutoff
         return np.append(coef, intercept)
 
@@ -173,6 +179,9 @@ def read_linear(model: Any, favorable_class: Any, people: Any) -> LinearModel:
                 "LogisticRegression or a LinearSVC"
             )
         return adapted
+    closed = why_closed(model)
+    if closed:
+        raise ValueError(closed)
     rest = adapted.origin.rest if adapted.origin is not None else []
     where = f"{rest[0][0]}: {type(rest[0][1]).__name__}" if rest else type(model).__name__
     raise ValueError(f"{where} is not linear in its score; a set of models is one of coefficients")

@@ -68,6 +68,7 @@ class Levels:
         if lost:
             raise ValueError(f"{where}: {type(step).__name__} refuses its level {lost[0]!r}")
         stand_ins = {*dict(self.column.codes), *self.specials}
+        missing_as = NOTHING if self.column.fill is not None else self.missing_as
         width = next((len(row) for row in rows if row is not None), 0)
         values = np.array(list(known.values()), dtype=np.float64).reshape(len(known), width)
         return [
@@ -79,6 +80,7 @@ class Levels:
                 None if missing is None else float(missing[j]),
                 None if unknown is None else float(unknown[j]),
                 tuple(level for level in known if level in stand_ins),
+                self.column.missing_as if missing_as is NOTHING else missing_as,
             )
             for j in range(width)
         ]

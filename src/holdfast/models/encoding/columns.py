@@ -20,7 +20,8 @@ class Affine:
 
     A missing value is read as if it were the raw value `fill`; None: it stays missing, or is
     refused on the way (`refuses_missing`). Each of the `codes` is a raw value that stands for a
-    missing one, with the raw value that it is read as.
+    missing one, with the raw value that it is read as. What fills it takes `missing_as` for a
+    missing value: NaN or None.
     """
 
     raw: int
@@ -30,6 +31,7 @@ class Affine:
     fill: Any = None
     codes: tuple[tuple[Any, Any], ...] = ()
     refuses_missing: bool = False
+    missing_as: Any = math.nan
 
     @property
     def untouched(self) -> bool:
@@ -94,7 +96,8 @@ class Coded:
 
     `missing` and `unknown` are the values of a missing level, and of one that is not among them:
     NaN where it goes on as a missing value, None where it is refused. The `specials` are levels
-    that stand for a missing one: nobody can be advised to take one.
+    that stand for a missing one: nobody can be advised to take one. The pipeline takes
+    `missing_as` for a missing level: NaN or None.
     """
 
     raw: int
@@ -104,6 +107,7 @@ class Coded:
     missing: float | None = None
     unknown: float | None = None
     specials: tuple[Any, ...] = ()
+    missing_as: Any = math.nan
 
 
 @dataclass(frozen=True)

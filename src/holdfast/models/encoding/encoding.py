@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from holdfast.problem.losses import Loss
 
 
+_MOST_ENTRIES = 20_000_000  # encoded at once, when the pipeline is asked
+
+
+class RefusedByStepError(ValueError):
+    """A step of the pipeline refuses rows that it was given."""
+
+
 class Encoded(NamedTuple):
     """Rows that the encoders of a pipeline have been asked about; not to be written to."""
 
@@ -201,16 +208,35 @@ class Encoding:
     def _transform(self, raw: Any) -> tuple[Any, Floats]:
         """Return what the encoders make of raw rows, and the same as numbers."""
         made: Any = raw.copy()  # a step may write into what it is given
-        for step in self._steps:
-            made = step.transform(made)
+        try:
+            for step in self._steps:
+                made = step.transform(made)
+        except ValueError as error:
+            raise RefusedByStepError(f"{type(step).__name__}: {error}") from error
         values = made.toarray() if hasattr(made, "toarray") else made
         return made, np.asarray(values, dtype=np.float64)
+
+    def refusals(self, table: pd.DataFrame, reading: Reading) -> dict[int, str]:
+        """Say which rows, all of which could be read, a step of the pipeline itself refuses."""
+        frame, found = self._check(table), dict[int, str]()
+        raw = self._prepare(frame, reading)
+        waiting = [np.arange(len(frame))]
+        while waiting:
+            rows = waiting.pop()
+            try:
+                self._transform(raw.iloc[rows] if self._named else raw[rows])
+            except RefusedByStepError as error:
+                if len(rows) == 1:
+                    found[int(rows[0])] = " ".join(str(error).split())
+                else:
+                    waiting += np.array_split(rows, 2)
+        return found
 
     def ask(self, values: dict[str, Floats], like: Encoded) -> dict[str, Floats]:
         """Ask the pipeline what it makes of raw values of some curves: an (m, c) array for each.
 
         All are asked about at once, in rows that are otherwise `like` the first of some people:
-        no column depends on another one.
+        no column depends on another one. NaN where the pipeline refuses a value.
         """
         import pandas as pd
 
@@ -225,9 +251,24 @@ class Encoding:
                 rows[name] = pd.Series(padded, rows.index)
             else:
                 rows[:, self.names.index(name)] = padded
-        with np.errstate(all="ignore"):  # what cannot be encoded shows in the result
-            points = self._transform(rows)[1]
-        return {name: points[: len(some), self._columns(name)] for name, some in values.items()}
+        found = {
+            name: np.full((len(v), len(self._columns(name))), np.nan) for name, v in values.items()
+        }
+        block = max(_MOST_ENTRIES // self.n_columns, 1)
+        waiting = [np.arange(k, min(k + block, most)) for k in range(0, most, block)]
+        while waiting:
+            which = waiting.pop()
+            some = rows.iloc[which] if self._named else rows[which]
+            try:
+                with np.errstate(all="ignore"):  # what cannot be encoded shows in the result
+                    points = self._transform(some)[1]
+            except RefusedByStepError:  # some value is; the others have an answer
+                waiting += np.array_split(which, 2) if len(which) > 1 else []
+                continue
+            for name, codes in found.items():
+                asked = which < len(codes)
+                codes[which[asked]] = points[np.ix_(asked, self._columns(name))]
+        return found
 
     def _columns(self, name: str) -> NDArray[np.int64]:
         """Return the encoded columns of a feature."""
@@ -288,11 +329,8 @@ class Encoding:
             if feature is None:
                 columns[name] = frame[name]
                 continue
-            if isinstance(feature, Category) and reading.levels[name].max() >= len(feature.levels):
-                columns[name] = frame[name]  # what is missing or unknown stays as it was given
-                continue
             values: NDArray[Any] = (
-                feature.level_array[reading.levels[name]]
+                feature.given(frame[name], reading.levels[name])
                 if isinstance(feature, Category)
                 else reading.numbers[name]
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -100,6 +101,8 @@ class Category:
         be encoded.
     specials : tuple
         Levels that stand for a missing one: nobody can be advised to take one.
+    missing_as : object
+        What the pipeline takes for a missing level: NaN or None.
 
     Examples
     --------
@@ -116,6 +119,7 @@ class Category:
     missing: Floats | None = None
     unknown: Floats | None = None
     specials: tuple[Any, ...] = ()
+    missing_as: Any = math.nan
 
     @property
     def takes_missing(self) -> bool:
@@ -140,6 +144,24 @@ class Category:
             if array.dtype.kind in "biuf":
                 return array
         return np.array(self.levels, dtype=object)
+
+    def given(self, column: Any, places: NDArray[np.int64]) -> NDArray[Any]:
+        """Return raw values as the pipeline takes them, by their places among `all_options`.
+
+        What is unknown stays as it was given in the `column`.
+        """
+        if places.max(initial=0) < len(self.levels):
+            return self.level_array[places]
+        values = np.array(column, dtype=object)
+        known = places < len(self.levels)
+        values[known] = self.level_array[places[known]]
+        values[places == len(self.levels)] = self.missing_as
+        are_numbers = all(isinstance(value, numbers.Real) for value in values)
+        return values.astype(np.float64) if are_numbers and self._has_numbers else values
+
+    @property
+    def _has_numbers(self) -> bool:
+        return self.level_array.dtype.kind in "iuf"
 
     def decode(self, encoded: Floats) -> list[Any]:
         """Return the level of each row of encoded values."""
@@ -189,19 +211,20 @@ def _all_take_missing(parts: list[Column]) -> bool:
 
 
 def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
-    bent = [part for part in parts if isinstance(part, Bent)]
+    bent = [part for part in dict.fromkeys(parts) if isinstance(part, Bent)]  # many are the same
     affine = [part for part in parts if isinstance(part, Affine)]
     fills = [float(part.fill) for part in bent if part.fill is not None]
     fills += [float(part.fill) for part in affine if part.fill is not None]
     codes = {code for part in bent for code in part.specials}
     codes |= {float(code) for part in affine for code, _ in part.codes}
+    is_flat = not affine and all(part.is_flat for part in bent)
     return Curve(
         name,
         np.array(places, dtype=np.int64),
         " and ".join(dict.fromkeys(part.where for part in parts)),
         tuple(sorted({edge for part in bent for edge in part.edges})),
-        not affine and all(part.is_flat for part in bent),
-        all(part.is_monotone for part in bent),
+        is_flat,
+        all(part.is_flat or part.is_monotone for part in bent) and (is_flat or not codes),
         not affine and all(part.is_flat or part.has_flat_tails for part in bent),
         _all_take_missing(parts),
         fills[0] if fills else None,
@@ -219,12 +242,15 @@ def _category(name: str, places: list[int], parts: list[Column], coded: list[Cod
     known = [bool(np.isfinite(values).all()) for values in options]
     if not all(known):  # who has another one cannot be encoded
         ends["unknown"] = None
+    if len({part.missing_as is None for part in coded}) > 1:  # no value is missing for all
+        ends["missing"] = None
     return Category(
         name,
         np.array(places, dtype=np.int64),
         tuple(level for level, kept in zip(levels, known, strict=True) if kept),
         options[known],
         specials=tuple(dict.fromkeys(code for part in coded for code in part.specials)),
+        missing_as=coded[0].missing_as,
         **ends,
     )
 

@@ -47,22 +47,22 @@ def _imputer(step: Any, columns: list[Column], where: str) -> list[Column]:
             continue
         result.append(_impute(step, column, _plain(statistic), where))
     if step.indicator_ is not None:
-        for k in step.indicator_.features_:
-            is_text = isinstance(step.statistics_[k], str)
-            result.append(_told(columns[k], step.missing_values, is_text, where))
+        places = step.indicator_.features_
+        result += [_told(columns[k], step.missing_values, where) for k in places]
     return result
 
 
 def _impute(step: Any, column: Column, statistic: Any, where: str) -> Column:
     if not _is_gone(step.missing_values):
         return _recode(column, _plain(step.missing_values), statistic, where)
-    is_text = isinstance(statistic, str)
-    if step.missing_values is None and not is_text:
-        return refuse_missing(column)  # a number that is missing is NaN, which it refuses
+    if step.missing_values is None and not isinstance(statistic, str):
+        raise ValueError(
+            f"{where}: SimpleImputer with missing_values=None takes numbers only as objects; "
+            "missing_values=np.nan is understood"
+        )
     column = fill(column, statistic, where)
-    if is_text and step.strategy == "constant" and isinstance(column, Affine):
-        # a name for what is missing, and no level that people could take
-        return replace(column, codes=(*column.codes, (statistic, statistic)))
+    if step.missing_values is None and isinstance(column, Affine):
+        column = replace(column, missing_as=None)
     return column
 
 
@@ -87,10 +87,10 @@ def _indicator(step: Any, columns: list[Column], where: str) -> list[Column]:
     """Take a MissingIndicator by itself."""
     everything = step.features == "all"
     places = range(len(columns)) if everything else step.features_
-    return [_told(columns[k], step.missing_values, False, where) for k in places]
+    return [_told(columns[k], step.missing_values, where) for k in places]
 
 
-def _told(column: Column, code: Any, is_text: bool, where: str) -> Column:
+def _told(column: Column, code: Any, where: str) -> Column:
     """Return the column that tells whether another one is missing."""
     if not _is_gone(code):
         is_raw = isinstance(column, Affine) and column.untouched
@@ -111,7 +111,7 @@ def _told(column: Column, code: Any, is_text: bool, where: str) -> Column:
         # a function may have no value even where there is a number, up to one of its edges
         takes = not column.refuses_missing
         return replace(column, where=where, is_flat=True, takes_missing=takes, back=None)
-    if column.refuses_missing or (code is None and not is_text):  # a missing number is NaN
+    if column.refuses_missing:
         return Flag(column.raw, where, 0.0, None)
     return Flag(column.raw, where, 0.0, 0.0 if column.takes_missing else 1.0)
 

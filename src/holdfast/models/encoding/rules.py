@@ -38,6 +38,8 @@ class ColumnRule:
         Whether a missing value becomes a number.
     specials : iterable, default ()
         Raw values that are codes, and no quantities or levels that anybody could take.
+    is_kept : bool, default False
+        Whether the column is passed on as it is, which says all of it.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class ColumnRule:
     width: int = 1
     takes_missing: bool = False
     specials: Iterable[Any] = ()
+    is_kept: bool = False
 
     def __post_init__(self) -> None:
         if self.edges is not None and self.levels is not None:
@@ -83,6 +86,9 @@ class ColumnRule:
         for name in ("edges", "levels", "specials"):  # they are read more than once
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else _plain(value))
+        said = (self.edges, self.levels, self.width, self.takes_missing, self.specials)
+        if self.is_kept and said != (None, None, 1, False, ()):
+            raise ValueError("a ColumnRule of a column that is kept says nothing else")
 
 
 def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
@@ -101,6 +107,9 @@ def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
         raise ValueError(f"{where}: {name} makes {row.shape[1]} columns; its rules say {total}")
     result: list[Column] = []
     for k, (rule, column) in enumerate(zip(rules, columns, strict=True)):
+        if rule.is_kept:
+            result.append(column)
+            continue
         if rule.levels is None:
             result += [_bent(rule, column, where)] * rule.width
             continue

@@ -1,13 +1,19 @@
-"""What was fitted, without its wrappings: encoders one after another, a classifier, a threshold."""
+"""What was fitted, without its wrappings: encoders, a classifier, its calibrator, a threshold."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from holdfast.models.additive.split import split_additive
+from holdfast.models.regressions import as_classifier
+
 # Rounding apart, what was read and the model must agree; what is misread differs by far more.
 AGREEMENT = 1e-9
 
 Place = tuple[str, Any]  # (where it stands, the fitted object)
+
+# How CalibratedClassifierCV may calibrate: each is a function of one score that rises with it.
+CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
 
 
 class Threshold(NamedTuple):
@@ -19,20 +25,29 @@ class Threshold(NamedTuple):
 
 
 class Unwrapped(NamedTuple):
-    """A fitted model taken out of searches, frozen and threshold wrappers, and pipelines."""
+    """A fitted model taken out of searches, frozen and threshold wrappers, and pipelines.
+
+    `calibrated` is what `CalibratedClassifierCV` holds: a classifier and its calibrator.
+    """
 
     steps: list[Place]
     where: str
     last: Any
     threshold: Threshold | None
+    calibrated: Any = None
 
 
-def unwrap(model: Any) -> Unwrapped:
+def unwrap(model: Any, *, calibrated: bool = True) -> Unwrapped:
     """Open whatever scikit-learn and its relatives wrap around a classifier.
 
     Searches (`best_estimator_`), `FrozenEstimator`, `FixedThresholdClassifier`,
     `TunedThresholdClassifierCV`, and pipelines, theirs and those of subclasses such as
-    imbalanced-learn's, in any order. The outermost threshold is the one that decides.
+    imbalanced-learn's, in any order. The outermost threshold is the one that decides. So is
+    `CalibratedClassifierCV` with one calibrator of a linear classifier, unless `calibrated` is
+    False; thresholds inside of it decide nothing. Any other one counts as a classifier.
+
+    Statsmodels' results become classifiers here: see `holdfast.models.regressions`. An additive
+    model is split into an encoder and a classifier: see `holdfast.models.additive.split_additive`.
 
     Examples
     --------
@@ -46,19 +61,56 @@ def unwrap(model: Any) -> Unwrapped:
     >>> found.steps, found.last
     ([("step 'standardscaler'", StandardScaler())], LogisticRegression())
     """
+    found = _opened(model, calibrated)
+    if found.calibrated is not None and not is_linear(found.last):
+        return _opened(model, False)
+    return found
+
+
+def _opened(model: Any, open_calibrated: bool) -> Unwrapped:
     steps: list[Place] = []
-    where, threshold = "", None
+    where, threshold, calibrated = "", None, None
     while True:
         if is_a(model, "Pipeline"):
             *before, (name, model) = model.steps
             steps += [(_inside(where, label), step) for label, step in before if not skipped(step)]
             where = _inside(where, name)
             continue
+        if open_calibrated and calibrated is None:
+            calibrated = calibrated_of(model)
+            if calibrated is not None:
+                model = calibrated.estimator
+                continue
         inner = _inner(model, where)
         if inner is None:
-            return Unwrapped(steps, where, model, threshold)
-        threshold = threshold or _threshold(model, inner)
+            parts = split_additive(model, where)
+            if parts is not None:
+                here = f"the terms of {type(model).__name__}"
+                steps.append((f"{where}: {here}" if where else here, parts[0]))
+                model = parts[1]
+            return Unwrapped(steps, where, as_classifier(model), threshold, calibrated)
+        if threshold is None and calibrated is None:
+            threshold = _threshold(model, inner)
         model = inner
+
+
+def is_linear(classifier: Any) -> bool:
+    """Whether a fitted classifier has coefficients."""
+    return hasattr(classifier, "coef_") and hasattr(classifier, "intercept_")
+
+
+def calibrated_of(model: Any) -> Any:
+    """Return the one classifier of a `CalibratedClassifierCV`, with its calibrator.
+
+    None where there is none, or several whose probabilities are averaged, or where it was
+    calibrated in a way that is not known.
+    """
+    if not is_a(model, "CalibratedClassifierCV"):
+        return None
+    parts = getattr(model, "calibrated_classifiers_", [])
+    if len(parts) != 1 or len(parts[0].calibrators) != 1:
+        return None
+    return parts[0] if parts[0].method in CALIBRATIONS else None
 
 
 def is_a(model: Any, name: str) -> bool:
@@ -67,6 +119,11 @@ def is_a(model: Any, name: str) -> bool:
         kind.__name__ == name and kind.__module__.partition(".")[0] == "sklearn"
         for kind in type(model).__mro__
     )
+
+
+def name_of(fitted: Any) -> str:
+    """Class of a fitted classifier, or of the model that its numbers were taken from."""
+    return str(getattr(fitted, "taken_from", type(fitted).__name__))
 
 
 def skipped(step: Any) -> bool:
