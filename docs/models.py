@@ -167,7 +167,7 @@ def _statsmodels(name: str) -> Callable[[pd.DataFrame, Any], Any]:
     return fit
 
 
-_FILL = SimpleImputer(strategy="most_frequent", missing_values=None)
+_FILL = SimpleImputer(strategy="most_frequent")
 _LOG = make_pipeline(FunctionTransformer(np.log1p), StandardScaler())
 _OWN = make_pipeline(FunctionTransformer(lambda X: X**2), StandardScaler())
 _EACH = make_column_transformer(*((PolynomialFeatures(2), [k]) for k in range(len(NUMBERS))))

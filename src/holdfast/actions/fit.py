@@ -64,7 +64,15 @@ def read_derived(reading: Reading, frame: Any, encoding: Encoding, actions: Acti
 def read_action_levels(
     reading: Reading, frame: Any, encoding: Encoding, actions: ActionSet
 ) -> None:
-    """Refuse people with a level that the action set does not know; they could not move."""
+    """Refuse people with a level that the action set does not know; they could not move.
+
+    Nor can those be used who miss a number that is linked with others.
+    """
+    for name in {name for link in actions.links for name in link.names}:
+        if name in reading.numbers:
+            for i in np.flatnonzero(np.isnan(reading.numbers[name])):
+                if int(i) not in reading.reasons:
+                    reading.refuse(int(i), name, None, "it is linked")
     for name, part in encoding.features.items():
         feature = actions[name]
         if not isinstance(feature, CategoryFeature) or feature.stays:

@@ -162,7 +162,8 @@ is 2.25."
         if self.points is None:
             raise ValueError(
                 f"guarantee_points = {shown(self.guarantee_points)}: say what points are, "
-                "points=holdfast.Points(600, odds=50, double=20)"
+                "points=holdfast.Points(600, odds=50, double=20), or those of a scorecard of "
+                "optbinning, points=holdfast.models.additive.points_of(scorecard)"
             )
         if self.guarantee is not None or self.cost_weight is not None:
             raise ValueError(
