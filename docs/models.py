@@ -100,7 +100,9 @@ def columns(
             (home or OneHotEncoder(), ["home"]),
             (town or OneHotEncoder(), ["town"]),
         )
-        return make_pipeline(encoders, after or LogisticRegression(max_iter=1000)).fit(table, good)
+        return make_pipeline(
+            encoders, LogisticRegression(max_iter=1000) if after is None else after
+        ).fit(table, good)
 
     return fit
 
@@ -370,7 +372,7 @@ def outcome(door: Callable[[World], str], world: World) -> str:
             return door(world)
     except (ValueError, TypeError) as error:
         said = " ".join(str(error).split()).partition("; ")[0]
-        return f"refused: {said if len(said) <= 150 else said[:147] + '...'}"
+        return f"refused: {said if len(said) <= 120 else said[:117] + '...'}"
 
 
 def make_rows() -> str:

@@ -373,6 +373,7 @@ def _encode(model: Model, points: Any) -> Any:
             raise ValueError(
                 f"{where}: {type(step).__name__} cannot be taken apart, so that recourse must be "
                 f"found in the columns before it; but {texts[0]!r} among these holds no numbers. "
-                "Encode it in a step of its own, before this one"
+                "Encode it in a step of its own, before this one; or say what people can do to "
+                "holdfast.RobustRecourse, which takes bins and bent numbers apart"
             )
     return encoded

@@ -235,11 +235,18 @@ def read_model_list(name: str, models: Any) -> list[Any]:
 
 
 def _spread(curve: Curve, values: Floats) -> list[float]:
-    """Return values of a bent number on both sides of its edges, and between people's own."""
+    """Return values of a bent number on both sides of its edges, and between people's own.
+
+    Of what is bent, only where people are: further out there may be no number for it.
+    """
     edges = np.array(curve.edges)
-    around = [edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)]
-    between = np.quantile(values, np.linspace(0.0, 1.0, _MOST_VALUES)) if len(values) else edges
-    return [float(value) for value in np.unique(np.concatenate([*around, between]))]
+    around = np.concatenate([edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)])
+    if not len(values):
+        return [float(value) for value in around]
+    if not curve.is_flat:
+        around = around[(around > values.min()) & (around < values.max())]
+    between = np.quantile(values, np.linspace(0.0, 1.0, _MOST_VALUES))
+    return [float(value) for value in np.unique(np.concatenate([around, between]))]
 
 
 def _probes(model: Any, favorable_class: Any, X: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from holdfast.models.encoding.asking import names_in
 from holdfast.models.encoding.bends import Reader
 from holdfast.models.encoding.columns import Affine, Column, rescale
-from holdfast.models.encoding.features import Curve, Part, gather
+from holdfast.models.encoding.features import Curve, Number, Part, gather
 from holdfast.models.encoding.leaves import READERS
 from holdfast.models.encoding.rules import read_rules
 from holdfast.models.encoding.unwrap import Place, is_a, skipped, thawed
@@ -66,10 +66,15 @@ def understood(steps: list[Place], *, with_curves: bool) -> tuple[int, list[Part
             found = gather(columns, names)
         except ValueError:
             return k, parts
-        if not with_curves and any(isinstance(part, Curve) for part in found):
+        if not with_curves and any(_moves_together(part) for part in found):
             return k, parts
         parts = found
     return len(steps), parts
+
+
+def _moves_together(part: Part) -> bool:
+    """Whether columns of a raw number can be set neither apart from each other nor to any value."""
+    return isinstance(part, Curve) or (isinstance(part, Number) and bool(part.indicators))
 
 
 def walk(step: Any, columns: list[Column], where: str) -> list[Column]:
