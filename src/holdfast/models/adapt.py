@@ -109,11 +109,10 @@ def _unwrapped(model: Any, with_curves: bool) -> Unwrapped:
     Otherwise there is no linear score that probabilities could be a function of.
     """
     found = unwrap(model)
-    if found.calibrated is not None and understood(found.steps, with_curves=with_curves)[0] < len(
-        found.steps
-    ):
-        return unwrap(model, calibrated=False)
-    return found
+    if found.calibrated is None:
+        return found
+    read = understood(found.steps, with_curves=with_curves)
+    return found if read.depth == len(found.steps) else unwrap(model, calibrated=False)
 
 
 def _refuse_class(favorable_class: Any) -> None:
@@ -164,7 +163,8 @@ def _origin(
             "labels"
         )
     favorable = _favorable(name, classes, favorable_class, whole, people)
-    count, parts = understood(found.steps, with_curves=with_curves)
+    read = understood(found.steps, with_curves=with_curves)
+    count = read.depth
     factor = (1.0 if favorable == 1 else -1.0) * _stretch(last)
     calibrated = found.calibrated
     return Origin(
@@ -179,7 +179,8 @@ def _origin(
         calibrator=None if calibrated is None else read_calibrator(calibrated, favorable, factor),
         decides=found.threshold is None and calibrated is None,
         names=raw_names(found.steps[0], None)[0] if count else [],
-        features=parts,
+        features=read.parts,
+        n_columns=read.n_columns,
     )
 
 

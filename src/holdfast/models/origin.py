@@ -55,6 +55,8 @@ class Origin:
         The raw columns; x0, x1, ... if these have no names.
     features : list of Number, Curve and Category
         What the columns in which recourse is found come from.
+    n_columns : int
+        How many of these there are.
     """
 
     whole: Any
@@ -70,6 +72,7 @@ class Origin:
     decides: bool = True
     names: list[str] = field(default_factory=list)
     features: list[Part] = field(default_factory=list)
+    n_columns: int = 0
 
     @property
     def name(self) -> str:

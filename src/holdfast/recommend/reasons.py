@@ -20,6 +20,7 @@ from holdfast.actions.switches import person_costs
 from holdfast.discrete import DiscreteProblem, largest_reachable_score
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Curve, Number
+from holdfast.models.encoding.reading import is_missing
 from holdfast.problem.problem import frozen
 from holdfast.recommend.features import take_links, take_people
 from holdfast.recommend.numerals import numeral
@@ -219,16 +220,17 @@ def feature_of_person(compiled: Compiled, feature: NumberFeature | CategoryFeatu
     if isinstance(feature, NumberFeature):
         number = compiled.encoding[name]
         assert isinstance(number, Number)
-        is_missing = np.isnan(compiled.raw_numbers(name))
-        raw = range_of(feature, compiled.ranges[name].value, is_missing)
+        missing = None if number.fill is None else np.isnan(compiled.raw_numbers(name))
+        raw = range_of(feature, compiled.ranges[name].value, missing)
         encoded = encode_range(raw, number, compiled.problem.problem.X[:, number.column])
         return float(encoded.lower[0]), float(encoded.upper[0])
     group = list(compiled.levels).index(name)
     count, levels = compiled.problem.groups[group].count, compiled.levels[name]
     assert isinstance(levels, tuple)
     current = compiled.problem.current[:1, group]
-    # one who misses a level, or has an unknown one, has it as their last option
-    is_unknown = (current == len(levels)) & ~compiled.people[[name]].isna().to_numpy()[:1, 0]
+    is_unknown = False  # one who misses a level, or has an unknown one, has it as their last option
+    if count > len(levels) and current[0] == len(levels):
+        is_unknown = not is_missing(compiled.people[name].iloc[0])
     codes = getattr(compiled.encoding[name], "specials", ())
     costs = person_costs(feature, levels, current + is_unknown, codes)[0]
     return np.append(costs[: len(levels)], [0.0] * (count - len(levels)))

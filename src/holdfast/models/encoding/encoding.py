@@ -121,16 +121,20 @@ class Encoding:
         names, named = raw_names(steps[0] if steps else (where, found.last), coef)
         if not steps and model.feature_names is not None:
             names, named = [str(name) for name in model.feature_names], True
-        columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
-        for label, step in steps:
-            columns = walk(step, columns, label)
-        if coef is not None and len(coef) != len(columns):
-            raise ValueError(f"the classifier reads {len(coef)} columns, of {len(columns)} encoded")
-        features = {feature.name: feature for feature in gather(columns, names)}
+        if steps and model.origin is not None and not model.origin.rest:  # it has been read already
+            parts, count = model.origin.features, model.origin.n_columns
+        else:
+            columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
+            for label, step in steps:
+                columns = walk(step, columns, label)
+            parts, count = gather(columns, names), len(columns)
+        if coef is not None and len(coef) != count:
+            raise ValueError(f"the classifier reads {len(coef)} columns, of {count} encoded")
+        features = {feature.name: feature for feature in parts}
         silent = "no column that the classifier reads comes from it"
         unused = {name: silent for name in names if name not in features}
         transformers = [step for _, step in steps]
-        return cls(names, features, unused, model, len(columns), transformers, named)
+        return cls(names, features, unused, model, count, transformers, named)
 
     def bending(self, names: frozenset[str]) -> Encoding:
         """Return the encoding with some numbers as curves, of which all columns move together.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,15 +49,23 @@ def raw_names(first: Place, coef: Any) -> tuple[list[str], bool]:
     return [f"x{j}" for j in range(n)], False
 
 
-def understood(steps: list[Place], *, with_curves: bool) -> tuple[int, list[Part]]:
+class Understood(NamedTuple):
+    """How many steps, from the first on, are understood, and what they lead to."""
+
+    depth: int
+    parts: list[Part]  # the raw columns behind them
+    n_columns: int
+
+
+def understood(steps: list[Place], *, with_curves: bool) -> Understood:
     """Say how many steps, from the first on, are understood, and what raw columns are behind them.
 
     Each encoded column then comes from one raw column that people can set; without curves, also
     every value between two encoded ones is some raw value.
     """
     if not steps:
-        return 0, []
-    parts: list[Part] = []
+        return Understood(0, [], 0)
+    parts, width = list[Part](), 0
     names, _ = raw_names(steps[0], None)
     columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
     for k, (where, step) in enumerate(steps):
@@ -65,11 +73,11 @@ def understood(steps: list[Place], *, with_curves: bool) -> tuple[int, list[Part
             columns = walk(step, columns, where)
             found = gather(columns, names)
         except ValueError:
-            return k, parts
+            return Understood(k, parts, width)
         if not with_curves and any(_moves_together(part) for part in found):
-            return k, parts
-        parts = found
-    return len(steps), parts
+            return Understood(k, parts, width)
+        parts, width = found, len(columns)
+    return Understood(len(steps), parts, width)
 
 
 def _moves_together(part: Part) -> bool:
