@@ -289,7 +289,7 @@ def try_recourse(world: World) -> str:
         favorable_class=world.favorable,
         robust_to=BALL,
         actions=world.actions,
-        guarantee=0.6,
+        guarantee=guarantee_of(world),
     )
     given = world.people if _knows_names(world) else world.people.to_numpy()
     result = recourse.recommend(given)
@@ -309,6 +309,12 @@ def try_recourse(world: World) -> str:
         if told["status"].iloc[k] == "gap open":
             raise AssertionError(f"person {k}: not proven")
     return f"exact ({len(world.people)} people, {len(rows):,} raw rows each)"
+
+
+def guarantee_of(world: World) -> float:
+    """A margin has two sides, and no probabilities."""
+    has_margin = hasattr(world.model, "decision_function")
+    return 0.5 if has_margin and not hasattr(world.model, "predict_proba") else 0.6
 
 
 def _knows_names(world: World) -> bool:
@@ -355,7 +361,11 @@ def try_find(world: World) -> str:
     """Ask for recourse in the columns that the classifier reads, without actions."""
     given = world.people if _knows_names(world) else world.people.to_numpy()
     result = holdfast.find_recourse(
-        given, world.model, robust_to=BALL, guarantee=0.6, favorable_class=world.favorable
+        given,
+        world.model,
+        robust_to=BALL,
+        guarantee=guarantee_of(world),
+        favorable_class=world.favorable,
     )
     if result.of_surrogate or not all(status.is_proven for status in result.status):
         raise AssertionError("neither proven nor refused")
