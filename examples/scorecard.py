@@ -1,6 +1,6 @@
 """A scorecard, from its bins to advice in points and in raw units.
 
-python examples/scorecard.py    (needs `pip install optbinning`)
+python examples/scorecard.py    (needs `pip install 'holdfast[lenders]'`)
 """
 
 from __future__ import annotations

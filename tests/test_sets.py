@@ -273,7 +273,7 @@ def other_models():
     return {
         "squared": (
             make_pipeline(columns, LogisticRegression(max_iter=5000)).fit(TABLE, PAID),
-            r"models\[1\]: .*not linear",
+            r"models\[1\] is not a linear function",
         ),
         "levels": (pipeline().fit(few, PAID[few.index]), r"models\[1\]: .*unknown categories"),
         "columns": (

@@ -442,7 +442,7 @@ def test_what_is_not_linear_stays_a_black_box_with_its_own_probabilities():
     )
     with pytest.raises(ValueError, match="black box, but RobustRecourse needs a linear one"):
         recourse.recommend(columns[:3])
-    with pytest.raises(ValueError, match="PolynomialFeatures is not understood"):
+    with pytest.raises(ValueError, match="PolynomialFeatures multiplies"):
         recourse.set_params(model=curved).recommend(columns[:3])
     with pytest.raises(ValueError, match="stands in another; calibrate once"):
         recourse.set_params(model=twice).recommend(columns[:3])

@@ -99,10 +99,12 @@ class Arrays:
         # to miss a level, or to have an unknown one, is an option only if somebody does
         rest = np.intersect1d(current, [len(levels), len(levels) + 1])
         kept = np.append(np.arange(len(levels)), rest)
-        codes = part.specials if isinstance(part, Category) else ()
-        costs = person_costs(feature, levels, current, codes)[:, kept]
-        group = Group(columns, values[kept])
-        self._add(feature.name, group, np.searchsorted(kept, current), costs)
+        specials = () if isinstance(part, Number) else part.specials
+        costs = person_costs(feature, levels, current, specials)[:, kept]
+        values = values[kept]
+        lost = ~np.isfinite(values).all(axis=1)  # the pipeline refuses such a level
+        costs[:, lost], values = np.inf, np.where(lost[:, None], 0.0, values)
+        self._add(feature.name, Group(columns, values), np.searchsorted(kept, current), costs)
         self.levels[feature.name] = levels
 
     def _fill_curve(self, feature: NumberFeature, curve: Curve) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions.number import NumberFeature
-from holdfast.actions.ranges import multiples, range_of
+from holdfast.actions.ranges import counts_within, multiples, range_of
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Curve, Encoded, Encoding
 
@@ -116,7 +116,7 @@ def _sharpened(
 ) -> tuple[Floats, Floats]:
     """Add values until those on both sides of every jump are neighbours among floats."""
     while True:
-        jumps = np.flatnonzero((codes[1:] != codes[:-1]).any(axis=1))
+        jumps = np.flatnonzero(_differ(codes))
         left, right = _ranks(values[jumps]), _ranks(values[jumps + 1])
         wide = right - left > 1
         if not wide.any():
@@ -150,12 +150,32 @@ def _floats(ranks: NDArray[np.int64]) -> Floats:
 def _bins(curve: Curve, values: Floats, codes: Floats) -> Cells:
     """Gather values that are encoded alike; codes are cells of their own."""
     is_code = np.isin(values, curve.specials)
-    starts = (codes[1:] != codes[:-1]).any(axis=1) | is_code[1:] | is_code[:-1]
+    starts = _differ(codes) | is_code[1:] | is_code[:-1]
     first = np.flatnonzero(np.append(True, starts))
     last = np.append(first[1:] - 1, len(values) - 1)
     low, high = values[first], values[last]
     low[0], high[-1] = -np.inf, np.inf
-    return Cells(low, high, codes[first], ~is_code[first])
+    return _without_holes(Cells(low, high, codes[first], ~is_code[first]))
+
+
+def _differ(codes: Floats) -> NDArray[np.bool_]:
+    """Say which codes differ from those before them; the pipeline may make nothing of several."""
+    same = (codes[1:] == codes[:-1]) | (np.isnan(codes[1:]) & np.isnan(codes[:-1]))
+    return np.asarray(~same.all(axis=1))
+
+
+def _without_holes(cells: Cells) -> Cells:
+    """Leave out what the pipeline makes nothing finite of: nobody is there, or may go there."""
+    kept = np.isfinite(cells.codes).all(axis=1)
+    if kept.all():
+        return cells
+    return replace(
+        cells,
+        low=cells.low[kept],
+        high=cells.high[kept],
+        codes=cells.codes[kept],
+        is_advice=cells.is_advice[kept],
+    )
 
 
 def _with_missing(cells: Cells, codes: Floats) -> Cells:
@@ -173,38 +193,85 @@ def _with_missing(cells: Cells, codes: Floats) -> Cells:
 
 def _values(feature: NumberFeature, curve: Curve, own: Floats) -> Floats:
     """Return every value that somebody has or may take; of what is flat one will do."""
+    low, high = people_ends(feature, curve, own)
     here = own[~np.isnan(own)]
-    ranges = range_of(feature, here)
-    lowest, highest = ranges.lower.min(initial=np.inf), ranges.upper.max(initial=-np.inf)
-    if feature.provide_cost is not None and len(here) < len(own):
-        lowest, highest = min(lowest, feature.lowest), max(highest, feature.highest)
-    ends = np.array(curve.edges)[[0, -1]] if curve.has_flat_tails else np.empty(0)
+    ends = _tails(curve)
     if len(ends):
-        lowest, highest = max(lowest, ends[0]), min(highest, ends[1])
         here = here[(here > ends[0]) & (here < ends[1])]
-    grid = _grid(feature, curve, lowest, highest) if lowest < highest else np.empty(0)
-    if feature.grid == 0.0 and len(grid):  # where it may jump or turn, values are tried
-        turns = _probes(curve)
-        turns = turns[(lowest <= turns) & (turns <= highest)]
-        grid = np.concatenate([grid, turns, [lowest, highest]])
+    some = low <= high
+    if feature.grid > 0.0:
+        grid = _multiples(feature.grid, low[some], high[some])
+    else:
+        pairs = zip(low[some].tolist(), high[some].tolist(), strict=True)
+        grid = np.concatenate([np.empty(0), *(_fine_grid(curve, *pair) for pair in pairs)])
     return np.unique(np.concatenate([grid, here, ends]))
 
 
-def _grid(feature: NumberFeature, curve: Curve, lowest: float, highest: float) -> Floats:
-    """Return the multiples of a step; refuse what are too many to be tried."""
-    name, step, width = feature.name, feature.grid, highest - lowest
-    said = f"{name}: the model bends it, so that its values are tried one by one"
-    if not np.isfinite(width):
+def people_ends(feature: NumberFeature, curve: Curve, own: Floats) -> tuple[Floats, Floats]:
+    """Return between which values each person may go; what is flat beyond them is left out."""
+    missing = np.isnan(own)
+    ranges = range_of(feature, np.where(missing, 0.0, own))
+    can_give = feature.provide_cost is not None
+    low = np.where(missing, feature.lowest if can_give else np.inf, ranges.lower)
+    high = np.where(missing, feature.highest if can_give else -np.inf, ranges.upper)
+    ends = _tails(curve)
+    if len(ends):
+        low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
+    return low, high
+
+
+def _tails(curve: Curve) -> Floats:
+    """Return the first and the last edge, where all beyond them is flat."""
+    return np.array(curve.edges)[[0, -1]] if curve.has_flat_tails else np.empty(0)
+
+
+def too_wide(feature: NumberFeature, curve: Curve, own: Floats) -> NDArray[np.bool_]:
+    """Say who has too many values to try; refuse a feature of which everybody has."""
+    low, high = people_ends(feature, curve, own)
+    said = f"{feature.name}: the model bends it, so that its values are tried one by one"
+    width, some = high - low, low <= high
+    if np.isinf(width[some]).any():
         raise ValueError(f"{said}: give it a lower and an upper end")
-    advice = f"step, such as actions.set({name!r}, step={_power_of_ten(width / 100.0):g})"
-    if step == 0.0 and not curve.is_monotone:
-        raise ValueError(f"{said}: give it a {advice}")
-    step = step or _power_of_ten(width / _FINE)
-    if width / step > MOST_VALUES:
-        raise ValueError(
-            f"{said}, and {width / step:,.0f} are too many: give it a coarser {advice}"
-        )
-    return multiples(np.arange(np.ceil(lowest / step), np.floor(highest / step) + 1.0), step)
+    if feature.grid == 0.0:
+        if not curve.is_monotone and (width[some] > 0.0).any():
+            raise ValueError(f"{said}: give it a {_step_for(feature.name, width[some].max())}")
+        return np.zeros(len(own), dtype=bool)
+    many = some & (width / feature.grid > MOST_VALUES)
+    if feature.highest - feature.lowest > feature.grid * MOST_VALUES and many[some].all():
+        most = width[many].max(initial=0.0) / feature.grid
+        advice = _step_for(feature.name, width[many].max(initial=1.0))
+        raise ValueError(f"{said}, and {most:,.0f} are too many: give it a coarser {advice}")
+    return many
+
+
+def _step_for(name: str, width: float) -> str:
+    return f"step, such as actions.set({name!r}, step={_power_of_ten(width / 100.0):g})"
+
+
+def _multiples(step: float, low: Floats, high: Floats) -> Floats:
+    """Return all multiples of a step between any of some pairs of ends."""
+    if not len(low):
+        return np.empty(0)
+    first, last = counts_within(low, high, step)
+    total = last.max() - first.min() + 1.0
+    if total <= (last - first + 1.0).clip(0.0).sum() or total <= MOST_VALUES:
+        counts = np.arange(first.min(), last.max() + 1.0)
+    else:  # people far from each other
+        pairs = zip(first, last, strict=True)
+        counts = np.unique(np.concatenate([np.arange(a, b + 1.0) for a, b in pairs]))
+    return multiples(counts, step)
+
+
+def _fine_grid(curve: Curve, lowest: float, highest: float) -> Floats:
+    """Return values to try of a number without a step: its ends, where it may jump or turn, ..."""
+    if lowest == highest:
+        return np.array([lowest])
+    turns = _probes(curve)
+    turns = turns[(lowest <= turns) & (turns <= highest)]
+    grid = _multiples(
+        _power_of_ten((highest - lowest) / _FINE), np.array([lowest]), np.array([highest])
+    )
+    return np.concatenate([[lowest, highest], turns, np.clip(grid, lowest, highest)])
 
 
 def _power_of_ten(most: float) -> float:
@@ -216,14 +283,12 @@ def _points(curve: Curve, values: Floats, codes: Floats, *, has_gaps: bool) -> C
     low, high = values.copy(), values.copy()
     if curve.has_flat_tails:
         low[0], high[-1] = -np.inf, np.inf
-    is_there = np.isfinite(codes).all(axis=1)  # the logarithm of a negative number is not
     cells = Cells(low, high, codes, ~np.isin(values, curve.specials), has_gaps)
-    if is_there.all():
-        return cells
-    if has_gaps:
+    is_there = np.isfinite(codes).all(axis=1)  # the logarithm of a negative number is not
+    if has_gaps and not is_there.all():
         raise ValueError(
             f"{curve.name}: the model bends it, and makes nothing finite of "
             f"{values[~is_there][0]:g}: give it a lower and an upper end between which it does, "
             "or a step"
         )
-    return Cells(low[is_there], high[is_there], codes[is_there], cells.is_advice[is_there])
+    return _without_holes(cells)

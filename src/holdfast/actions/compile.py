@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.arrays import Arrays, column_names, encode_links
 from holdfast.actions.between import relaxed_problem
-from holdfast.actions.cells import find_cells
+from holdfast.actions.cells import find_cells, too_wide
 from holdfast.actions.compiled import Compiled
 from holdfast.actions.derived import bundles_of
 from holdfast.actions.fit import check_fit, read_action_levels, read_derived
@@ -96,36 +96,15 @@ def compile_people(
 
     Beside it stands what the pipeline's encoders made of the people.
     """
-    reading = encoding.read(frame)
-    read_action_levels(reading, frame, encoding, actions)
-    read_derived(reading, frame, encoding, actions)
-    refused = reading.problems()
-    rows = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
-    # people are kept, and what becomes of the table later must not reach them
-    people = frame.iloc[rows] if refused else frame.copy()
-    reading = reading.take(rows) if refused else reading
-    try:
-        encoded = encoding.encode_reading(people, reading)
-    except RefusedByStepError:
-        lost = encoding.refusals(people, reading)
-        if len(lost) == len(people):
-            raise
-        refused = sorted([*refused, *((int(rows[k]), said) for k, said in lost.items())])
-        left = np.setdiff1d(np.arange(len(people)), list(lost))
-        people, rows, reading = people.iloc[left], rows[left], reading.take(left)
-        encoded = encoding.encode_reading(people, reading)
-    fine = np.asarray(np.isfinite(encoded.points).all(axis=1))
-    if not fine.all():
-        refused = sorted([*refused, *_not_finite(encoding, encoded, rows, ~fine)])
-        people, rows, encoded = people.loc[fine], rows[fine], encoded.take(fine)
-        reading = encoded.reading
     bundles = bundles_of(actions.derived, encoding.features)
     joined = {name for bundle in bundles for name in bundle.names}
     bent, coded = _curves(encoding, actions, joined)
+    people, rows, refused, encoded = _usable(frame, encoding, actions, bent)
     cells = find_cells(encoding, bent, encoded) if len(people) else {}
-    codes = encoding.ask(coded, encoded) if len(people) else {}
+    codes = encoding.ask(coded, encoded)
     joints = [make_joint(bundle, encoding, actions, encoded) for bundle in bundles]
-    arrays = Arrays(encoding, actions, reading, encoded.points.copy(), cells, codes, joints)
+    points = encoded.points.copy()
+    arrays = Arrays(encoding, actions, encoded.reading, points, cells, codes, joints)
     arrays.fill()
     coef, intercept = _own(scores, rows, len(frame))
     problem = RecourseProblem.build(
@@ -172,20 +151,69 @@ def compile_people(
     return compiled, encoded
 
 
-def _not_finite(
-    encoding: Encoding, encoded: Encoded, rows: NDArray[np.int64], odd: NDArray[np.bool_]
-) -> Iterator[tuple[int, str]]:
+class _Usable(NamedTuple):
+    """Those who can be used, and why others cannot."""
+
+    people: pd.DataFrame
+    rows: NDArray[np.int64]  # their positions among all
+    refused: list[tuple[int, str]]
+    encoded: Encoded
+
+    def without(self, reasons: dict[int, str]) -> _Usable:
+        """Leave out some of the people, by position among them, each for its reason."""
+        if not reasons:
+            return self
+        kept = np.ones(len(self.people), dtype=bool)
+        kept[list(reasons)] = False
+        refused = [*self.refused, *((int(self.rows[k]), why) for k, why in reasons.items())]
+        encoded = self.encoded.take(kept)
+        return _Usable(self.people.loc[kept], self.rows[kept], sorted(refused), encoded)
+
+
+def _usable(
+    frame: pd.DataFrame, encoding: Encoding, actions: ActionSet, bent: dict[str, NumberFeature]
+) -> _Usable:
+    """Read and encode people; whoever cannot be is refused with a reason."""
+    reading = encoding.read(frame)
+    read_action_levels(reading, frame, encoding, actions)
+    read_derived(reading, frame, encoding, actions)
+    refused = reading.problems()
+    rows = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
+    # people are kept, and what becomes of the table later must not reach them
+    people = frame.iloc[rows] if refused else frame.copy()
+    reading = reading.take(rows) if refused else reading
+    try:
+        encoded = encoding.encode_reading(people, reading)
+    except RefusedByStepError:
+        lost = encoding.refusals(people, reading)
+        refused = sorted([*refused, *((int(rows[k]), why) for k, why in lost.items())])
+        left = np.setdiff1d(np.arange(len(people)), list(lost))
+        people, rows, reading = people.iloc[left], rows[left], reading.take(left)
+        encoded = encoding.encode_reading(people, reading)
+    usable = _Usable(people, rows, refused, encoded)
+    usable = usable.without(dict(_not_finite(encoding, encoded)))
+    for name, feature in bent.items():
+        curve = encoding[name]
+        assert isinstance(curve, Curve)
+        many = too_wide(feature, curve, usable.encoded.reading.numbers[name])
+        said = f"{name}: too many values lie between it and where it may go"
+        usable = usable.without({int(k): said for k in np.flatnonzero(many)})
+    return usable
+
+
+def _not_finite(encoding: Encoding, encoded: Encoded) -> Iterator[tuple[int, str]]:
     """Say of people whom the pipeline encodes as no finite numbers what it cannot encode."""
-    for k in np.flatnonzero(odd).tolist():
+    for k in np.flatnonzero(~np.isfinite(encoded.points).all(axis=1)).tolist():
         wrong = np.flatnonzero(~np.isfinite(encoded.points[k]))
         for name, part in encoding.features.items():
             if isinstance(part, Curve) and np.isin(wrong, part.columns).any():
-                value, code = encoded.reading.numbers[name][k], encoded.points[k, wrong[0]]
+                own = np.intersect1d(wrong, part.columns)
+                value, code = encoded.reading.numbers[name][k], encoded.points[k, own[0]]
                 said = f"{name} = {value:g}: the model encodes it as {code:g}"
-                yield int(rows[k]), said if np.isfinite(value) else f"{name} is missing"
+                yield k, said if np.isfinite(value) else f"{name} is missing"
                 break
         else:
-            yield int(rows[k]), "the model encodes it as something that is not finite"
+            yield k, "the model encodes it as something that is not finite"
 
 
 def _curves(

@@ -144,6 +144,8 @@ def _relabelled(column: Any, moved: NDArray[np.int64], taken: list[Any]) -> Any:
         column = column.cat.add_categories(new) if new else column
     if not isinstance(column.dtype, np.dtype):
         return _with(column, moved, taken)
+    if column.dtype == np.bool_ and set(taken) <= {0, 1}:
+        taken = [bool(level) for level in taken]  # an encoder may know them as 0 and 1
     column = column.copy()
     column.iloc[moved] = taken  # which may need another type
     return column

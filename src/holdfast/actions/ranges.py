@@ -115,8 +115,16 @@ def _encode_lattice(raw: Range, number: Number, point: Floats) -> EncodedRange:
 
 def lattice_ends(raw: Range) -> tuple[Floats, Floats]:
     """Return how many steps the first and the last value of a lattice are away from 0."""
-    lower, upper = raw.lower / raw.step, raw.upper / raw.step
-    return np.ceil(lower - _blur(lower)), np.floor(upper + _blur(upper))
+    return counts_within(raw.lower, raw.upper, raw.step)
+
+
+def counts_within(lower: Floats, upper: Floats, step: float) -> tuple[Floats, Floats]:
+    """Return the first and the last multiple of a step within bounds, counted from 0.
+
+    Rounding excludes no multiple that was meant: 0.3 is three steps of 0.1.
+    """
+    low, high = lower / step, upper / step
+    return np.ceil(low - _blur(low)), np.floor(high + _blur(high))
 
 
 def lattice_anchor(raw: Range, number: Number, point: Floats) -> Floats:

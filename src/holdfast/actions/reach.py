@@ -29,6 +29,8 @@ class Reach:
     from_below, from_above, from_nowhere : (m,) arrays
         The value at which a cell is entered by those below it, above it, and by those whose value
         is missing.
+    lower, upper : (n,) arrays
+        Between which values each person may go.
     """
 
     place: NDArray[np.int64]
@@ -37,10 +39,14 @@ class Reach:
     from_above: Floats
     from_nowhere: Floats
     is_missing: NDArray[np.bool_]
+    lower: Floats
+    upper: Floats
 
     def values(self, who: NDArray[np.int64], cells: NDArray[np.int64]) -> Floats:
         """Return the raw value at which some people enter cells other than their own."""
         entered = np.where(cells > self.place[who], self.from_below[cells], self.from_above[cells])
+        # what was rounded for people may be rounded beyond where they may go
+        entered = np.clip(entered, self.lower[who], self.upper[who])
         return np.where(self.is_missing[who], self.from_nowhere[cells], entered)
 
 
@@ -51,9 +57,15 @@ def find_reach(feature: NumberFeature, cells: Cells, value: Floats, fill: float 
     from_below, from_above = _entries(feature, cells)
     presumed = _presumed(feature, fill)
     from_nowhere = _nearest(feature, cells, presumed)
-    entered = np.where(np.arange(len(cells.low)) > place[:, None], from_below, from_above)
+    ranges = range_of(feature, here)
+    is_above = np.arange(len(cells.low)) > place[:, None]
+    entered = np.where(is_above, from_below, from_above)
+    inside = _are_inside(entered, ranges)
+    if feature.grid == 0.0:  # nearer than what was rounded for people is the end itself
+        entered = np.clip(entered, ranges.lower[:, None], ranges.upper[:, None])
+        inside = np.where(is_above, cells.low <= entered, entered <= cells.high)
     costs = feature.cost * np.abs(entered - here[:, None]) + feature.fixed_cost
-    costs[~_are_inside(entered, range_of(feature, here))] = np.inf
+    costs[~inside] = np.inf
     costs[~cells.is_advice[place]] = np.inf  # a code, or nothing, is no number to start from
     if is_missing.any():
         away = np.abs(from_nowhere - presumed) if fill is not None else 0.0 * from_nowhere
@@ -62,13 +74,15 @@ def find_reach(feature: NumberFeature, cells: Cells, value: Floats, fill: float 
     costs[:, ~cells.is_advice] = np.inf
     costs[np.isnan(costs)] = np.inf
     costs[np.arange(len(value)), place] = 0.0
-    return Reach(place, costs, from_below, from_above, from_nowhere, is_missing)
+    ends = (np.full(len(value), end) for end in (-np.inf, np.inf))
+    lower, upper = (ranges.lower, ranges.upper) if feature.grid == 0.0 else ends
+    return Reach(place, costs, from_below, from_above, from_nowhere, is_missing, lower, upper)
 
 
 def _are_inside(values: Floats, ranges: Range) -> NDArray[np.bool_]:
-    """Say which values, a row for each person, are within the range of the person."""
+    """Say which multiples of a step, a row for each person, are within the person's range."""
     if ranges.step == 0.0:
-        return np.asarray((values >= ranges.lower[:, None]) & (values <= ranges.upper[:, None]))
+        return np.ones(values.shape, dtype=bool)
     least, most = lattice_ends(ranges)
     counts = np.round(values / ranges.step)
     return np.asarray((counts >= least[:, None]) & (counts <= most[:, None]))

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import Compiled, NumberFeature
+from holdfast.actions.cells import people_ends
 from holdfast.actions.check import check_changes
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Curve, Number
+from holdfast.models.encoding.reading import read_numbers
 from holdfast.recommend.features import hold_still, take_links, take_people
 from holdfast.recommend.printed import Aim, Printed, settle, stack
 from holdfast.recommend.question import Question
@@ -96,18 +98,28 @@ def _find_alike(question: Question, people: pd.DataFrame, n_options: int) -> Adv
 
 
 def batch_size(question: Question, people: pd.DataFrame) -> int:
-    """Return how many people at a time: every value of a bent number has a cost for each."""
-    values = 1.0
+    """Return how many people at a time: every value of a bent number has a cost for each.
+
+    Where a number may take any value, the values that are tried are the person's own matter.
+    """
+    size = float(_FEW if question.actions.derived else BATCH)
     for name, part in question.encoding.features.items():
         feature = question.actions[name]
-        if not isinstance(part, Number | Curve) or getattr(part, "is_flat", False):
+        if not isinstance(feature, NumberFeature) or feature.stays:
             continue
-        if isinstance(feature, NumberFeature) and not feature.stays and feature.grid > 0.0:
-            width = feature.highest - feature.lowest
-            is_bent = isinstance(part, Curve) or bool(part.indicators)
-            values += width / feature.grid if is_bent and np.isfinite(width) else 0.0
-    most = _FEW if question.actions.derived else BATCH
-    return int(np.clip(_MOST_COSTS / values, 16, most))
+        if isinstance(part, Number) and part.indicators and feature.provide_cost is not None:
+            part = part.as_curve()
+        if not isinstance(part, Curve) or part.is_flat or name not in people:
+            continue
+        if feature.grid == 0.0:
+            return 1
+        low, high = people_ends(feature, part, read_numbers(people[name]))
+        some = (low <= high) & np.isfinite(high - low)
+        if some.any():
+            own = (high - low)[some].max() / feature.grid + 1.0
+            union = (high[some].max() - low[some].min()) / feature.grid + 1.0
+            size = min(size, max(_MOST_COSTS / union, np.sqrt(_MOST_COSTS / own)))
+    return int(max(size, 1.0))
 
 
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
@@ -128,30 +140,36 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
     lost = status == Status.NOT_FOUND
     for values in told.values():
         values[lost] = np.nan
-    known = dict.fromkeys([*question.encoding.features, *question.actions])
-    names = [name for name in known if name in compiled.names]
-    order = [compiled.names.index(name) for name in names]
     return Advised(
         people=compiled.people,
         rows=compiled.rows,
         refused=compiled.refused,
-        names=names,
+        names=question.names,
         status=status,
         **told,
         score=base.score(base.X),
         reachable_validity=answer.reachable_validity,
         reachable_radius=answer.reachable_radius,
-        options=[_kept(option, order) for option in printed],
+        options=[_kept(option, compiled.names, question.names) for option in printed],
     )
 
 
-def _kept(printed: Printed, order: list[int]) -> Printed:
-    """Keep what is told people, with the features in another order."""
+def _kept(printed: Printed, names: list[str], all_names: list[str]) -> Printed:
+    """Keep what is told people, by the features of everybody."""
     ways, after = printed
+    place = {name: k for k, name in enumerate(names)}
+
+    def spread(values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        wide = np.zeros((len(values), len(all_names)), dtype=bool)
+        for k, name in enumerate(all_names):
+            if name in place:
+                wide[:, k] = values[:, place[name]]
+        return wide
+
     kept = replace(
         ways,
-        held=ways.held[:, order],
-        changed=ways.changed[:, order],
+        held=spread(ways.held),
+        changed=spread(ways.changed),
         levels=ways.levels[:, :0],  # the rows of the table say it all
     )
     return Printed(kept, after)

@@ -48,6 +48,11 @@ class Question:
     guarantee_points: float | None = None
 
     @property
+    def names(self) -> list[str]:
+        """All features that anybody may change, in the order of the model and the action set."""
+        return list(dict.fromkeys([*self.encoding.features, *self.actions]))
+
+    @property
     def target(self) -> float | None:
         """The worst-case score that is asked for; None: the least price is."""
         return self.goal.level if self.goal.is_guarantee else None

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
+from holdfast.actions.cells import MOST_VALUES
 from holdfast.actions.joint import Joint
 from holdfast.actions.ranges import encode_range, range_of
 from holdfast.actions.reach import find_reach
@@ -73,7 +74,7 @@ def find_releases(person: pd.DataFrame, question: Question) -> list[Release]:
     then). Where a smallest set is not found within 400 trials, one is returned of which nothing
     can be left out.
     """
-    constraints = tuple(constraints_of(question.actions))
+    constraints = tuple(liftable(question))
     trials = _Trials(person, question, constraints)
     if not trials.is_usable or not np.isfinite(trials.costs([constraints])[0]):
         return []
@@ -89,6 +90,31 @@ def find_releases(person: pd.DataFrame, question: Question) -> list[Release]:
             return sorted(found, key=lambda release: release.cost)
     needed = _shortened(constraints, trials)
     return [Release(needed, float(trials.costs([needed])[0]))]
+
+
+def liftable(question: Question) -> list[Constraint]:
+    """Name the constraints that can be lifted; the ends of what is tried value by value cannot."""
+    found: list[Constraint] = []
+    for constraint in constraints_of(question.actions):
+        name = constraint.feature
+        part = None if name is None else question.encoding.features.get(name)
+        is_tried = isinstance(part, Curve) and not part.is_flat
+        is_tried |= isinstance(part, Number) and bool(part.indicators)
+        if name is not None and is_tried:
+            feature = copy.deepcopy(question.actions[name])
+            if not _can_be_tried(feature, constraint.setting):
+                continue
+        found.append(constraint)
+    return found
+
+
+def _can_be_tried(feature: NumberFeature | CategoryFeature, setting: str) -> bool:
+    """Whether the values of a number can still be tried, with a setting lifted and some others."""
+    if isinstance(feature, CategoryFeature):
+        return True
+    _release(feature, [setting, "immutable", "direction", "max_increase", "max_decrease"])
+    width = feature.highest - feature.lowest
+    return bool(math.isfinite(width) and width <= MOST_VALUES * feature.grid)
 
 
 def _shortened(constraints: Constraints, trials: _Trials) -> Constraints:

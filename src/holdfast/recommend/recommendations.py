@@ -14,7 +14,7 @@ from holdfast.models.encoding.reading import plain
 from holdfast.recommend.advised import Advised
 from holdfast.recommend.numerals import at_least, points_down
 from holdfast.recommend.question import Question
-from holdfast.recommend.reasons import Release, constraints_of, find_releases, settings_of
+from holdfast.recommend.reasons import Release, find_releases, liftable, settings_of
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import change_words, explanation
@@ -182,6 +182,11 @@ class Recommendations:
         compiled, target, asked = self._compiled(label), self._question.target, self.guarantee
         if asked is None and target is not None:  # points were asked for
             asked = float(self._probability(target))
+        if compiled.relaxed is not None:
+            raise ValueError(
+                "the curve is drawn of values that are all tried: give a step to every number that "
+                "the model bends"
+            )
         return Staircase.of(
             compiled,
             points,
@@ -243,7 +248,7 @@ class Recommendations:
     def _has_facts(self) -> bool:
         """Whether some constraints are facts, or protect people: nobody can lift these."""
         actions = self._question.actions
-        return len(actions.links) > 0 or len(list(constraints_of(actions))) < settings_of(actions)
+        return len(actions.links) > 0 or len(liftable(self._question)) < settings_of(actions)
 
     @property
     def _has_probabilities(self) -> bool:

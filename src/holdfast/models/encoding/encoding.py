@@ -121,7 +121,8 @@ class Encoding:
         names, named = raw_names(steps[0] if steps else (where, found.last), coef)
         if not steps and model.feature_names is not None:
             names, named = [str(name) for name in model.feature_names], True
-        if steps and model.origin is not None and not model.origin.rest:  # it has been read already
+        if steps and model.origin is not None and len(model.origin.steps) == len(steps):
+            # all of it has been read already
             parts, count = model.origin.features, model.origin.n_columns
         else:
             columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
@@ -245,8 +246,9 @@ class Encoding:
         import pandas as pd
 
         most = max((len(some) for some in values.values()), default=0)
-        if not most:
-            return {name: np.empty((0, len(self._columns(name)))) for name in values}
+        widths = {name: len(self._columns(name)) for name in values}
+        if not most or not len(like.points):  # nobody is there to be like, nor to need it
+            return {name: np.zeros((len(some), widths[name])) for name, some in values.items()}
         same = np.zeros(most, dtype=np.int64)
         rows = like.raw.iloc[same].copy() if self._named else like.raw[same].copy()
         for name, some in values.items():

@@ -64,7 +64,9 @@ class Reading:
             if takes_missing:
                 places[missing] = len(levels)
             if takes_unknown:
-                places[(places < 0) & ~missing] = len(levels) + 1
+                # a text that stands for a number: who knows what the encoder makes of it
+                odd = _are_texts(column) if _has_only_numbers(levels) else missing
+                places[(places < 0) & ~missing & ~odd] = len(levels) + 1
         for i in np.flatnonzero(places < 0):
             known = shorten(levels)
             self.refuse(int(i), name, column.iloc[int(i)], f"{who} has never seen it, only {known}")
@@ -140,6 +142,14 @@ def positions(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int
     levels_found = [known.get(plain(value), -1) for value in found.tolist()]
     place = np.array([*levels_found, -1], dtype=np.int64)
     return np.asarray(place[codes], dtype=np.int64)
+
+
+def _has_only_numbers(levels: tuple[Any, ...]) -> bool:
+    return all(isinstance(level, numbers.Real) for level in levels)
+
+
+def _are_texts(column: pd.Series[Any]) -> NDArray[np.bool_]:
+    return np.array([isinstance(value, str) for value in column.tolist()], dtype=bool)
 
 
 def _are_missing(column: pd.Series[Any]) -> NDArray[np.bool_]:
