@@ -116,7 +116,7 @@ def _sharpened(
 ) -> tuple[Floats, Floats]:
     """Add values until those on both sides of every jump are neighbours among floats."""
     while True:
-        jumps = np.flatnonzero((codes[1:] != codes[:-1]).any(axis=1))
+        jumps = np.flatnonzero(_jumps(codes))
         left, right = _ranks(values[jumps]), _ranks(values[jumps + 1])
         wide = right - left > 1
         if not wide.any():
@@ -136,6 +136,12 @@ def _sharpened(
         values, codes = values[order], codes[order]
 
 
+def _jumps(codes: Floats) -> NDArray[np.bool_]:
+    """Say which neighbours are encoded differently; NaN, which nothing is encoded as, is one."""
+    same = (codes[1:] == codes[:-1]) | (np.isnan(codes[1:]) & np.isnan(codes[:-1]))
+    return np.asarray(~same.all(axis=1))
+
+
 def _ranks(values: Floats) -> NDArray[np.int64]:
     """Number the floats in their order, so that neighbours differ by 1."""
     bits = (values + 0.0).view(np.int64)  # + 0.0: there is one zero
@@ -148,13 +154,18 @@ def _floats(ranks: NDArray[np.int64]) -> Floats:
 
 
 def _bins(curve: Curve, values: Floats, codes: Floats) -> Cells:
-    """Gather values that are encoded alike; codes are cells of their own."""
+    """Gather values that are encoded alike; codes are cells of their own.
+
+    What the pipeline refuses, such as the logarithm of a negative number, is in no cell.
+    """
     is_code = np.isin(values, curve.specials)
-    starts = (codes[1:] != codes[:-1]).any(axis=1) | is_code[1:] | is_code[:-1]
+    starts = _jumps(codes) | is_code[1:] | is_code[:-1]
     first = np.flatnonzero(np.append(True, starts))
     last = np.append(first[1:] - 1, len(values) - 1)
     low, high = values[first], values[last]
     low[0], high[-1] = -np.inf, np.inf
+    is_there = np.isfinite(codes[first]).all(axis=1)
+    first, low, high = first[is_there], low[is_there], high[is_there]
     return Cells(low, high, codes[first], ~is_code[first])
 
 
