@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions.number import NumberFeature
-from holdfast.actions.ranges import multiples, range_of
+from holdfast.actions.ranges import multiples, range_of, steps_between
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Curve, Encoded, Encoding
 
@@ -215,7 +215,8 @@ def _grid(feature: NumberFeature, curve: Curve, lowest: float, highest: float) -
         raise ValueError(
             f"{said}, and {width / step:,.0f} are too many: give it a coarser {advice}"
         )
-    return multiples(np.arange(np.ceil(lowest / step), np.floor(highest / step) + 1.0), step)
+    first, last = steps_between(np.array(lowest), np.array(highest), step)
+    return multiples(np.arange(float(first), float(last) + 1.0), step)
 
 
 def _power_of_ten(most: float) -> float:

@@ -115,8 +115,19 @@ def _encode_lattice(raw: Range, number: Number, point: Floats) -> EncodedRange:
 
 def lattice_ends(raw: Range) -> tuple[Floats, Floats]:
     """Return how many steps the first and the last value of a lattice are away from 0."""
-    lower, upper = raw.lower / raw.step, raw.upper / raw.step
-    return np.ceil(lower - _blur(lower)), np.floor(upper + _blur(upper))
+    return steps_between(raw.lower, raw.upper, raw.step)
+
+
+def steps_between(lower: Floats, upper: Floats, step: float) -> tuple[Floats, Floats]:
+    """Return the first and the last number of steps between two ends; 0.3 is three steps of 0.1.
+
+    Examples
+    --------
+    >>> steps_between(np.array([0.1]), np.array([0.3]), 0.1), 0.3 / 0.1
+    ((array([1.]), array([3.])), 2.9999999999999996)
+    """
+    first, last = lower / step, upper / step
+    return np.ceil(first - _blur(first)), np.floor(last + _blur(last))
 
 
 def lattice_anchor(raw: Range, number: Number, point: Floats) -> Floats:
