@@ -25,6 +25,10 @@ _NEIGHBOURS = 4
 _FINE = 1000.0  # at least so many values are tried of a number without a step
 
 
+class NotTriedError(ValueError):
+    """The values of a bent number cannot be tried one by one within its ends."""
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """The cells of a number, in rising order, and at last the missing value, if it is taken.
@@ -206,13 +210,13 @@ def _grid(feature: NumberFeature, curve: Curve, lowest: float, highest: float) -
     name, step, width = feature.name, feature.grid, highest - lowest
     said = f"{name}: the model bends it, so that its values are tried one by one"
     if not np.isfinite(width):
-        raise ValueError(f"{said}: give it a lower and an upper end")
+        raise NotTriedError(f"{said}: give it a lower and an upper end")
     advice = f"step, such as actions.set({name!r}, step={_power_of_ten(width / 100.0):g})"
     if step == 0.0 and not curve.is_monotone:
-        raise ValueError(f"{said}: give it a {advice}")
+        raise NotTriedError(f"{said}: give it a {advice}")
     step = step or _power_of_ten(width / _FINE)
     if width / step > MOST_VALUES:
-        raise ValueError(
+        raise NotTriedError(
             f"{said}, and {width / step:,.0f} are too many: give it a coarser {advice}"
         )
     first, last = steps_between(np.array(lowest), np.array(highest), step)
@@ -233,7 +237,7 @@ def _points(curve: Curve, values: Floats, codes: Floats, *, has_gaps: bool) -> C
     if is_there.all():
         return cells
     if has_gaps:
-        raise ValueError(
+        raise NotTriedError(
             f"{curve.name}: the model bends it, and makes nothing finite of "
             f"{values[~is_there][0]:g}: give it a lower and an upper end between which it does, "
             "or a step"

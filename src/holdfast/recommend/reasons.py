@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
+from holdfast.actions.cells import NotTriedError
 from holdfast.actions.joint import Joint
 from holdfast.actions.ranges import encode_range, range_of
 from holdfast.actions.reach import find_reach
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 _MOST_TRIALS = 400
 # Where the largest score within reach is this near to the target, relative to it, it is solved.
 _NEAR = 1e-6
+# What keeps the values of a bent number few enough to be tried: the first that does is not lifted.
+_ENDS = ("lower", "upper")
+_KEPT = ((), _ENDS, (*_ENDS, "max_increase", "max_decrease", "direction", "immutable"))
 
 
 class Constraint(NamedTuple):
@@ -72,8 +76,8 @@ def find_releases(person: pd.DataFrame, question: Question) -> list[Release]:
     then). Where a smallest set is not found within 400 trials, one is returned of which nothing
     can be left out.
     """
-    constraints = tuple(constraints_of(question.actions))
-    trials = _Trials(person, question, constraints)
+    trials = _trials(person, question)
+    constraints = trials.constraints
     if not trials.is_usable or not np.isfinite(trials.costs([constraints])[0]):
         return []
     count = 0
@@ -88,6 +92,26 @@ def find_releases(person: pd.DataFrame, question: Question) -> list[Release]:
             return sorted(found, key=lambda release: release.cost)
     needed = _shortened(constraints, trials)
     return [Release(needed, float(trials.costs([needed])[0]))]
+
+
+def _trials(person: pd.DataFrame, question: Question) -> _Trials:
+    """Release all that can be lifted, but for what a bent number needs to be tried at all."""
+    constraints = tuple(constraints_of(question.actions))
+    (given,) = question.given_numbers(person)
+    parts = question.encoding.features
+    bent = given | {name for name, part in parts.items() if isinstance(part, Curve)}
+    for kept in _KEPT[:-1]:
+        try:
+            return _Trials(person, question, _without(constraints, bent, kept))
+        except NotTriedError:
+            continue
+    return _Trials(person, question, _without(constraints, bent, _KEPT[-1]))
+
+
+def _without(
+    constraints: Constraints, features: frozenset[str], settings: tuple[str, ...]
+) -> Constraints:
+    return tuple(c for c in constraints if not (c.feature in features and c.setting in settings))
 
 
 def _shortened(constraints: Constraints, trials: _Trials) -> Constraints:
@@ -115,7 +139,7 @@ class _Trials:
     """
 
     def __init__(self, person: pd.DataFrame, question: Question, constraints: Constraints) -> None:
-        self.question = question
+        self.question, self.constraints = question, constraints
         self.features: dict[tuple[str, frozenset[str]], Any] = {}
         free = copy.deepcopy(question.actions)
         for name in free:
