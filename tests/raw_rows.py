@@ -366,7 +366,9 @@ def edges_of(world: World, name: str) -> list[float]:
     """Return floats on both sides of every jump of a flat column, found by bisection."""
     person = world.table.dropna().iloc[[0]]
     own = np.unique(world.table[name].dropna())
-    values = np.unique(np.append(np.linspace(own[0], own[-1], 2001) + 1e-5, own))
+    room = 2.0 * (own[-1] - own[0])  # a square has edges on both sides
+    values = np.append(np.linspace(own[0] - room, own[-1] + room, 1601) + 1e-5, own)
+    values = np.unique(values)
     made = world.codes(name, values.tolist(), person)
     is_there = np.isfinite(made).all(axis=1)
     values, made = values[is_there], made[is_there]

@@ -443,3 +443,35 @@ def test_a_value_that_one_column_refuses_is_not_lost_to_the_others():
             away, feature = (good[name] - person[name]).abs(), actions[name]
             cost = cost + feature.cost * away + feature.fixed_cost * (away > 0)
         assert result.ways(label)[0].cost == pytest.approx(cost.min(), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"max_decrease": 3}, "amount may fall by at most 3"),
+        ({"direction": "up"}, "amount may"),
+        ({"immutable": True}, "amount may"),
+        ({"lower": 350}, "home may not change"),  # its ends must stay: it could not be tried
+        ({"lower": None, "upper": None, "max_increase": 5, "max_decrease": 5}, "home may not"),
+    ],
+)
+def test_what_is_in_the_way_of_a_bent_number(settings, said):
+    table, model = curved(FunctionTransformer(np.log1p), high=400)
+    actions = ActionSet.from_data(table)
+    actions.set("amount", **{"possible_lower": None, **settings})
+    actions["home"].immutable = True
+    people = pd.DataFrame({"amount": [380], "home": ["b"]})
+    rows = people.assign(home="a", amount=people["amount"] - 5)
+    goal = 0.9 if said.startswith("amount") else float(model.predict_proba(rows)[0, 1]) - 1e-3
+    ours = RobustRecourse(model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=goal)
+    result = ours.recommend(people)
+    assert result.status_of(0) is Status.INFEASIBLE
+    assert said in result.explain(0)
+    release, *_ = result.releases(0)
+    freed = {"home": {"immutable": False}, "amount": {"max_decrease": None, "direction": "any"}}
+    freed["amount"]["immutable"] = False
+    for constraint in release.constraints:
+        actions[constraint.feature].set(
+            **{constraint.setting: freed[constraint.feature][constraint.setting]}
+        )
+    assert ours.recommend(people).ways(0)[0].cost == pytest.approx(release.cost, rel=1e-9)
