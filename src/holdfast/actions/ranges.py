@@ -122,6 +122,11 @@ def counts_within(lower: Floats, upper: Floats, step: float) -> tuple[Floats, Fl
     """Return the first and the last multiple of a step within bounds, counted from 0.
 
     Rounding excludes no multiple that was meant: 0.3 is three steps of 0.1.
+
+    Examples
+    --------
+    >>> counts_within(np.array([0.1]), np.array([0.3]), 0.1), 0.3 / 0.1
+    ((array([1.]), array([3.])), 2.9999999999999996)
     """
     low, high = lower / step, upper / step
     return np.ceil(low - _blur(low)), np.floor(high + _blur(high))

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from holdfast.actions.cells import Cells
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import Range, lattice_ends, multiples, range_of
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import EPS, Floats
 
-# A number without a step is rounded to a value that people can type, if that changes it by no more.
-_ROUNDING = 1e-10
+# A number without a step is rounded to a value that people can type, if that changes it by no more:
+# whoever stands next to a cell pays for every bit of it.
+_ROUNDING = 4.0 * EPS
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,7 +74,8 @@ def find_releases(person: pd.DataFrame, question: Question) -> list[Release]:
     then). Where a smallest set is not found within 400 trials, one is returned of which nothing
     can be left out.
     """
-    constraints = tuple(liftable(question))
+    (given,) = question.given_numbers(person)
+    constraints = tuple(liftable(question, given))
     trials = _Trials(person, question, constraints)
     if not trials.is_usable or not np.isfinite(trials.costs([constraints])[0]):
         return []
@@ -92,14 +93,16 @@ def find_releases(person: pd.DataFrame, question: Question) -> list[Release]:
     return [Release(needed, float(trials.costs([needed])[0]))]
 
 
-def liftable(question: Question) -> list[Constraint]:
-    """Name the constraints that can be lifted; the ends of what is tried value by value cannot."""
+def liftable(question: Question, given: frozenset[str] = frozenset()) -> list[Constraint]:
+    """Name the constraints that can be lifted; the ends of what is tried value by value cannot.
+
+    `given` are numbers that a person misses and may give, all of whose values are tried too.
+    """
     found: list[Constraint] = []
     for constraint in constraints_of(question.actions):
         name = constraint.feature
         part = None if name is None else question.encoding.features.get(name)
-        is_tried = isinstance(part, Curve) and not part.is_flat
-        is_tried |= isinstance(part, Number) and bool(part.indicators)
+        is_tried = (isinstance(part, Curve) and not part.is_flat) or name in given
         if name is not None and is_tried:
             feature = copy.deepcopy(question.actions[name])
             if not _can_be_tried(feature, constraint.setting):

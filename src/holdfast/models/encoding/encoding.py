@@ -269,7 +269,12 @@ class Encoding:
                 with np.errstate(all="ignore"):  # what cannot be encoded shows in the result
                     points = self._transform(some)[1]
             except RefusedByStepError:  # some value is; the others have an answer
-                waiting += np.array_split(which, 2) if len(which) > 1 else []
+                if len(values) > 1:  # a row holds values of several columns, each with its own
+                    for name, codes in found.items():
+                        own = which[which < len(codes)]
+                        codes[own] = self.ask({name: values[name][own]}, like)[name]
+                elif len(which) > 1:
+                    waiting += np.array_split(which, 2)
                 continue
             for name, codes in found.items():
                 asked = which < len(codes)
