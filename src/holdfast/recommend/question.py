@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def _is_outside(feature: NumberFeature | CategoryFeature, value: float | None) -> bool:
+    if value is None or not isinstance(feature, NumberFeature):
+        return False
+    return not feature.lowest <= value <= feature.highest
+
+
 def _can_be_given(feature: NumberFeature | CategoryFeature) -> bool:
     return feature.provide_cost is not None and not feature.stays
 
@@ -81,12 +87,14 @@ class Question:
     def given_numbers(self, people: pd.DataFrame) -> list[frozenset[str]]:
         """Return for each person the numbers that are missing, can be given, and are told apart.
 
-        Where an indicator tells what is missing, giving a number moves two columns at once.
+        Where an indicator tells what is missing, giving a number moves two columns at once. Where
+        it is taken for a number that is not allowed, what lies on the way is not allowed either.
         """
         names = [
             name
             for name, part in self.encoding.features.items()
-            if isinstance(part, Number) and part.indicators and _can_be_given(self.actions[name])
+            if isinstance(part, Number) and _can_be_given(self.actions[name])
+            if part.indicators or _is_outside(self.actions[name], part.fill)
         ]
         if not names:
             return [frozenset()] * len(people)
