@@ -225,23 +225,32 @@ def _tails(curve: Curve) -> Floats:
     return np.array(curve.edges)[[0, -1]] if curve.has_flat_tails else np.empty(0)
 
 
-def too_wide(feature: NumberFeature, curve: Curve, own: Floats) -> NDArray[np.bool_]:
-    """Say who has too many values to try; refuse a feature of which everybody has."""
+def too_wide(feature: NumberFeature, curve: Curve, own: Floats) -> dict[int, str]:
+    """Say who has too many values to try, and why; refuse a feature of which everybody has."""
     low, high = people_ends(feature, curve, own)
+    width, some, missing = high - low, low <= high, np.isnan(own)
+    step = feature.grid or np.inf
+    if feature.grid == 0.0 and not curve.is_monotone:
+        step = 0.0  # what lies between the values that are tried cannot be bounded
+    with np.errstate(divide="ignore", invalid="ignore"):
+        many = some & ((width / step > MOST_VALUES) | np.isinf(width))
+    if not many.any():
+        return {}
+    most = float(width[many].max())
     said = f"{feature.name}: the model bends it, so that its values are tried one by one"
-    width, some = high - low, low <= high
-    if np.isinf(width[some]).any():
-        raise ValueError(f"{said}: give it a lower and an upper end")
-    if feature.grid == 0.0:
-        if not curve.is_monotone and (width[some] > 0.0).any():
-            raise ValueError(f"{said}: give it a {_step_for(feature.name, width[some].max())}")
-        return np.zeros(len(own), dtype=bool)
-    many = some & (width / feature.grid > MOST_VALUES)
-    if feature.highest - feature.lowest > feature.grid * MOST_VALUES and many[some].all():
-        most = width[many].max(initial=0.0) / feature.grid
-        advice = _step_for(feature.name, width[many].max(initial=1.0))
-        raise ValueError(f"{said}, and {most:,.0f} are too many: give it a coarser {advice}")
-    return many
+    if np.isinf(most):
+        said += ": give it a lower and an upper end"
+    elif step == 0.0:
+        said += f": give it a {_step_for(feature.name, most)}"
+    else:
+        advice = _step_for(feature.name, most)
+        said += f", and {most / step:,.0f} are too many: give it a coarser {advice}"
+    is_setting = np.isinf(most) or step == 0.0 or feature.highest - feature.lowest >= most
+    if is_setting and many[~missing].any() and many[some & ~missing].all():
+        raise ValueError(said)
+    lost = f"{feature.name} is missing, and to give it too many values would have to be tried"
+    said = f"{feature.name}: too many values lie between it and where it may go"
+    return {int(k): lost if missing[k] else said for k in np.flatnonzero(many)}
 
 
 def _step_for(name: str, width: float) -> str:

@@ -111,6 +111,22 @@ def liftable(question: Question, given: frozenset[str] = frozenset()) -> list[Co
     return found
 
 
+def untried(question: Question) -> list[str]:
+    """Name features with constraints that nobody tried to lift: their values are tried together."""
+    lifted = {constraint[:2] for constraint in liftable(question)}
+    derived = {n for each in question.actions.derived for n in (each.feature, *each.parents)}
+    return [
+        name
+        for name in question.actions
+        if not question.actions[name].protected
+        and any(
+            (name, setting) not in lifted and setting not in question.actions[name].physical
+            for setting, _ in _settings(question.actions[name])
+        )
+        and (name in derived or isinstance(question.encoding.features.get(name), Curve))
+    ]
+
+
 def _can_be_tried(feature: NumberFeature | CategoryFeature, setting: str) -> bool:
     """Whether the values of a number can still be tried, with a setting lifted and some others."""
     if isinstance(feature, CategoryFeature):

@@ -14,7 +14,13 @@ from holdfast.models.encoding.reading import plain
 from holdfast.recommend.advised import Advised
 from holdfast.recommend.numerals import at_least, points_down
 from holdfast.recommend.question import Question
-from holdfast.recommend.reasons import Release, find_releases, liftable, settings_of
+from holdfast.recommend.reasons import (
+    Release,
+    find_releases,
+    liftable,
+    settings_of,
+    untried,
+)
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import change_words, explanation
@@ -249,6 +255,11 @@ class Recommendations:
         """Whether some constraints are facts, or protect people: nobody can lift these."""
         actions = self._question.actions
         return len(actions.links) > 0 or len(liftable(self._question)) < settings_of(actions)
+
+    @property
+    def _untried(self) -> list[str]:
+        """The features whose constraints were not tried to be lifted."""
+        return untried(self._question)
 
     @property
     def _has_probabilities(self) -> bool:

@@ -163,6 +163,12 @@ def _hopeless(result: Recommendations, label: Any) -> str:
         said += "It is impossible even with today's model alone. "
     releases = result.releases(label)
     if not releases:
+        untried = result._untried
+        if untried:
+            return (
+                f"{said}No other constraint than those of {_listed(untried)}, which was not tried "
+                "without, is in the way."
+            )
         if result._has_facts:
             return (
                 said
