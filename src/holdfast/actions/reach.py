@@ -17,6 +17,10 @@ from holdfast.machinery.numbers import EPS, Floats
 _ROUNDING = 4.0 * EPS
 
 
+# Who is as near as this to a cell is charged for so much: costs must not differ by all there is.
+_NOTHING = 1e-100
+
+
 @dataclass(frozen=True, eq=False)
 class Reach:
     """The cells as options of people.
@@ -65,7 +69,8 @@ def find_reach(feature: NumberFeature, cells: Cells, value: Floats, fill: float 
     if feature.grid == 0.0:  # nearer than what was rounded for people is the end itself
         entered = np.clip(entered, ranges.lower[:, None], ranges.upper[:, None])
         inside = np.where(is_above, cells.low <= entered, entered <= cells.high)
-    costs = feature.cost * np.abs(entered - here[:, None]) + feature.fixed_cost
+    away = np.maximum(np.abs(entered - here[:, None]), _NOTHING)
+    costs = feature.cost * away + feature.fixed_cost
     costs[~inside] = np.inf
     costs[~cells.is_advice[place]] = np.inf  # a code, or nothing, is no number to start from
     if is_missing.any():

@@ -166,8 +166,7 @@ def _hopeless(result: Recommendations, label: Any) -> str:
         untried = result._untried
         if untried:
             return (
-                f"{said}No other constraint than those of {_listed(untried)}, which was not tried "
-                "without, is in the way."
+                f"{said}Lifting others does not help; limits of {_listed(untried)} were not tried."
             )
         if result._has_facts:
             return (

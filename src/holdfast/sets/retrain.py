@@ -93,8 +93,11 @@ def _fit_one(
                 "(categories=...), ignore unknown ones (handle_unknown='ignore'), or merge rare "
                 "ones"
             )
-    tried = f"none of {attempts} resamples" if attempts > 1 else "the rows"
-    raise ValueError(f"{tried} gave no model to compare with: {why}")
+    tried = f"{attempts} resamples" if attempts > 1 else "the rows"
+    raise ValueError(
+        f"{tried} gave no model to compare with: {why}. Bins and evidence that are fitted again are "
+        "other columns: wrap such a step in sklearn.frozen.FrozenEstimator to keep it"
+    )
 
 
 def _unfitted(model: Any) -> Any:
