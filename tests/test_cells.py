@@ -35,6 +35,7 @@ from sklearn.preprocessing import (
 
 from holdfast import ActionSet, NormBall, RobustRecourse, Status
 from holdfast.actions import NumberFeature, check
+from holdfast.actions.ranges import range_of
 from holdfast.models.additive import AdditiveModel
 from holdfast.models.encoding import ColumnRule
 
@@ -153,6 +154,9 @@ def nearest(card, feature, own, tried):
     rows = np.unique([own, *tried])
     rows = rows[card.transform(rows[:, None])[:, 0] >= 0.0]
     rows = rows[~np.isin(rows, [code for code in card.specials if code != own])]
+    if feature.step is None:  # the check leaves room for rounding, which an ulp is
+        ends = range_of(feature, np.array([own]))
+        rows = rows[(ends.lower <= rows) & (rows <= ends.upper)]
     actions = ActionSet([feature])
     far = [abs(v - own) for v in rows.tolist() if not check(actions, {"x0": own}, {"x0": v})]
     return min(far, default=math.inf)

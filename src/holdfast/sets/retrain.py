@@ -95,8 +95,8 @@ def _fit_one(
             )
     tried = f"{attempts} resamples" if attempts > 1 else "the rows"
     raise ValueError(
-        f"{tried} gave no model to compare with: {why}. Bins and evidence that are fitted again are "
-        "other columns: wrap such a step in sklearn.frozen.FrozenEstimator to keep it"
+        f"{tried} gave no model to compare with: {why}. Bins and evidence that are fitted again "
+        "are other columns: wrap such a step in sklearn.frozen.FrozenEstimator to keep it"
     )
 
 
