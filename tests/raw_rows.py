@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import math
 import warnings
 from dataclasses import dataclass, field
@@ -48,6 +49,9 @@ def bins(encode: str = "onehot-dense", strategy: str = "uniform", n: int = 4) ->
 
 def function(func: Any, **options: Any) -> Any:
     return FunctionTransformer(func, kw_args=options or None)
+
+
+HAS_OPTBINNING = importlib.util.find_spec("optbinning") is not None  # others do without
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ def written(counts: Any, step: float) -> list[float]:
 def draw_number(name: str, rng: np.random.Generator, with_evidence: bool) -> Drawn:
     step = float(rng.choice([1, 1, 0.5, 0.1, 2, 0.25]))
     count = int(rng.integers(5, 9))
-    if with_evidence:
+    if with_evidence and HAS_OPTBINNING:
         recipe = evidence(name, rng)
     else:
         family = FLAT if rng.random() < 0.45 else SMOOTH
