@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats, check_count
+from holdfast.models.encoding import Number
 from holdfast.models.encoding.reading import plain
 from holdfast.recommend.advised import Advised
-from holdfast.recommend.numerals import at_least, points_down
+from holdfast.recommend.numerals import at_least, numeral, points_down
 from holdfast.recommend.question import Question
 from holdfast.recommend.reasons import (
     Release,
@@ -255,6 +256,16 @@ class Recommendations:
         """Whether some constraints are facts, or protect people: nobody can lift these."""
         actions = self._question.actions
         return len(actions.links) > 0 or len(liftable(self._question)) < settings_of(actions)
+
+    def _codes_of(self, label: Any) -> list[str]:
+        """Say where a person has a code in the place of a number, which they cannot leave."""
+        person = self._outcome.people.iloc[self._usable(label)]
+        parts = self._question.encoding.features
+        return [
+            f"{name} = {numeral(plain(person[name]))}"
+            for name, part in parts.items()
+            if not isinstance(part, Number) and plain(person[name]) in part.specials
+        ]
 
     @property
     def _untried(self) -> list[str]:

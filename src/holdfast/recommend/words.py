@@ -163,12 +163,14 @@ def _hopeless(result: Recommendations, label: Any) -> str:
         said += "It is impossible even with today's model alone. "
     releases = result.releases(label)
     if not releases:
+        codes = result._codes_of(label)
+        said += "".join(f"{each} is a code, which stays. " for each in codes)
         untried = result._untried
         if untried:
             return (
                 f"{said}Lifting others does not help; limits of {_listed(untried)} were not tried."
             )
-        if result._has_facts:
+        if result._has_facts or codes:
             return (
                 said
                 + "Even if every constraint that can be lifted were lifted, no change would do."
