@@ -168,8 +168,8 @@ def _hopeless(result: Recommendations, label: Any) -> str:
         untried = result._untried
         if untried:
             return (
-                f"{said}Lifting other constraints does not help; those of {_listed(untried)} were not "
-                "tried."
+                f"{said}Lifting other constraints does not help; those of {_listed(untried)} were "
+                "not tried."
             )
         if result._has_facts or codes:
             return (
