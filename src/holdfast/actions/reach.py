@@ -17,6 +17,7 @@ from holdfast.machinery.numbers import EPS, Floats
 _ROUNDING = 4.0 * EPS
 
 
+_ROOM = 1e-9  # for rounding, relative to the numbers compared
 # Who is as near as this to a cell is charged for so much: costs must not differ by all there is.
 _NOTHING = 1e-100
 
@@ -65,7 +66,7 @@ def find_reach(feature: NumberFeature, cells: Cells, value: Floats, fill: float 
     ranges = range_of(feature, here)
     is_above = np.arange(len(cells.low)) > place[:, None]
     entered = np.where(is_above, from_below, from_above)
-    inside = _are_inside(entered, ranges)
+    inside = _are_inside(entered, here[:, None], ranges, feature.integer)
     if feature.grid == 0.0:  # nearer than what was rounded for people is the end itself
         entered = np.clip(entered, ranges.lower[:, None], ranges.upper[:, None])
         inside = np.where(is_above, cells.low <= entered, entered <= cells.high)
@@ -85,13 +86,19 @@ def find_reach(feature: NumberFeature, cells: Cells, value: Floats, fill: float 
     return Reach(place, costs, from_below, from_above, from_nowhere, is_missing, lower, upper)
 
 
-def _are_inside(values: Floats, ranges: Range) -> NDArray[np.bool_]:
-    """Say which multiples of a step, a row for each person, are within the person's range."""
+def _are_inside(values: Floats, here: Floats, ranges: Range, is_whole: bool) -> NDArray[np.bool_]:
+    """Say which multiples of a step, a row for each person, are within the person's range.
+
+    Rounding excludes none that was meant, nor lets one pass that is out of it by more than that.
+    """
     if ranges.step == 0.0:
         return np.ones(values.shape, dtype=bool)
     least, most = lattice_ends(ranges)
     counts = np.round(values / ranges.step)
-    return np.asarray((counts >= least[:, None]) & (counts <= most[:, None]))
+    inside = (counts >= least[:, None]) & (counts <= most[:, None])
+    room = 0.0 if is_whole else _ROOM * np.maximum(np.abs(here), np.abs(values))
+    inside &= values >= ranges.lower[:, None] - room
+    return np.asarray(inside & (values <= ranges.upper[:, None] + room))
 
 
 def _entries(feature: NumberFeature, cells: Cells) -> tuple[Floats, Floats]:
