@@ -4,9 +4,8 @@
     python docs/models.py --check    only say whether it is what is written
 
 Each model is fitted on a small table, and those whom it refuses ask what to change. "exact" is said
-where every recommendation was proven, costs what the cheapest of all raw rows costs, tried one by
-one, and the fitted model itself approves it. Whatever else happens is an error, or a refusal, whose
-first words are shown.
+where every recommendation was proven, and costs what the cheapest of all raw rows costs, tried one
+by one. Whatever else happens is an error, or a refusal, whose first words are shown.
 """
 
 from __future__ import annotations
