@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import counts_within, multiples, range_of
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, floats_at, ranks_of
 from holdfast.models.encoding import Curve, Encoded, Encoding
 
 # Values of a bent number that are tried; what each costs each person is kept.
@@ -117,7 +117,7 @@ def _sharpened(
     """Add values until those on both sides of every jump are neighbours among floats."""
     while True:
         jumps = np.flatnonzero(_differ(codes))
-        left, right = _ranks(values[jumps]), _ranks(values[jumps + 1])
+        left, right = ranks_of(values[jumps]), ranks_of(values[jumps + 1])
         wide = right - left > 1
         if not wide.any():
             return values, codes
@@ -129,22 +129,11 @@ def _sharpened(
                 f"between its edges, but it changes between {values[at]:.12g} and "
                 f"{values[at + 1]:.12g}"
             )
-        between = _floats(left[wide] + (right[wide] - left[wide]) // 2)
+        between = floats_at(left[wide] + (right[wide] - left[wide]) // 2)
         more = encoding.ask({curve.name: between}, encoded)[curve.name]
         values, codes = np.append(values, between), np.vstack([codes, more])
         order = np.argsort(values, kind="stable")
         values, codes = values[order], codes[order]
-
-
-def _ranks(values: Floats) -> NDArray[np.int64]:
-    """Number the floats in their order, so that neighbours differ by 1."""
-    bits = (values + 0.0).view(np.int64)  # + 0.0: there is one zero
-    return np.where(bits >= 0, bits, np.iinfo(np.int64).min - bits)
-
-
-def _floats(ranks: NDArray[np.int64]) -> Floats:
-    bits = np.where(ranks >= 0, ranks, np.iinfo(np.int64).min - ranks)
-    return np.asarray(bits, dtype=np.int64).view(np.float64)
 
 
 def _bins(curve: Curve, values: Floats, codes: Floats) -> Cells:
@@ -284,6 +273,7 @@ def _fine_grid(curve: Curve, lowest: float, highest: float) -> Floats:
 
 
 def _power_of_ten(most: float) -> float:
+    """Return the largest power of ten that is not above a number."""
     return float(f"1e{int(np.floor(np.log10(most)))}")
 
 

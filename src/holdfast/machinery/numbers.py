@@ -137,3 +137,21 @@ def read_matrix(name: str, values: Any, columns: int | None = None) -> Floats:
         width = "d" if columns is None else columns
         raise ValueError(f"{name} has shape {array.shape}, expected (n, {width})")
     return array
+
+
+def ranks_of(values: Floats) -> NDArray[np.int64]:
+    """Number the floats in their order, from 0 at 0, so that neighbours differ by 1.
+
+    Examples
+    --------
+    >>> ranks_of(np.array([0.0, 5e-324, -5e-324])), floats_at(ranks_of(np.array([-1.5])))
+    (array([ 0,  1, -1]), array([-1.5]))
+    """
+    bits = (values + 0.0).view(np.int64)  # + 0.0: there is one zero
+    return np.where(bits >= 0, bits, np.iinfo(np.int64).min - bits)
+
+
+def floats_at(ranks: NDArray[np.int64]) -> Floats:
+    """Return the floats of these numbers: see `ranks_of`."""
+    bits = np.where(ranks >= 0, ranks, np.iinfo(np.int64).min - ranks)
+    return np.asarray(bits, dtype=np.int64).view(np.float64)

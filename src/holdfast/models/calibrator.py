@@ -7,7 +7,6 @@ itself, so that plateaus and steps are where they are for the model. What has to
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, floats_at, ranks_of
 from holdfast.models.encoding.unwrap import (
     CALIBRATIONS,
     Threshold,
@@ -143,9 +142,9 @@ class Calibrator:
         """
 
         def at(place: int) -> bool:
-            return bool(holds(self.both(np.array([_number_at(place)])))[0])
+            return bool(holds(self.both(floats_at(np.array([place]))))[0])
 
-        low, high = _place_of(-_FARTHEST), _place_of(_FARTHEST)
+        low, high = ranks_of(np.array([-_FARTHEST, _FARTHEST])).tolist()
         if at(low):
             return -np.inf
         if not at(high):
@@ -153,18 +152,7 @@ class Calibrator:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if at(middle) else (middle, high)
-        return _number_at(high)
-
-
-def _place_of(number: float) -> int:
-    """Return the place of a number among all numbers, counted from 0."""
-    bits: int = struct.unpack("<q", struct.pack("<d", number))[0]
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
-
-
-def _number_at(place: int) -> float:
-    number: float = struct.unpack("<d", struct.pack("<q", abs(place)))[0]
-    return number if place >= 0 else -number
+        return float(floats_at(np.array([high]))[0])
 
 
 def read_calibrator(calibrated: Any, favorable: int, factor: float) -> Calibrator:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from holdfast.models.encoding.asking import ANY_NUMBER, ask, cut
-from holdfast.models.encoding.coders import Levels, is_gone, none_of
+from holdfast.models.encoding.coders import Levels, none_of
 from holdfast.models.encoding.columns import Affine, Column, bend
+from holdfast.models.encoding.reading import is_missing
 
 
 def read_binning_process(step: Any, columns: list[Column], where: str) -> list[Column]:
@@ -68,7 +69,7 @@ def _is_number(variable: Any) -> bool:
 
 def _levels(variable: Any) -> list[Any]:
     levels = [level for group in variable.splits for level in np.asarray(group, object).tolist()]
-    return [level for level in levels if not is_gone(level)]
+    return [level for level in levels if not is_missing(level)]
 
 
 def _special_codes(codes: Any) -> Iterable[Any]:
@@ -76,7 +77,7 @@ def _special_codes(codes: Any) -> Iterable[Any]:
         return
     for code in codes.values() if isinstance(codes, dict) else codes:
         values = np.asarray(code).ravel().tolist()
-        yield from (value for value in values if not is_gone(value))
+        yield from (value for value in values if not is_missing(value))
 
 
 def _anything(variable: Any) -> Any:

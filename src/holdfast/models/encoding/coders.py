@@ -14,6 +14,7 @@ from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.asking import ask, ask_all, cut, push
 from holdfast.models.encoding.bends import Reader
 from holdfast.models.encoding.columns import Affine, Bent, Coded, Column, bend
+from holdfast.models.encoding.reading import is_missing
 
 NOTHING: Any = object()
 
@@ -86,11 +87,6 @@ class Levels:
         ]
 
 
-def is_gone(level: Any) -> bool:
-    """Whether a level stands for a missing value: None, NaN or pandas' NA."""
-    return level is None or type(level).__name__ in ("NAType", "NaTType") or level != level
-
-
 def none_of(levels: Sequence[Any]) -> Any:
     """Return something of the same type that is none of the levels."""
     numbers = [k for k in levels if isinstance(k, (int, float)) and not isinstance(k, bool)]
@@ -130,13 +126,13 @@ def _levels(step: Any, column: Affine, levels: list[Any], where: str) -> Levels:
     name = type(step).__name__
     if not column.untouched:
         raise ValueError(f"{where}: {name} reads a column that a step before it changed")
-    gone = [level for level in levels if is_gone(level)]
+    gone = [level for level in levels if is_missing(level)]
     if len(gone) > 1:
         raise ValueError(
             f"{where}: {name} tells {' from '.join(map(repr, gone))}, which both stand for a "
             "missing value; give it one of them only"
         )
-    known = [level for level in levels if not is_gone(level)]
+    known = [level for level in levels if not is_missing(level)]
     refuses = getattr(step, "handle_unknown", "") == "error"
     missing_as = gone[0] if gone else NOTHING if refuses else math.nan
     return Levels(column, known, missing_as, NOTHING if refuses else none_of(known))

@@ -17,6 +17,7 @@ from holdfast.models.encoding.columns import (
     Flag,
     refuse_missing,
 )
+from holdfast.models.encoding.reading import is_missing, plain
 
 
 def fill(column: Column, value: Any, where: str) -> Column:
@@ -32,7 +33,7 @@ def fill(column: Column, value: Any, where: str) -> Column:
     if isinstance(column, Bent):
         return replace(column, takes_missing=True)
     raw = value if column.untouched else (float(value) - column.shift) / column.scale
-    return replace(column, where=where, fill=_plain(raw))
+    return replace(column, where=where, fill=plain(raw))
 
 
 def _filled(seen: float | None, value: Any) -> float | None:
@@ -43,9 +44,9 @@ def _imputer(step: Any, columns: list[Column], where: str) -> list[Column]:
     """Take a SimpleImputer; a column that it saw no value of it may drop."""
     result: list[Column] = []
     for column, statistic in zip(columns, step.statistics_, strict=True):
-        if _is_gone(statistic) and not step.keep_empty_features:
+        if is_missing(statistic) and not step.keep_empty_features:
             continue
-        result.append(_impute(step, column, _plain(statistic), where))
+        result.append(_impute(step, column, plain(statistic), where))
     if step.indicator_ is not None:
         places = step.indicator_.features_
         result += [_told(columns[k], step.missing_values, where) for k in places]
@@ -53,8 +54,8 @@ def _imputer(step: Any, columns: list[Column], where: str) -> list[Column]:
 
 
 def _impute(step: Any, column: Column, statistic: Any, where: str) -> Column:
-    if not _is_gone(step.missing_values):
-        return _recode(column, _plain(step.missing_values), statistic, where)
+    if not is_missing(step.missing_values):
+        return _recode(column, plain(step.missing_values), statistic, where)
     if step.missing_values is None and not isinstance(statistic, str):
         raise ValueError(
             f"{where}: SimpleImputer with missing_values=None takes numbers only as objects; "
@@ -92,7 +93,7 @@ def _indicator(step: Any, columns: list[Column], where: str) -> list[Column]:
 
 def _told(column: Column, code: Any, where: str) -> Column:
     """Return the column that tells whether another one is missing."""
-    if not _is_gone(code):
+    if not is_missing(code):
         is_raw = isinstance(column, Affine) and column.untouched
         if not is_raw or isinstance(code, str):
             raise ValueError(
@@ -118,15 +119,6 @@ def _told(column: Column, code: Any, where: str) -> Column:
 
 def _is_nan(value: float | None) -> float | None:
     return None if value is None else float(math.isnan(value))
-
-
-def _is_gone(value: Any) -> bool:
-    """Whether it is None, NaN or pandas' NA."""
-    return value is None or type(value).__name__ == "NAType" or value != value
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 READERS: dict[str, Reader] = {"SimpleImputer": _imputer, "MissingIndicator": _indicator}

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from holdfast.models.encoding.asking import ask, cut, transform
 from holdfast.models.encoding.coders import NOTHING, Levels, none_of
 from holdfast.models.encoding.columns import Affine, Column, bend
+from holdfast.models.encoding.reading import plain
 
 
 @dataclass(frozen=True)
@@ -146,5 +145,8 @@ def _anything(rule: ColumnRule) -> Any:
 
 
 def _plain(values: Iterable[Any]) -> tuple[Any, ...]:
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return tuple(value for value in plain if not (isinstance(value, float) and math.isinf(value)))
+    return tuple(
+        value
+        for value in map(plain, values)
+        if not (isinstance(value, float) and math.isinf(value))
+    )
