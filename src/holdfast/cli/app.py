@@ -1,0 +1,60 @@
+"""The command `holdfast`: its commands, in the order in which people need them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from holdfast.cli import demo, methods, reproduce
+
+_EPILOG = (
+    "Exit codes: 0 done; 1 done, and something needs your attention; 2 the command or its input "
+    "is wrong, and nothing was written; 3 stopped on the way: the same command goes on; "
+    "130 interrupted."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        make_app()(args=given, prog_name="holdfast")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 2
+    return 0
+
+
+def make_app() -> typer.Typer:
+    """Put the commands together."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        epilog=_EPILOG,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_about)
+    for room in (demo, methods, reproduce):
+        room.add_to(app)
+    return app
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from holdfast import __version__
+
+        print(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+def _about(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version, and leave.", is_eager=True, callback=_show_version
+        ),
+    ] = False,
+) -> None:
+    """Robust algorithmic recourse, provably optimal, with a certificate."""

@@ -1,0 +1,60 @@
+"""How a command ends: what the exit codes mean, and that no traceback reaches a user."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import typer
+
+
+class Ending(IntEnum):
+    """Exit codes.
+
+    Examples
+    --------
+    >>> int(Ending.ATTENTION)
+    1
+    """
+
+    DONE = 0
+    ATTENTION = 1  # done, but something was found that somebody must see
+    WRONG = 2  # the command or its input; nothing was written
+    STOPPED = 3  # on the way: the same command goes on
+    INTERRUPTED = 130
+
+
+class StoppedError(RuntimeError):
+    """A run stopped on the way; what is finished is kept, and the same command goes on."""
+
+
+def ends_well(command: Callable[..., Any]) -> Callable[..., None]:
+    """Turn what a command raises into a message and an exit code; it may return an `Ending`."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            ending = command(*args, **kwargs)
+        except (ValueError, ModuleNotFoundError, OSError, StoppedError) as error:
+            if isinstance(error, BrokenPipeError):  # who reads has seen enough
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(Ending.DONE) from None
+            say(str(error) or type(error).__name__)
+            stopped = isinstance(error, StoppedError)
+            raise typer.Exit(Ending.STOPPED if stopped else Ending.WRONG) from None
+        except KeyboardInterrupt:
+            say("interrupted")
+            raise typer.Exit(Ending.INTERRUPTED) from None
+        if ending:
+            raise typer.Exit(int(ending))
+
+    return run
+
+
+def say(message: str) -> None:
+    """Tell whoever typed the command something, beside its output."""
+    print(f"holdfast: {message}", file=sys.stderr)

@@ -1,0 +1,71 @@
+"""`holdfast reproduce`: the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.ending import Ending, ends_well
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("reproduce")(ends_well(_reproduce))
+
+
+def _reproduce(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TARGET",
+            help="table1, table2, table3, tables, figures, linear (all of logistic regression) or "
+            "all, the default.",
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where to.")] = Path("reproduction"),
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Directory of the data files (default: HOLDFAST_DATA_DIR)."),
+    ] = None,
+    folds: Annotated[
+        str | None, typer.Option(help="Which folds, 0 to 4, such as 0,1,2 (default: all).")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes (default: one for each core).")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where networks run: cpu or cuda (default: cpu).")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A true but smaller run, in two minutes.")
+    ] = False,
+) -> Ending | int:
+    """Reproduce the paper: tables, figures and one page, ours beside theirs.
+
+    What is finished is kept, so that an interrupted run goes on where it was.
+    """
+    from holdfast.machinery.extras import need
+
+    chosen = None if folds is None else _read_folds(folds)
+    need("reproduce", "holdfast reproduce", "torch", "matplotlib", "pyarrow")
+    from holdfast.paper.reproduce import Order, reproduce
+
+    order = Order(
+        targets=targets or ["all"],
+        out=out,
+        data=data,
+        folds=chosen,
+        jobs=jobs,
+        device=device,
+        quick=quick,
+    )
+    return reproduce(order)
+
+
+def _read_folds(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if any(part not in set("01234") for part in parts):
+        raise typer.BadParameter(f"{text!r} is not a list of folds, such as 0,1,2")
+    return sorted({int(part) for part in parts})

@@ -1,0 +1,233 @@
+"""Files of plain text: read with limits, checked against a schema, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+# A file that is meant to do harm is larger, or deeper, than any that is meant to be read.
+MOST_BYTES = 1_000_000
+MOST_LEVELS = 16
+_CHUNK = 1 << 20
+
+
+class Kind(NamedTuple):
+    """What a file should be, for messages, and the limits on it."""
+
+    name: str  # with its article: "an action set"
+    suffixes: tuple[str, ...] = (".yaml", ".yml", ".json")
+    most_bytes: int = MOST_BYTES
+    most_levels: int = MOST_LEVELS
+
+    @property
+    def noun(self) -> str:
+        """The name without its article."""
+        return self.name.split(" ", 1)[1]
+
+
+def suffix_of(path: Path, kind: Kind) -> str:
+    """Return the ending of a path, or refuse it."""
+    suffix = path.suffix.lower()
+    if suffix not in kind.suffixes:
+        raise ValueError(f"path = {path} does not end in one of {', '.join(kind.suffixes)}")
+    return suffix
+
+
+def load_plain(path: Path, kind: Kind) -> Any:
+    """Read a YAML or JSON file that is none too large, too deep, or ambiguous."""
+    suffix = suffix_of(path, kind)
+    text = read_text(path, kind)
+    with naming(path):
+        return parse_json(text, kind) if suffix == ".json" else _parse_yaml(text, kind)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say in which file it is that something is wrong."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def read_text(path: Path, kind: Kind) -> str:
+    """Return the text of a file that is none too large."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a file")
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(kind.most_bytes + 1)
+    except OSError as error:
+        raise type(error)(f"{path} cannot be read: {error.strerror}") from None
+    if len(raw) > kind.most_bytes:
+        raise ValueError(
+            f"{path} is larger than {kind.most_bytes:,} bytes: too large for {kind.name}"
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a text in UTF-8: see byte {error.start}") from None
+
+
+def parse_json(text: str, kind: Kind) -> Any:
+    """Read JSON; names that are there twice, and endless depth, are refused."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        _refuse_twice([key for key, _ in pairs])
+        return dict(pairs)
+
+    depth = 0
+    for token in _JSON_TOKENS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        _refuse_deep(depth, kind)
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"this is not valid JSON: {error}") from None
+
+
+# Texts, so that no bracket inside one counts, and brackets; one that never ends goes on to the end.
+_JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+
+
+def _parse_yaml(text: str, kind: Kind) -> Any:
+    import yaml
+
+    try:
+        _refuse_aliases(text, kind)
+        _refuse_repeated_keys(yaml.compose(text, Loader=yaml.SafeLoader))
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"this is not YAML that can be read: {error}") from None
+
+
+def _refuse_aliases(text: str, kind: Kind) -> None:
+    """Refuse aliases, with which a few lines can stand for billions, and what is too deep.
+
+    Events are read one after another: nothing is built from them, whatever they describe.
+    """
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            place = f"line {event.start_mark.line + 1}: " if event.start_mark else ""
+            raise ValueError(
+                f"{place}the alias *{event.anchor} is not allowed; write out what it stands for"
+            )
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        _refuse_deep(depth, kind)
+
+
+def _refuse_deep(depth: int, kind: Kind) -> None:
+    if depth > kind.most_levels:
+        raise ValueError(
+            f"this is nested more than {kind.most_levels} levels deep, too deep for {kind.name}"
+        )
+
+
+def _refuse_repeated_keys(root: Any) -> None:
+    """YAML's reader keeps the last of two equal keys in silence."""
+    import yaml
+
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            _refuse_twice([key.value for key, _ in node.value if key.tag.endswith(":str")])
+            waiting += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+
+
+def _refuse_twice(keys: list[str]) -> None:
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            raise ValueError(f"{key!r} is there twice")
+        seen.add(key)
+
+
+def check_schema(content: Any, schema: dict[str, Any], kind: Kind) -> None:
+    """Refuse what does not fit a JSON schema; all that is wrong is listed."""
+    import jsonschema
+
+    if not isinstance(content, dict):
+        what = "nothing" if content is None else f"a {type(content).__name__}"
+        raise ValueError(f"no {kind.noun}, but {what}; it must hold names with their values")
+    for key in content:
+        if not isinstance(key, str):
+            raise ValueError(f"the name {key!r} is not a text")
+    validator = jsonschema.Draft202012Validator(schema)
+    errors = sorted(validator.iter_errors(content), key=lambda error: list(map(str, error.path)))
+    if errors:
+        places = [f"  {_place(error.absolute_path)}: {error.message}" for error in errors[:10]]
+        more = [f"  and {len(errors) - 10} more"] if len(errors) > 10 else []
+        raise ValueError("\n".join([f"no {kind.noun}:", *places, *more]))
+
+
+def _place(steps: Any) -> str:
+    place = ""
+    for step in steps:
+        place += f"[{step}]" if isinstance(step, int) else f".{step}" if place else str(step)
+    return place or "the file"
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary path; what is written there takes the place of the file at the end.
+
+    Whoever reads meanwhile sees the old file or the new one, never a part; so does who starts the
+    machine again after a power cut.
+    """
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        yield draft
+        _flush(draft)
+        os.replace(draft, path)
+        _flush(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        failure = type(error)(f"path = {str(path)!r} cannot be written: {error.strerror or error}")
+        failure.errno = error.errno  # a full disk is told apart by it
+        raise failure from None
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+
+
+def _flush(path: Path) -> None:
+    """Bring a file, or the names in a directory, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        raise type(error)(f"{path} cannot be read: {error.strerror}") from None
+    return digest.hexdigest()
