@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli import demo, methods, reproduce
+from holdfast.cli.demo import demo_command
+from holdfast.cli.ending import ends_well
+from holdfast.cli.methods import methods_command
+from holdfast.cli.reproduce import reproduce_command
+
+_COMMANDS: dict[str, Callable[..., Any]] = {
+    "demo": demo_command,
+    "methods": methods_command,
+    "reproduce": reproduce_command,
+}
 
 _EPILOG = (
     "Exit codes: 0 done; 1 done, and something needs your attention; 2 the command or its input "
@@ -36,8 +45,8 @@ def make_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_about)
-    for room in (demo, methods, reproduce):
-        room.add_to(app)
+    for name, command in _COMMANDS.items():
+        app.command(name)(ends_well(command))
     return app
 
 

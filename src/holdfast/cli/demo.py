@@ -8,15 +8,8 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.ending import ends_well
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("demo")(ends_well(_demo))
-
-
-def _demo(
+def demo_command(
     p: Annotated[
         float | None,
         typer.Option(

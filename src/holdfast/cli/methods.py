@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from holdfast.cli.ending import ends_well
-
 if TYPE_CHECKING:
     from rich.console import Console
 
     from holdfast.methods.door import MethodInfo
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("methods")(ends_well(_methods))
-
-
-def _methods() -> None:
+def methods_command() -> None:
     """Show the methods that recourse can be found by, what each needs and guarantees."""
     from rich.console import Console
 

@@ -7,15 +7,10 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.ending import Ending, ends_well
+from holdfast.cli.ending import Ending
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("reproduce")(ends_well(_reproduce))
-
-
-def _reproduce(
+def reproduce_command(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
