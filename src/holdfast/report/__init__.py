@@ -1,0 +1,1 @@
+"""What people read: a report for those who answer for the advice, a letter, an audit."""
