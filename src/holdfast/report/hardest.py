@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 
 from holdfast.recommend import RobustRecourse
 from holdfast.report.people import BEFORE, Foremost, Lot, frame_of, numbers
-from holdfast.result.status import Status
 
 MOST_CASES = 10
 
@@ -28,10 +29,12 @@ class HardCase:
         Of their advice; NaN where there is none.
     changes : str
         Their advice; empty where there is none.
+    within_reach : float
+        The best worst-case probability that they can get; NaN where it is not known.
     in_the_way : list of str
         What would have to be lifted, one of these or another; each may be several things.
-    sentence : str
-        The whole story, in a few sentences.
+    reason : str
+        What the status of their row means.
     """
 
     row: int
@@ -39,8 +42,9 @@ class HardCase:
     probability: float
     cost: float
     changes: str
+    within_reach: float
     in_the_way: list[str]
-    sentence: str
+    reason: str
 
 
 class Hardest:
@@ -69,24 +73,24 @@ class Hardest:
         result = recourse.recommend(frame_of(table, BEFORE))
         cases = []
         for row in table.to_pylist():
-            status = result.status_of(row["row"])
-            releases = result.releases(row["row"]) if status is Status.INFEASIBLE else []
-            told = [f"{each.words} (without: a cost of {each.cost:.3g})" for each in releases[:3]]
-            cases.append(self._case(row, told, result.explain(row["row"])))
+            told = [
+                f"{each.words} (without {'that' if len(each.constraints) == 1 else 'these'}, a way "
+                f"would cost {each.cost:.3g})"
+                for each in result.releases(row["row"])[:3]
+            ]
+            cases.append(self._case(row, result.reachable(row["row"])[0], told))
         return cases
 
     def _case(
-        self, row: dict[str, Any], in_the_way: list[str] | None = None, sentence: str = ""
+        self, row: dict[str, Any], within_reach: float = math.nan, in_the_way: Sequence[str] = ()
     ) -> HardCase:
-        nan = float("nan")
         return HardCase(
             row=row["row"],
             keys={name: str(row[name]) for name in self._keys},
-            probability=nan if row["initial_validity"] is None else row["initial_validity"],
-            cost=row["cost"] if row["option"] and row["cost"] is not None else nan,
+            probability=math.nan if row["initial_validity"] is None else row["initial_validity"],
+            cost=row["cost"] if row["option"] and row["cost"] is not None else math.nan,
             changes=row["changes"] or "",
-            in_the_way=in_the_way or [],
-            sentence=sentence or row["reason"] or "",
+            within_reach=within_reach,
+            in_the_way=list(in_the_way),
+            reason=row["reason"] or "",
         )
-
-

@@ -97,7 +97,7 @@ class Sketch:
         counts = np.array([count for count, _ in pairs], dtype=np.int64)
         return np.array([total for _, total in pairs]) / counts, counts
 
-    def histogram(self, most_bins: int = 14) -> Histogram:
+    def histogram(self, most_bins: int = 20) -> Histogram:
         """Count values in bins with round ends; the dearest hundredth may lie beyond the last."""
         if not self.count:
             return Histogram([], [], 0)
