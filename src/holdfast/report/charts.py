@@ -30,8 +30,9 @@ svg.chart .track { fill: var(--rule); }
 svg.chart .grid { stroke: var(--rule); stroke-width: 1; }
 svg.chart .axis { stroke: var(--muted); stroke-width: 1; }
 svg.chart .line { stroke: var(--accent); stroke-width: 2; stroke-linecap: round; }
+svg.chart .value { paint-order: stroke; stroke: var(--paper); stroke-width: 4px; stroke-linejoin: round; }
 svg.chart .dot { fill: var(--accent); stroke: var(--paper); stroke-width: 2; }
-svg.chart .range { stroke: var(--accent); stroke-width: 2; stroke-linecap: round; opacity: 0.45; }
+svg.chart .range { stroke: var(--accent); stroke-width: 8; stroke-linecap: round; opacity: 0.45; }
 @media print { :root { --paper: #ffffff; --ink: #000000; --muted: #444444; --rule: #cccccc;
   --soft: #f5f6f8; --accent: #0b4ea2; --pale: #b9cfe8; --alarm: #9a1b14; }
   svg.chart rect, svg.chart circle { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
@@ -67,8 +68,8 @@ def bar_chart(about: About, bars: Sequence[BarRow], most: float | None = None) -
 
     Examples
     --------
-    >>> about = About("features", "Who changes what", "Savings: 72 %.")
-    >>> svg = bar_chart(about, [BarRow("Savings", 0.72, "72 %")], most=1.0)
+    >>> about = About("features", "Who changes what", "Savings: 72%.")
+    >>> svg = bar_chart(about, [BarRow("Savings", 0.72, "72%")], most=1.0)
     >>> svg.startswith('<svg class="chart" role="img"'), "Savings" in svg
     (True, True)
     """
@@ -102,7 +103,7 @@ def histogram_chart(about: About, histogram: Histogram, axis: str) -> str:
     parts = _grid(most, step, left, bottom, lambda value: f"{value:,.0f}")
     width = (100.0 - left) / max(len(counts), 1)
     for k, count in enumerate(counts):
-        tall = (bottom - 14) * count / most
+        tall = (bottom - 22) * count / most
         if count:
             parts.append(_rect("bar", left + k * width + 0.15, bottom - tall, width - 0.3, tall))
     parts.append(_line("axis", left, bottom, 100.0, bottom))
@@ -134,21 +135,25 @@ def line_chart(about: About, line: LinePoints, axis: str, most: float | None = N
     if most is not None:
         end, step = most, most / 4.0
     percent = most == 1.0
-    write = (lambda v: f"{100.0 * v:.0f} %") if percent else (lambda v: f"{v:g}")
+    write = (lambda v: f"{100.0 * v:.0f}%") if percent else (lambda v: f"{v:g}")
     parts = _grid(end, step, left, bottom, write)
     span = (max(line.x) - min(line.x)) or 1.0
     xs = [left + 5.0 + (right - left - 5.0) * (x - min(line.x)) / span for x in line.x]
-    ys = [bottom - (bottom - 14) * y / end for y in line.y]
+    def height_of(value: float) -> float:
+        return bottom - (bottom - 22) * value / end
+
+    ys = [height_of(y) for y in line.y]
     parts.append(_line("axis", left, bottom, 100.0, bottom))
     known = [k for k in range(len(xs)) if math.isfinite(ys[k])]
     for k in known if line.ranges else ():
-        low, high = (bottom - (bottom - 14) * v / end for v in (line.ranges or [])[k])
+        low, high = map(height_of, (line.ranges or [])[k])
         parts.append(_line("range", xs[k], low, xs[k], high))
     for a, b in zip(known, known[1:], strict=False):
         parts.append(_line("line", xs[a], ys[a], xs[b], ys[b]))
     for k in known:
         parts.append(f'<circle class="dot" cx="{xs[k]:.2f}%" cy="{ys[k]:.1f}" r="5"/>')
-        parts.append(_text(xs[k], ys[k] + 20, line.y_texts[k], "", "middle"))
+        above = ys[k] if line.ranges is None else height_of(line.ranges[k][1])
+        parts.append(_text(xs[k], above - 11, line.y_texts[k], "value", "middle"))
     for k, text in enumerate(line.x_texts):
         parts.append(_text(xs[k], bottom + 17, text, "quiet", "middle"))
     parts.append(_text(100.0, height - 4, axis, "quiet", "end"))
@@ -169,7 +174,7 @@ def interval_chart(about: About, spreads: Sequence[IntervalRow], most: float | N
         parts += [_label(each.label, each.text, y), _line("grid", 0.0, middle, 100.0, middle)]
         estimate, low, high = each.value
         if math.isfinite(low) and math.isfinite(high):
-            parts.append(_line("range", place(low), middle, place(high), middle, 8))
+            parts.append(_line("range", place(low), middle, place(high), middle))
         if math.isfinite(estimate):
             centre = f'cx="{place(estimate):.2f}%" cy="{middle}"'
             parts.append(f'<circle class="dot" {centre} r="6"/>')
@@ -178,7 +183,7 @@ def interval_chart(about: About, spreads: Sequence[IntervalRow], most: float | N
     for k in range(5):
         value = end * k / 4.0
         anchor = "start" if k == 0 else "end" if k == 4 else "middle"
-        written = f"{100.0 * value:.0f} %" if percent else f"{value:g}"
+        written = f"{100.0 * value:.0f}%" if percent else f"{value:g}"
         parts.append(_text(25.0 * k, y + 8, written, "quiet", anchor))
     return _chart(about, y + 14, parts)
 
@@ -206,7 +211,7 @@ def _axis_end(largest: float, *, whole: bool = False) -> tuple[float, float]:
 def _grid(most: float, step: float, left: float, bottom: float, write: Callable[[float], str]) -> list[str]:
     parts = []
     for k in range(round(most / step) + 1):
-        y = bottom - (bottom - 14) * k * step / most
+        y = bottom - (bottom - 22) * k * step / most
         if k:
             parts.append(_line("grid", left, y, 100.0, y))
         parts.append(_text(left - 1.5, y + 4, write(k * step), "quiet", "end"))
@@ -229,9 +234,6 @@ def _rect(kind: str, x: float, y: float, width: float, height: float) -> str:
     )
 
 
-def _line(
-    kind: str, x1: float, y1: float, x2: float, y2: float, width: float | None = None
-) -> str:
-    thick = "" if width is None else f' style="stroke-width:{width:g}"'
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
     ends = f'x1="{x1:.2f}%" y1="{y1:.1f}" x2="{x2:.2f}%" y2="{y2:.1f}"'
-    return f'<line class="{kind}"{thick} {ends}/>'
+    return f'<line class="{kind}" {ends}/>'

@@ -13,14 +13,14 @@ def share_text(share: float) -> str:
     Examples
     --------
     >>> share_text(0.7198), share_text(0.0043), share_text(0.9996), share_text(1.0)
-    ('72 %', '0.4 %', '99.9 %', '100 %')
+    ('72%', '0.4%', '99.9%', '100%')
     """
     if not math.isfinite(share):
         return "–"
     if 0.0 < share < 0.01 or 0.99 < share < 1.0:
         tenths = min(max(round(share * 1000.0), 1), 999)
-        return f"{tenths / 10.0:g} %"
-    return f"{share:.0%}".replace("%", " %")
+        return f"{tenths / 10.0:g}%"
+    return f"{share:.0%}"
 
 
 def share_range(share: Interval) -> str:
@@ -29,7 +29,7 @@ def share_range(share: Interval) -> str:
     Examples
     --------
     >>> share_range(Interval(0.72, 0.655, 0.777))
-    '72 % (66 % to 78 %)'
+    '72% (66% to 78%)'
     """
     if not math.isfinite(share.low):
         return share_text(share.estimate)

@@ -34,7 +34,8 @@ def wilson(count: int, total: int) -> Interval:
     share, square = count / total, _Z * _Z / total
     centre = (share + square / 2.0) / (1.0 + square)
     half = _Z * math.sqrt(share * (1.0 - share) / total + square / (4.0 * total)) / (1.0 + square)
-    return Interval(share, max(centre - half, 0.0), min(centre + half, 1.0))
+    low, high = max(centre - half, 0.0), min(centre + half, 1.0)
+    return Interval(share, low if count else 0.0, high if count < total else 1.0)
 
 
 def mean_within(mean: float, variance: float, count: int) -> Interval:

@@ -1,0 +1,379 @@
+"""A letter to one applicant: what was decided, why, and what would change it, in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.actions import ActionSet, Follows, NumberFeature
+from holdfast.models.encoding import Encoding
+from holdfast.models.encoding.reading import is_missing, plain
+from holdfast.recommend import RobustRecourse
+from holdfast.recommend.reasons import Constraint
+from holdfast.report.parts import (
+    Reference,
+    approved_among,
+    make_reference,
+    parts_of_score,
+    principal_reasons,
+)
+from holdfast.report.people import (
+    AFTER,
+    BEFORE,
+    Sample,
+    even_chance,
+    features_of,
+    frame_of,
+    numbers,
+    sort_people,
+    whole_people,
+)
+from holdfast.report.templating import render_given, render_own
+from holdfast.report.words import Words
+from holdfast.result.status import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from holdfast.files.recourse import RecourseFile
+
+MOST_WAYS = 3
+_REFERENCE_SAMPLE = 100_000  # approved people, from whom the median one is made
+
+
+@dataclass(frozen=True)
+class LetterSettings:
+    """How a letter is to be written.
+
+    Attributes
+    ----------
+    language : str
+        "en" or "de".
+    words : Path, optional
+        A file with other words.
+    template : Path, optional
+        A template in the place of ours.
+    lender : str
+        Who signs.
+    until : date, optional
+        Until when the advice applies.
+    today : date
+        The date of the letter.
+    """
+
+    language: str = "en"
+    words: Path | None = None
+    template: Path | None = None
+    lender: str = ""
+    until: date | None = None
+    today: date = field(default_factory=date.today)
+
+    def __post_init__(self) -> None:
+        if self.until is not None and self.until < self.today:
+            raise ValueError(
+                f"until = {self.until} lies in the past: the letter is of {self.today}"
+            )
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A feature, its value in the application, and that of a typical approved one."""
+
+    label: str
+    yours: str
+    typical: str
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What a letter says; templates read it as `letter`.
+
+    Attributes
+    ----------
+    language, lender, date, title, greeting, decision, closing : str
+    references : list of (str, str)
+        The names of key columns, and their values.
+    reasons_heading, reasons_intro, yours, typical, typical_note : str
+    reasons : list of Reason
+        At most four.
+    ways_heading, ways_intro : str
+    ways : list of (str, list of str)
+        At most three: what each is called, and what it changes.
+    sure_heading : str
+    sure : list of str
+    barriers_heading, barriers_intro, barriers_or, barriers_close : str
+    barriers : list of list of str
+        Where there is no way: what is in the way, as one or another list of things.
+    protected : list of str
+        Features that nobody may be refused for, which cost the person much. For the lender; no
+        letter shows them.
+    """
+
+    language: str
+    lender: str
+    date: str
+    title: str
+    greeting: str
+    decision: str
+    closing: str
+    references: list[tuple[str, str]]
+    reasons_heading: str
+    reasons_intro: str
+    yours: str
+    typical: str
+    typical_note: str
+    reasons: list[Reason]
+    ways_heading: str
+    ways_intro: str
+    ways: list[tuple[str, list[str]]]
+    sure_heading: str
+    sure: list[str]
+    barriers_heading: str
+    barriers_intro: str
+    barriers_or: str
+    barriers_close: str
+    barriers: list[list[str]]
+    protected: list[str]
+
+
+def find_person(
+    file: RecourseFile, row: int | None = None, keys: dict[str, str] | None = None
+) -> pa.Table:
+    """Return all that a file says of one person, found by row number or by key columns."""
+    if (row is None) == (not keys):
+        raise ValueError("say whose letter it is: either a row number or a key")
+    unknown = [name for name in keys or {} if name not in file.keys]
+    if unknown:
+        there = ", ".join(file.keys) or "it has none; give a row number"
+        raise ValueError(f"{unknown[0]!r} is not a key column of the file; there is: {there}")
+    found: list[pa.Table] = []
+    last = -1
+    for table in whole_people(file.batches()):
+        last = int(table["row"][len(table) - 1].as_py())
+        if row is not None:
+            some = table.filter(pc.equal(table["row"], row))
+        else:
+            some = table.filter(pa.array(_have(table, keys or {})))
+        if len(some):
+            found.append(some)
+            if row is not None:
+                return some
+    said = f"row {row}" if row is not None else _spelt(keys or {})
+    if not found:
+        rows = f"rows go from 0 to {last}" if last >= 0 else "it holds nobody"
+        raise ValueError(f"{file.path} has nobody with {said}; {rows}")
+    person = pa.concat_tables(found)
+    rows = sorted(set(person["row"].to_pylist()))
+    if len(rows) > 1:
+        more = " and more" if len(rows) > 5 else ""
+        raise ValueError(
+            f"{file.path} has {len(rows)} people with {said}: rows "
+            f"{', '.join(map(str, rows[:5]))}{more}; give one row number"
+        )
+    return person
+
+
+def _have(table: pa.Table, keys: dict[str, str]) -> Any:
+    mask = np.ones(len(table), dtype=bool)
+    for name, wanted in keys.items():
+        mask &= np.array([str(value) == wanted for value in table[name].to_pylist()], dtype=bool)
+    return mask
+
+
+def _spelt(keys: dict[str, str]) -> str:
+    return " and ".join(f"{name} = {value}" for name, value in keys.items())
+
+
+def find_reference(
+    file: RecourseFile, encoding: Encoding, even: float, table: pd.DataFrame | None = None
+) -> Reference:
+    """Make the median approved applicant: of a table, or of the people in the file."""
+    if table is not None:
+        approved = approved_among(table, encoding)
+        if not len(approved):
+            raise ValueError("today's model approves nobody in the reference: give another one")
+        return make_reference(approved, encoding)
+    sample = Sample(_REFERENCE_SAMPLE)
+    for batch in file.batches():
+        lot = sort_people(batch, even)
+        sample.add(lot.take(lot.is_approved))
+    drawn = sample.table()
+    if drawn is None:
+        raise ValueError(
+            f"{file.path} holds nobody whom today's model approves, so that there is nobody to "
+            "compare with: give --reference, a table of applicants, such as the training data"
+        )
+    return make_reference(frame_of(drawn, BEFORE), encoding)
+
+
+def make_letter(
+    file: RecourseFile,
+    person: pa.Table,
+    settings: LetterSettings,
+    reference: pd.DataFrame | None = None,
+) -> Letter:
+    """Write a letter to one person, found by `find_person`; refuse where there is none to write.
+
+    Parameters
+    ----------
+    file : RecourseFile
+    person : Table
+        All options of the person.
+    settings : LetterSettings
+    reference : DataFrame, optional
+        Applicants of whom those approved are the reference, in place of the people of the file.
+    """
+    first = person.slice(0, 1).to_pylist()[0]
+    _refuse_letter(first)
+    recourse = file.recourse()
+    even = even_chance(recourse)
+    words = Words.of(settings.language, settings.words, features_of(person, BEFORE))
+    encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
+    typical = find_reference(file, encoding, even, reference)
+    parts = parts_of_score(encoding, frame_of(person.slice(0, 1), BEFORE), typical.row)
+    principal = principal_reasons(parts, recourse.actions)
+    ways = _ways(person, recourse.actions, words) if _is_helped(person, even) else []
+    barriers = [] if ways else _barriers(person, recourse, words)
+    reasons = _reasons(principal.reasons, first, typical, recourse.actions, words)
+    return Letter(
+        language=words.language,
+        lender=settings.lender,
+        date=words.date(settings.today),
+        **{name: words.say(name) for name in ("title", "greeting", "decision", "closing")},
+        references=[(words.say("reference_name"), str(first[name])) for name in file.keys],
+        **{name: words.say(name) for name in ("reasons_heading", "yours", "typical")},
+        reasons_intro=words.say("reasons_intro" if reasons else "reasons_none"),
+        typical_note=words.say("typical_note", count=words.number(typical.people)),
+        reasons=reasons,
+        ways_heading=words.say("ways_heading"),
+        ways_intro=words.say("ways_intro_many" if len(ways) > 1 else "ways_intro_one"),
+        ways=ways,
+        sure_heading=words.say("sure_heading"),
+        sure=_sure(person, recourse, even, words, settings.until) if ways else [],
+        barriers_heading=words.say("barriers_heading"),
+        barriers_intro=words.say("barriers_intro" if barriers else "barriers_none"),
+        barriers_or=words.say("barriers_or"),
+        barriers_close=words.say("barriers_close"),
+        barriers=barriers,
+        protected=principal.protected,
+    )
+
+
+def render_letter(letter: Letter, template: Path | None = None) -> str:
+    """Return the letter as a page of HTML, by our template or another."""
+    if template is None:
+        return render_own("letter.html", letter=letter)
+    return render_given(template, letter=letter)
+
+
+def _refuse_letter(first: dict[str, Any]) -> None:
+    who = f"row {first['row']}"
+    if first["approved"] is None:
+        raise ValueError(f"{who} could not be used, so there is no letter: {first['reason']}")
+    if first["approved"]:
+        raise ValueError(
+            f"{who} is approved by today's model, so there is no refusal to write about"
+        )
+
+
+def _is_helped(person: pa.Table, even: float) -> bool:
+    return bool(sort_people(person, even).is_helped.any())
+
+
+def _reasons(
+    names: list[str],
+    first: dict[str, Any],
+    typical: Reference,
+    actions: ActionSet,
+    words: Words,
+) -> list[Reason]:
+    reasons = []
+    for name in names:
+        values = (first[BEFORE + name], typical.row[name].iloc[0])
+        yours, other = (words.value(name, value, _unit(actions, name)) for value in values)
+        reasons.append(Reason(words.label(name), yours, other))
+    return reasons
+
+
+def _unit(actions: ActionSet, name: str) -> str:
+    feature = actions[name] if name in actions else None
+    return feature.unit if isinstance(feature, NumberFeature) else ""
+
+
+def _ways(person: pa.Table, actions: ActionSet, words: Words) -> list[tuple[str, list[str]]]:
+    ways = []
+    follow = {each.feature for each in actions.derived}
+    follow |= {link.feature for link in actions.links if isinstance(link, Follows)}
+    for option in person.to_pylist()[:MOST_WAYS]:
+        names = [name for name in features_of(person, AFTER) if _is_changed(option, name)]
+        names.sort(key=lambda name: name in follow)
+        lines = [_change(option, name, name in follow, actions, words) for name in names]
+        ways.append((words.say("way_name", number=str(len(ways) + 1)), lines))
+    return ways
+
+
+def _is_changed(option: dict[str, Any], name: str) -> bool:
+    before, after = option[BEFORE + name], option[AFTER + name]
+    if is_missing(before) or is_missing(after):
+        return is_missing(before) != is_missing(after)
+    return bool(before != after)
+
+
+def _change(
+    option: dict[str, Any], name: str, follows: bool, actions: ActionSet, words: Words
+) -> str:
+    unit, before, after = _unit(actions, name), option[BEFORE + name], option[AFTER + name]
+    said = {"label": words.label(name), "after": words.value(name, after, unit)}
+    if is_missing(before):
+        return words.say("change_given", **said)
+    # the unit is said once, unless a value has words of its own
+    said["before"] = words.value(name, before)
+    return words.say("change_follows" if follows else "change", **said)
+
+
+def _sure(
+    person: pa.Table, recourse: RobustRecourse, even: float, words: Words, until: date | None
+) -> list[str]:
+    models = recourse.robust_to
+    is_set = not models.has_size or models.radius > 0.0
+    worst = numbers(person["worst_case_validity"])[:MOST_WAYS]
+    # without probabilities, only a guarantee says that all of the models approve
+    holds = (worst >= even).all() if np.isfinite(worst).all() else recourse.guarantee is not None
+    sentences = [words.say("sure_updates" if is_set and holds else "sure_today")]
+    if until is None:
+        return [*sentences, words.say("sure_no_date")]
+    return [*sentences, words.say("sure_until", date=words.date(until))]
+
+
+def _barriers(person: pa.Table, recourse: RobustRecourse, words: Words) -> list[list[str]]:
+    """Say what is in the way of somebody whom nothing helps: one set of things, or another."""
+    people = frame_of(person.slice(0, 1), BEFORE)
+    result = recourse.recommend(people)
+    label = people.index[0]
+    if result.status_of(label) is not Status.INFEASIBLE:
+        return []
+    return [
+        [_barrier(constraint, recourse.actions, words) for constraint in release.constraints]
+        for release in result.releases(label)[:MOST_WAYS]
+    ]
+
+
+def _barrier(constraint: Constraint, actions: ActionSet, words: Words) -> str:
+    name, setting = constraint.feature, constraint.setting
+    if name is None:
+        return words.say("barrier_max_changes")
+    label, feature = words.label(name), actions[name]
+    if setting == "direction":
+        return words.say(f"barrier_{feature.direction}", label=label)
+    if setting in ("moves", "allowed"):
+        return words.say("barrier_moves", label=label)
+    if setting == "immutable":
+        return words.say("barrier_immutable", label=label)
+    value = words.measured(plain(getattr(feature, setting)), _unit(actions, name))
+    return words.say(f"barrier_{setting}", label=label, value=value)
