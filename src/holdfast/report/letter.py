@@ -36,7 +36,6 @@ from holdfast.report.people import (
 )
 from holdfast.report.templating import render_given, render_own
 from holdfast.report.words import Words
-from holdfast.result.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,9 +106,9 @@ class Letter:
         At most three: what each is called, and what it changes.
     sure_heading : str
     sure : list of str
-    barriers_heading, barriers_intro, barriers_or, barriers_close : str
-    barriers : list of list of str
-        Where there is no way: what is in the way, as one or another list of things.
+    barriers_heading, barriers_intro, barriers_close : str
+    barriers : list of str
+        Where there is no way: what is in the way.
     protected : list of str
         Features that nobody may be refused for, which cost the person much. For the lender; no
         letter shows them.
@@ -136,9 +135,8 @@ class Letter:
     sure: list[str]
     barriers_heading: str
     barriers_intro: str
-    barriers_or: str
     barriers_close: str
-    barriers: list[list[str]]
+    barriers: list[str]
     protected: list[str]
 
 
@@ -258,7 +256,6 @@ def make_letter(
         sure=_sure(person, recourse, even, words, settings.until) if ways else [],
         barriers_heading=words.say("barriers_heading"),
         barriers_intro=words.say("barriers_intro" if barriers else "barriers_none"),
-        barriers_or=words.say("barriers_or"),
         barriers_close=words.say("barriers_close"),
         barriers=barriers,
         protected=principal.protected,
@@ -332,8 +329,7 @@ def _change(
     said = {"label": words.label(name), "after": words.value(name, after, unit)}
     if is_missing(before):
         return words.say("change_given", **said)
-    # the unit is said once, unless a value has words of its own
-    said["before"] = words.value(name, before)
+    said["before"] = words.value(name, before, unit, with_unit=False)  # it is said once
     return words.say("change_follows" if follows else "change", **said)
 
 
@@ -351,17 +347,14 @@ def _sure(
     return [*sentences, words.say("sure_until", date=words.date(until))]
 
 
-def _barriers(person: pa.Table, recourse: RobustRecourse, words: Words) -> list[list[str]]:
-    """Say what is in the way of somebody whom nothing helps: one set of things, or another."""
+def _barriers(person: pa.Table, recourse: RobustRecourse, words: Words) -> list[str]:
+    """Say what is in the way of somebody whom nothing helps: what would cost least to lift."""
     people = frame_of(person.slice(0, 1), BEFORE)
     result = recourse.recommend(people)
-    label = people.index[0]
-    if result.status_of(label) is not Status.INFEASIBLE:
+    releases = result.releases(people.index[0])
+    if not releases:
         return []
-    return [
-        [_barrier(constraint, recourse.actions, words) for constraint in release.constraints]
-        for release in result.releases(label)[:MOST_WAYS]
-    ]
+    return [_barrier(each, recourse.actions, words) for each in releases[0].constraints]
 
 
 def _barrier(constraint: Constraint, actions: ActionSet, words: Words) -> str:

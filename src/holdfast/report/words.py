@@ -70,8 +70,8 @@ class Words:
         readable = feature.replace("_", " ").strip()
         return str(self._content["labels"].get(feature, readable[:1].upper() + readable[1:]))
 
-    def value(self, feature: str, value: Any, unit: str = "") -> str:
-        """Return a value of a feature, with its unit."""
+    def value(self, feature: str, value: Any, unit: str = "", *, with_unit: bool = True) -> str:
+        """Return a value of a feature, with its unit or without."""
         value = plain(value)
         if is_missing(value):
             return self.say("not_given")
@@ -80,21 +80,26 @@ class Words:
             return str(said)
         if isinstance(value, bool):
             return self.say("yes" if value else "no")
-        return self.measured(value, unit)
+        return self.measured(value, unit) if with_unit else self._amount(value, unit)
 
     def measured(self, value: Any, unit: str) -> str:
         """Return a number with its unit, or a text."""
-        written = self.number(value)
+        written = self._amount(value, unit)
         if not unit or isinstance(value, str):
             return written
-        if 1_000 <= abs(value) < 10_000:  # what has a unit is no year
-            whole, *rest = written.split(self._content["decimal_point"])
-            grouped = f"{whole[:-3]}{self._content['thousands']}{whole[-3:]}"
-            written = self._content["decimal_point"].join([grouped, *rest])
         forms = self._content["units"].get(unit, unit)
         if isinstance(forms, dict):
             forms = forms["one" if value == 1 else "many"]
         return f"{written}{'' if forms.startswith('%') and self.language == 'en' else ' '}{forms}"
+
+    def _amount(self, value: Any, unit: str) -> str:
+        """Write a number; what has a unit is no year, and has its thousands set apart."""
+        written = self.number(value)
+        if isinstance(value, str) or not unit or not 1_000 <= abs(value) < 10_000:
+            return written
+        point = self._content["decimal_point"]
+        whole, *rest = written.split(point)
+        return point.join([f"{whole[:-3]}{self._content['thousands']}{whole[-3:]}", *rest])
 
     def number(self, value: Any) -> str:
         """Write a number to its last digit; a text stays as it is."""
