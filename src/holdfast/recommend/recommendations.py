@@ -97,8 +97,9 @@ class Recommendations:
 
         Columns ``recourse.<name>`` hold the person's features after the change, in raw units. Who
         has no option has one row, with the option 0. The column ``approved`` says whether today's
-        model approves the person as they are; None where the row cannot be used. Where a scale of points was given, columns
-        ``worst_case_points``, ``current_points`` and ``initial_points`` stand beside validities.
+        model approves the person as they are; None where the row cannot be used. Where a
+        scale of points was given, columns ``worst_case_points``, ``current_points`` and
+        ``initial_points`` stand beside validities.
         """
         import pandas as pd
 
@@ -177,7 +178,9 @@ class Recommendations:
 
     def _approved(self, score: Floats) -> NDArray[np.object_]:
         """Say whether today's model approves at some scores; None where there is no score."""
-        return np.where(np.isnan(score), None, score >= self._cutoff)
+        approved = (score >= self._cutoff).astype(object)
+        approved[np.isnan(score)] = None
+        return approved
 
     def _validities(self, worst: Floats, current: Floats, initial: Floats) -> dict[str, Floats]:
         """Return what scores are worth, as `to_frame` has it: probabilities, and perhaps points."""
