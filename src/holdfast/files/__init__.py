@@ -1,0 +1,1 @@
+"""What comes from files and goes into them: models, sets of models, tables, recourse."""
