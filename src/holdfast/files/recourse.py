@@ -88,9 +88,9 @@ class RecourseFile:
         import pyarrow as pa
 
         batches = list(self.batches(columns))
-        if not batches:
-            return pa.table({name: [] for name in columns or self.table.names}).to_pandas()
-        return pa.Table.from_batches(batches).to_pandas()
+        empty = pa.table({name: [] for name in columns or self.table.names})
+        frame: pd.DataFrame = (pa.Table.from_batches(batches) if batches else empty).to_pandas()
+        return frame
 
     @cached_property
     def prepared(self) -> Prepared:
