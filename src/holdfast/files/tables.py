@@ -182,6 +182,7 @@ class ParquetTable(TableFile):
 
         try:
             for batch in self._file.iter_batches(rows, columns=names, use_threads=False):
+                batch.validate(full=True)  # what a broken file holds may lie outside of memory
                 yield batch if names is None else batch.select(names)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{self.path} cannot be read to its end: {error}") from None
@@ -208,6 +209,7 @@ class ArrowTable(TableFile):
         try:
             for k in range(self._file.num_record_batches):
                 batch = self._file.get_batch(k)
+                batch.validate(full=True)
                 batch = batch if names is None else batch.select(names)
                 for begin in range(0, batch.num_rows, rows):
                     yield batch.slice(begin, rows)
