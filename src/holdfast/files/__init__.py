@@ -1,1 +1,1 @@
-"""What comes from files and goes into them: models, sets of models, tables, recourse."""
+"""Files: tables, models, sets of models, jobs and what they leave."""
