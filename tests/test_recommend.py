@@ -208,6 +208,22 @@ def test_rows_that_cannot_be_used_are_named_and_touch_nobody(bank):
     assert list(broken.to_frame().index) == list(people.index)
 
 
+def test_the_table_says_whom_todays_model_approves(bank):
+    table, model, actions = bank
+    people = table[:40].copy()
+    approved = model.predict(people).tolist()
+    assert len(set(approved)) == 2
+    people["savings"] = people["savings"].astype(object)
+    people.iloc[1, 3] = "gold"
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.1), actions=actions, guarantee=0.99)
+    shown = recourse.recommend(people).to_frame()
+    assert {0, 1} <= set(shown["option"])  # some have no option
+    approved[1] = None
+    assert shown["approved"].tolist() == approved
+    names = shown.columns.tolist()
+    assert names.index("approved") + 1 == names.index("changes")
+
+
 def test_price_mode_and_at_most_one_change(bank):
     table, model, _ = bank
     actions = ActionSet.from_data(table)

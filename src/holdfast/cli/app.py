@@ -11,10 +11,12 @@ import typer
 from holdfast.cli.demo import demo_command
 from holdfast.cli.ending import ends_well
 from holdfast.cli.methods import methods_command
+from holdfast.cli.recommend import recommend_command
 from holdfast.cli.reproduce import reproduce_command
 
 _COMMANDS: dict[str, Callable[..., Any]] = {
     "demo": demo_command,
+    "recommend": recommend_command,
     "methods": methods_command,
     "reproduce": reproduce_command,
 }

@@ -11,6 +11,8 @@ from typing import Any
 
 import typer
 
+from holdfast.machinery.stops import StoppedError
+
 
 class Ending(IntEnum):
     """Exit codes.
@@ -28,10 +30,6 @@ class Ending(IntEnum):
     INTERRUPTED = 130
 
 
-class StoppedError(RuntimeError):
-    """A run stopped on the way; what is finished is kept, and the same command goes on."""
-
-
 def ends_well(command: Callable[..., Any]) -> Callable[..., None]:
     """Turn what a command raises into a message and an exit code; it may return an `Ending`."""
 
@@ -43,7 +41,7 @@ def ends_well(command: Callable[..., Any]) -> Callable[..., None]:
             if isinstance(error, BrokenPipeError):  # who reads has seen enough
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise typer.Exit(Ending.DONE) from None
-            say(str(error) or type(error).__name__)
+            say(_message(error))
             stopped = isinstance(error, StoppedError)
             raise typer.Exit(Ending.STOPPED if stopped else Ending.WRONG) from None
         except KeyboardInterrupt:
@@ -53,6 +51,13 @@ def ends_well(command: Callable[..., Any]) -> Callable[..., None]:
             raise typer.Exit(int(ending))
 
     return run
+
+
+def _message(error: Exception) -> str:
+    """Return what is wrong, without a number that only programs need."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
 
 
 def say(message: str) -> None:

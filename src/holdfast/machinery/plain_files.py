@@ -197,9 +197,8 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-        failure = type(error)(f"path = {str(path)!r} cannot be written: {error.strerror or error}")
-        failure.errno = error.errno  # a full disk is told apart by it
-        raise failure from None
+        why = f"path = {str(path)!r} cannot be written: {error.strerror or error}"
+        raise OSError(error.errno, why) from None  # a full disk is told apart by its number
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)

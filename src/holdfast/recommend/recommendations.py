@@ -96,8 +96,10 @@ class Recommendations:
         """Return one row for each person and option: what to change, its price and its proof.
 
         Columns ``recourse.<name>`` hold the person's features after the change, in raw units. Who
-        has no option has one row, with the option 0. Where a scale of points was given, columns
-        ``worst_case_points``, ``current_points`` and ``initial_points`` stand beside validities.
+        has no option has one row, with the option 0. The column ``approved`` says whether today's
+        model approves the person as they are; None where the row cannot be used. Where a
+        scale of points was given, columns ``worst_case_points``, ``current_points`` and
+        ``initial_points`` stand beside validities.
         """
         import pandas as pd
 
@@ -108,6 +110,7 @@ class Recommendations:
                     "row": outcome.rows[ways.who],
                     "option": np.full(len(ways), option),
                     "status": ways.status,
+                    "approved": self._approved(outcome.score[ways.who]),
                     "changes": _objects(self._all_words(option)),
                     "cost": ways.cost,
                     "price": ways.price,
@@ -167,10 +170,17 @@ class Recommendations:
             "row": rows,
             "option": np.zeros(count, dtype=np.int64),
             "status": self.status[rows],
+            "approved": self._approved(known(outcome.score)),
             "changes": np.full(count, "", dtype=object),
             **{name: known(getattr(outcome, name)) for name in numbers},
             **self._validities(nan, nan, known(outcome.score)),
         }
+
+    def _approved(self, score: Floats) -> NDArray[np.object_]:
+        """Say whether today's model approves at some scores; None where there is no score."""
+        approved = (score >= self._cutoff).astype(object)
+        approved[np.isnan(score)] = None
+        return approved
 
     def _validities(self, worst: Floats, current: Floats, initial: Floats) -> dict[str, Floats]:
         """Return what scores are worth, as `to_frame` has it: probabilities, and perhaps points."""

@@ -1,0 +1,261 @@
+"""`holdfast recommend`: the main job, over files."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.ending import Ending, say
+
+if TYPE_CHECKING:
+    from holdfast.engines.local import Finished, Progress
+    from holdfast.files.jobs import Job
+
+
+def recommend_command(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            help="The model: a .skops file, a .json of coefficients, or a linear .onnx."
+        ),
+    ] = None,
+    people: Annotated[
+        str | None,
+        typer.Argument(
+            help="The table of people: .csv, .parquet, .arrow or .feather, or a directory of "
+            "Parquet parts."
+        ),
+    ] = None,
+    actions: Annotated[
+        str | None,
+        typer.Option(help="What people can change: a file that `holdfast actions` has drafted."),
+    ] = None,
+    robust_to: Annotated[
+        str | None,
+        typer.Option(
+            help='The models that may come: "p=1,radius=0.1", or a file that `holdfast calibrate` '
+            "has written."
+        ),
+    ] = None,
+    guarantee: Annotated[
+        float | None,
+        typer.Option(help="The probability of approval that each of these models must give."),
+    ] = None,
+    cost_weight: Annotated[
+        float | None,
+        typer.Option(help="In place of a guarantee: weigh cost against the worst loss."),
+    ] = None,
+    points: Annotated[
+        str | None,
+        typer.Option(help='The scale of a scorecard: "600,odds=50,double=20".'),
+    ] = None,
+    guarantee_points: Annotated[
+        float | None, typer.Option(help="In place of a guarantee: points that each must give.")
+    ] = None,
+    options: Annotated[
+        int | None, typer.Option(min=1, help="Ways for each person (default: 1).")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="A column that goes through to the output; may be repeated."),
+    ] = None,
+    favorable: Annotated[
+        str | None,
+        typer.Option(help="The class that people want, where the model's file does not say it."),
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="By default that which the model was fitted with.")
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to: .parquet, .csv, .arrow or .feather. Its manifest lies beside."
+        ),
+    ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            help="A YAML file of these settings, or the manifest of an earlier run; what is said "
+            "here as well takes its place."
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="Where it runs: local or spark (default: local).")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: one for each processor.")] = -1,
+    as_json: Annotated[bool, typer.Option("--json", help="Say what came of it as JSON.")] = False,
+) -> Ending:
+    """Recommend to everybody in a table what to change, and have it hold for models to come.
+
+    holdfast recommend model.skops denied.parquet --actions actions.yaml --guarantee 0.5
+    --robust-to "p=1,radius=0.1" --out recourse.parquet
+
+    The output has everybody of the input, in the same order: what to change, its cost and its
+    proof, and who they are after the change. A row that cannot be used gets a status and a reason.
+    Stopped at any moment, the same command goes on where it was.
+    """
+    job, expected = _job(
+        settings,
+        model=model,
+        people=people,
+        actions=actions,
+        out=out,
+        robust_to=robust_to,
+        guarantee=guarantee,
+        cost_weight=cost_weight,
+        points=None if points is None else _points(points),
+        guarantee_points=guarantee_points,
+        options=options,
+        keys=key,
+        favorable=favorable,
+        loss=loss,
+        engine=engine,
+    )
+    from holdfast.engines.local import run_job
+
+    with _bar() as progress:
+        finished = run_job(job, n_jobs=jobs, expected=expected, progress=progress)
+    _show(finished, as_json)
+    return Ending.DONE
+
+
+def _job(settings: Path | None, **given: Any) -> tuple[Job, dict[str, str]]:
+    """Put together what is asked, and the checksums that files must have."""
+    from holdfast.files.jobs import Job, load_job
+
+    job, run = (Job(), {}) if settings is None else load_job(settings)
+    said = {name: value for name, value in given.items() if value is not None}
+    expected = {
+        name: digest
+        for name, digest in run.get("checksums", {}).items()
+        if name not in said and name != "out"
+    }
+    job = job.with_changes(**said)
+    if job.engine not in ("local", "spark"):
+        raise ValueError(f"engine = {job.engine!r} is not known; there are: local, spark")
+    missing = job.missing()
+    if missing:
+        named = ", ".join(_FLAGS[name] for name in missing)
+        raise ValueError(f"say also {named} (see holdfast recommend --help)")
+    return job, expected
+
+
+_PAUSE = 30.0  # seconds between two lines of a log
+
+_FLAGS = {
+    "model": "MODEL",
+    "people": "PEOPLE",
+    "actions": "--actions",
+    "out": "--out",
+    "robust_to": "--robust-to",
+}
+
+
+def _points(text: str) -> dict[str, float]:
+    """Read a scale of points, such as 600,odds=50,double=20."""
+    first, *others = [part.strip() for part in text.split(",")]
+    try:
+        said = dict([("points", float(first)), *((k, float(v)) for k, v in map(_pair, others))])
+    except ValueError:
+        said = {}
+    if set(said) != {"points", "odds", "double"}:
+        raise ValueError(f"--points {text!r} is not a scale such as 600,odds=50,double=20")
+    return said
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name.strip(), value
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    """Show people a second and the time left: a bar on a terminal, else a line now and then."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} people,"),
+        TextColumn("{task.fields[speed]} a second,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=0, speed="-")
+
+        def told(done: int, total: int | None) -> None:
+            speed = bar.tasks[0].speed
+            said = "-" if speed is None else f"{speed:,.0f}"
+            bar.update(task, completed=done, total=total or done, speed=said)
+
+        yield told
+
+
+class _Lines:
+    """Progress for a log: a line every half a minute."""
+
+    def __init__(self) -> None:
+        self.began = self.last = time.monotonic()
+        self.first: int | None = None
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Say how far it is, if some time has passed."""
+        self.first = done if self.first is None else self.first
+        now = time.monotonic()
+        if now - self.last < _PAUSE or not total:
+            return
+        self.last, rate = now, (done - self.first) / (now - self.began)
+        left = f", about {(total - done) / rate:,.0f} seconds left" if rate else ""
+        say(f"{done:,} of {total:,} people, {rate:,.0f} a second{left}")
+
+
+def _show(finished: Finished, as_json: bool) -> None:
+    from holdfast.files.recourse import manifest_of
+
+    if as_json:
+        import json
+
+        content = {
+            "out": str(finished.out),
+            "manifest": str(manifest_of(finished.out)),
+            "people": finished.people,
+            "status": finished.statuses,
+            "was_done": finished.was_done,
+            "seconds": {name: round(value, 3) for name, value in finished.seconds.items()},
+        }
+        print(json.dumps(content))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    from holdfast.result.status import Status
+
+    console = Console(highlight=False)
+    if finished.was_done:
+        console.print("An earlier run has done this already; nothing was changed.")
+    table = Table(box=None, padding=(0, 2), show_edge=False)
+    for title, justify in (("people", "right"), ("status", "left"), ("meaning", "left")):
+        table.add_column(title, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for name, count in sorted(finished.statuses.items(), key=lambda each: -each[1]):
+        table.add_row(f"{count:,}", name, Status(name).sentence)
+    console.print(table)
+    console.print(f"\n{finished.people:,} people in {finished.out}; how, in {_name(finished)}.")
+    if finished.seconds:
+        rate = finished.people / max(finished.seconds["all"], 1e-9)
+        console.print(f"{finished.seconds['all']:,.1f} seconds, {rate:,.0f} people a second.")
+
+
+def _name(finished: Finished) -> str:
+    from holdfast.files.recourse import manifest_of
+
+    return manifest_of(finished.out).name

@@ -1,0 +1,1 @@
+"""The same row function on one machine and on many."""

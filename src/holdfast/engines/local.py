@@ -1,0 +1,362 @@
+"""One machine: people a part at a time, on all processors; killed at any moment, it goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.engines.parts import Parts, alone_in, write_whole
+from holdfast.engines.rows import RowFunction, check_keys
+from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
+from holdfast.files.people import Columns
+from holdfast.files.recourse import manifest_of
+from holdfast.files.tables import TABLE_SUFFIXES, Blocks, TableFile, open_table
+from holdfast.machinery.plain_files import checksum
+from holdfast.machinery.stops import StoppedError
+from holdfast.machinery.threads import thread_count
+from holdfast.models.encoding import Encoding
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SAMPLE = 1000  # of the first rows, by which a file as a whole is judged
+_LEAST, _MOST = 256, 32_768  # people in a part
+_SECONDS = 5.0  # that a part should take: so much is lost where the run is killed
+_FEW = 2000  # people for whom no processes are started
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run came to.
+
+    Attributes
+    ----------
+    out : Path
+    people : int
+    statuses : dict
+        How many people have each status.
+    was_done : bool
+        Whether an earlier run had done it all.
+    seconds : dict
+        How long it took to read, to solve and to write, summed over processes, and in all.
+    """
+
+    out: Path
+    people: int
+    statuses: dict[str, int]
+    was_done: bool
+    seconds: dict[str, float]
+
+
+def run_job(
+    job: Job,
+    *,
+    n_jobs: int | None = -1,
+    expected: dict[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Finished:
+    """Advise all people of a job, and write what they should change.
+
+    Parameters
+    ----------
+    job : Job
+    n_jobs : int, optional
+        Processes; -1 takes all processors.
+    expected : dict, optional
+        Checksums of files that must be as they were.
+    progress : callable, optional
+        Told now and then how many people are done, and of how many.
+    """
+    out = Path(job.out)
+    if out.suffix.lower() not in TABLE_SUFFIXES:
+        raise ValueError(f"out = {out} does not end in one of {', '.join(TABLE_SUFFIXES)}")
+    if not out.parent.is_dir():
+        raise FileNotFoundError(f"out = {out}: there is no directory {out.parent}")
+    began = time.perf_counter()
+    rows, prepared, people = read_job(job)
+    checksums = prepared.checksums | {"people": people.checksum()}
+    check_unchanged(expected or {}, checksums, "the settings")
+    done = _finished_before(job, checksums)
+    if done is not None:
+        return done
+    people.scan()
+    work = out.with_name(f"{out.name}.work")
+    try:
+        work.mkdir(exist_ok=True)
+        with alone_in(work):
+            _claim(work, job, checksums)
+            run = _Run(rows, people, Parts(work), thread_count(n_jobs), progress)
+            run.advise()
+            statuses = run.put_together(out)
+            seconds = run.seconds | {"all": time.perf_counter() - began}
+            record = _record(job, checksums, out, people, statuses, rows.out_schema)
+            job.write(manifest_of(out), record)
+            Parts(work).remove()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StoppedError(
+            f"the disk is full: {error.strerror}. What is finished is kept in {work}; make room, "
+            "and run the same command again: it goes on where it stopped"
+        ) from None
+    return Finished(out, people.n_rows or 0, statuses, False, seconds)
+
+
+def read_job(job: Job) -> tuple[RowFunction, Prepared, TableFile]:
+    """Read all that a job names; all that is wrong with it is said at once."""
+    problems: list[str] = []
+    prepared = people = None
+    try:
+        prepared = prepare(job, n_jobs=1)
+    except ValueError as error:
+        problems.append(str(error))
+    try:
+        people = open_table(job.people)
+    except (ValueError, OSError) as error:
+        problems.append(str(error))
+    if prepared is None or people is None:
+        raise ValueError("\n".join(problems))
+    recourse, keys = prepared.recourse, tuple(job.keys)
+    encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
+    columns = Columns.of(encoding, recourse.actions)
+    sample = Blocks(people.batches(_SAMPLE)).take(_SAMPLE)
+    wrong = columns.problems(people.names, sample) + check_keys(keys, people.names)
+    if wrong:
+        listed = "\n".join(f"  {each}" for each in wrong)
+        raise ValueError(f"{job.people} does not fit the model or the keys:\n{listed}")
+    rows = RowFunction(recourse, columns, _schema(people, sample), keys)
+    recourse.recommend(columns.frame(rows.schema.empty_table()))  # refuses what cannot be asked
+    return rows, prepared, people
+
+
+def _schema(people: TableFile, sample: pa.Table) -> pa.Schema:
+    import pyarrow as pa
+
+    known = {field.name: field for field in sample.schema}
+    return pa.schema([known.get(name, pa.field(name, pa.string())) for name in people.names])
+
+
+def _finished_before(job: Job, checksums: dict[str, str]) -> Finished | None:
+    """Return what an earlier run came to, if it has done just this; refuse to write over others."""
+    out, manifest = Path(job.out), manifest_of(job.out)
+    if not out.exists():
+        return None
+    if not manifest.exists():
+        if out.with_name(f"{out.name}.work").exists():
+            return None  # killed just before the manifest was written
+        raise ValueError(f"{out} exists, and no run of holdfast has left it; choose another --out")
+    before, run = load_job(manifest)
+    _refuse_other(before, run.get("checksums", {}), job, checksums, out)
+    if run.get("checksums", {}).get("out") != checksum(out):
+        raise ValueError(f"{out} was changed after the run that wrote it; choose another --out")
+    counts = run["counts"]
+    return Finished(out, counts["people"], counts["status"], True, {})
+
+
+def _claim(work: Path, job: Job, checksums: dict[str, str]) -> None:
+    """Say in the directory of work whose it is; refuse one of another job."""
+    note = work / "job.yaml"
+    if note.exists():
+        before, run = load_job(note)
+        _refuse_other(before, run["checksums"], job, checksums, work)
+    else:
+        job.write(note, {"checksums": checksums})
+
+
+def _refuse_other(
+    before: Job, old: dict[str, str], job: Job, new: dict[str, str], where: Path
+) -> None:
+    """Refuse other settings, or another input, in the same place."""
+    place = where.parent
+    then, now = before.to_plain(place), job.to_plain(place)
+    differ = [
+        f"{name} was {then.get(name)!r}, and is {now.get(name)!r}"
+        for name in dict.fromkeys([*then, *now])
+        if then.get(name) != now.get(name)
+    ]
+    differ += [f"the file of {name} has changed" for name in new if old.get(name) != new[name]]
+    if differ:
+        listed = "\n".join(f"  {each}" for each in differ)
+        raise ValueError(
+            f"{where} belongs to another run:\n{listed}\nChoose another --out, or delete it"
+        )
+
+
+def _record(
+    job: Job,
+    checksums: dict[str, str],
+    out: Path,
+    people: TableFile,
+    statuses: dict[str, int],
+    schema: pa.Schema,
+) -> dict[str, Any]:
+    """Return what the manifest tells of a run."""
+    return {
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "engine": job.engine,
+        "checksums": checksums | {"out": checksum(out)},
+        "counts": {"people": people.n_rows, "status": statuses},
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what an answer may depend on."""
+    import platform
+    from importlib.metadata import version
+
+    packages = ("numpy", "numba", "pandas", "pyarrow", "scikit-learn", "scipy")
+    return {
+        "holdfast": version("holdfast"),
+        "python": platform.python_version(),
+        **{name: version(name) for name in packages},
+    }
+
+
+class _Run:
+    """One run: which people are left, who works on them, and what has been spent."""
+
+    def __init__(
+        self,
+        rows: RowFunction,
+        people: TableFile,
+        parts: Parts,
+        workers: int,
+        progress: Progress | None,
+    ) -> None:
+        self.rows, self.people, self.parts, self.workers = rows, people, parts, workers
+        self.progress = progress or (lambda done, total: None)
+        self.size = _LEAST
+        self.advised = 0
+        self.seconds = {"read": 0.0, "solve": 0.0, "write": 0.0}
+
+    def advise(self) -> None:
+        """Advise everybody who has not been advised yet."""
+        left = (self.people.n_rows or 0) - sum(count for _, count in self.parts.done())
+        if left <= _FEW or self.workers == 1:
+            for first, table in self._open_parts():
+                self._note(first, table.num_rows, _work(self.rows, self.parts, first, table))
+            return
+        from multiprocessing import get_context
+
+        with ProcessPoolExecutor(
+            self.workers, get_context("spawn"), _start, (self.rows, self.parts)
+        ) as pool:
+            try:
+                self._spread(pool)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in list(pool._processes.values()):
+                    process.kill()
+                raise
+
+    def _spread(self, pool: ProcessPoolExecutor) -> None:
+        waiting: dict[Future[dict[str, float]], tuple[int, int]] = {}
+        for first, table in self._open_parts():
+            waiting[pool.submit(_work_here, first, table)] = (first, table.num_rows)
+            while len(waiting) > self.workers:
+                self._collect(waiting)
+        while waiting:
+            self._collect(waiting)
+
+    def _collect(self, waiting: dict[Future[dict[str, float]], tuple[int, int]]) -> None:
+        finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+        for future in finished:
+            first, count = waiting.pop(future)
+            self._note(first, count, future.result())
+
+    def _note(self, first: int, count: int, spent: dict[str, float]) -> None:
+        """Count a finished part, and let the next ones take about as long as they should."""
+        for name, seconds in spent.items():
+            self.seconds[name] += seconds
+        self.advised += count
+        fitting = count * _SECONDS / max(sum(spent.values()), 1e-9)
+        self.size = int(min(max(fitting, _LEAST), 4 * self.size, _MOST))
+        self.progress(self.advised, self.people.n_rows)
+
+    def _open_parts(self) -> Iterator[tuple[int, pa.Table]]:
+        """Read all people who have not been advised yet, some at a time."""
+        blocks = Blocks(self.people.batches(_MOST, self.rows.wanted))
+        done = self.parts.done()
+        while True:
+            while done and done[0][0] <= blocks.taken:
+                first, count = done.pop(0)
+                skipped = first + count - blocks.taken
+                if skipped > 0:
+                    blocks.skip(skipped)
+                    self.advised += skipped
+            size = min(self.size, done[0][0] - blocks.taken) if done else self.size
+            began = time.perf_counter()
+            first = blocks.taken
+            table = blocks.take(size)
+            self.seconds["read"] += time.perf_counter() - began
+            if not table.num_rows:
+                return
+            yield first, table
+
+    def put_together(self, out: Path) -> dict[str, int]:
+        """Write all parts as one file; return how many people have each status."""
+        began = time.perf_counter()
+        statuses: Counter[str] = Counter()
+
+        def counted() -> Iterator[pa.Table]:
+            import pyarrow.compute as pc
+
+            for table in self.parts.tables():
+                first = table.filter(pc.less_equal(table["option"], 1))
+                for each in pc.value_counts(first["status"]).to_pylist():
+                    statuses[each["values"]] += each["counts"]
+                yield table
+
+        write_whole(counted(), self.rows.out_schema, out)
+        self.seconds["write"] += time.perf_counter() - began
+        if statuses.total() != self.people.n_rows:
+            raise RuntimeError(
+                f"{statuses.total()} people came out of {self.people.n_rows}: a bug, please report"
+            )
+        return dict(sorted(statuses.items()))
+
+
+def _work(rows: RowFunction, parts: Parts, first: int, table: pa.Table) -> dict[str, float]:
+    """Advise people, and write the part; say how long it took."""
+    began = time.perf_counter()
+    advice = rows(table, first)
+    solved = time.perf_counter()
+    parts.write(first, table.num_rows, advice)
+    return {"solve": solved - began, "write": time.perf_counter() - solved}
+
+
+_mine: tuple[RowFunction, Parts] | None = None  # what a process works with
+
+
+def _start(rows: RowFunction, parts: Parts) -> None:
+    """Begin a process that works; it does not outlive the one that started it."""
+    global _mine
+    _mine = rows, parts
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait as wait_for
+
+    parent = parent_process()
+    if parent is not None:
+        wait_for([parent.sentinel])
+        os._exit(1)
+
+
+def _work_here(first: int, table: pa.Table) -> dict[str, float]:
+    assert _mine is not None
+    return _work(*_mine, first, table)

@@ -1,0 +1,1 @@
+"""Files: tables, models, sets of models, jobs and what they leave."""

@@ -1,0 +1,172 @@
+"""Jobs: what `holdfast recommend` is asked, as one file that can be written and run again."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.actions import ActionSet
+from holdfast.files.model_sets import model_set_from_plain, read_model_set
+from holdfast.files.models import ModelFile, load_model
+from holdfast.machinery.plain_files import (
+    Kind,
+    check_schema,
+    checksum,
+    load_plain,
+    naming,
+    write_text,
+)
+from holdfast.problem import Points
+
+if TYPE_CHECKING:
+    from holdfast.recommend import RobustRecourse
+
+JOB = Kind("a job")
+_NEEDED = ("model", "people", "actions", "out", "robust_to")
+_FILES = ("model", "people", "actions", "out")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked of `holdfast recommend`; the names are those of its options.
+
+    Paths are as they were given, from the current directory; in a file they are relative to it.
+
+    Examples
+    --------
+    >>> job = Job("model.skops", "denied.csv", "actions.yaml", "out.parquet", "p=1,radius=0.1")
+    >>> job.with_changes(guarantee=0.5).guarantee
+    0.5
+    """
+
+    model: str = ""
+    people: str = ""
+    actions: str = ""
+    out: str = ""
+    robust_to: str | dict[str, Any] = ""
+    guarantee: float | None = None
+    cost_weight: float | None = None
+    points: dict[str, float] | None = None
+    guarantee_points: float | None = None
+    options: int = 1
+    loss: str | None = None
+    favorable: str | int | float | bool | None = None
+    keys: list[str] = field(default_factory=list)
+    engine: str = "local"
+
+    def with_changes(self, **changes: Any) -> Job:
+        """Return the job with some settings changed."""
+        return replace(self, **changes)
+
+    def missing(self) -> list[str]:
+        """Name what has not been said, and must be."""
+        return [name for name in _NEEDED if not getattr(self, name)]
+
+    def to_plain(self, near: Path) -> dict[str, Any]:
+        """Return the settings for a file in a directory, from which paths are counted."""
+        plain: dict[str, Any] = {"holdfast_job": 1}
+        defaults = Job()
+        for name, value in asdict(self).items():
+            if value != getattr(defaults, name):
+                plain[name] = _relative(value, near) if self._is_path(name) else value
+        return plain
+
+    def write(self, path: Path, run: dict[str, Any] | None = None) -> None:
+        """Write the job as YAML, perhaps with what became of it."""
+        import yaml
+
+        content = self.to_plain(path.parent) | ({} if run is None else {"run": run})
+        write_text(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+
+    def _is_path(self, name: str) -> bool:
+        if name == "robust_to":
+            return isinstance(self.robust_to, str) and "=" not in self.robust_to
+        here = self.engine == "local" or name not in ("people", "out")  # Spark has names of its own
+        return name in _FILES and here and "://" not in str(getattr(self, name))
+
+
+def load_job(path: str | Path) -> tuple[Job, dict[str, Any]]:
+    """Read a job, and what became of it where the file is the manifest of a run."""
+    path = Path(path)
+    content = load_plain(path, JOB)
+    text = resources.files("holdfast.files").joinpath("job.schema.json").read_text("utf-8")
+    with naming(path):
+        check_schema(content, json.loads(text), JOB)
+    content.pop("holdfast_job")
+    run: dict[str, Any] = content.pop("run", {})
+    job = Job(**content)
+    paths = {
+        each.name: os.path.normpath(path.parent / getattr(job, each.name))
+        for each in fields(Job)
+        if each.name in content and job._is_path(each.name)
+    }
+    return replace(job, **paths), run
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A job whose model, action set and set of models have been read."""
+
+    job: Job
+    model: ModelFile
+    recourse: RobustRecourse
+    checksums: dict[str, str]
+
+
+def prepare(job: Job, n_jobs: int | None = -1) -> Prepared:
+    """Read all that a job names, but for the people; all that is wrong is said at once."""
+    from holdfast.recommend import RobustRecourse
+
+    problems: list[str] = []
+
+    def attempt(read: Any, *given: Any) -> Any:
+        try:
+            return read(*given)
+        except (ValueError, OSError, ModuleNotFoundError) as error:
+            problems.append(str(error))
+
+    favorable = None if job.favorable is None else str(job.favorable)
+    model = attempt(load_model, job.model, favorable)
+    actions = attempt(ActionSet.load, job.actions)
+    robust_to = attempt(_model_set, job.robust_to)
+    points = None if job.points is None else attempt(lambda scale: Points(**scale), job.points)
+    if problems:
+        raise ValueError("\n".join(problems))
+    recourse = RobustRecourse(
+        model.model,
+        robust_to=robust_to,
+        actions=actions,
+        guarantee=job.guarantee,
+        cost_weight=job.cost_weight,
+        points=points,
+        guarantee_points=job.guarantee_points,
+        n_options=job.options,
+        loss=job.loss,
+        favorable_class=model.favorable_class,
+        n_jobs=n_jobs,
+    )
+    checksums = {"model": model.sha256, "actions": checksum(Path(job.actions))}
+    if job._is_path("robust_to"):
+        checksums["robust_to"] = checksum(Path(str(job.robust_to)))
+    return Prepared(job, model, recourse, checksums)
+
+
+def _model_set(robust_to: str | dict[str, Any]) -> Any:
+    if isinstance(robust_to, dict):
+        return model_set_from_plain(robust_to)
+    return read_model_set(robust_to)
+
+
+def check_unchanged(before: dict[str, str], now: dict[str, str], where: str) -> None:
+    """Refuse files that are not those of an earlier run."""
+    changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
+    if changed:
+        raise ValueError(f"{where}: since that run, these files have changed: {', '.join(changed)}")
+
+
+def _relative(value: Any, near: Path) -> str:
+    return os.path.relpath(value, near or ".")

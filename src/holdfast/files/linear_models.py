@@ -1,0 +1,103 @@
+"""A fitted pipeline from nothing but the coefficients of a linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class NumberTerm(NamedTuple):
+    """A column of numbers: ``coefficient * (value - mean) / scale`` is added to the score."""
+
+    name: str
+    coefficient: float
+    mean: float = 0.0
+    scale: float = 1.0
+
+
+class LevelTerm(NamedTuple):
+    """A column of categories: the coefficient of the person's level is added to the score."""
+
+    name: str
+    levels: tuple[Any, ...]
+    coefficients: tuple[float, ...]
+
+
+def pipeline_of(
+    terms: Sequence[NumberTerm | LevelTerm], classes: Sequence[Any], intercept: float
+) -> Any:
+    """Return a fitted pipeline of these coefficients, which are those of the second class.
+
+    Its columns are those of the terms, in their order. It is fitted once on made-up rows, so that
+    scikit-learn itself fills in whatever it needs, and then given its numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> terms = [
+    ...     NumberTerm("months", -0.5, mean=12.0, scale=6.0),
+    ...     LevelTerm("home", ("own", "rent"), (0.25, -0.5)),
+    ... ]
+    >>> model = pipeline_of(terms, ["bad", "good"], intercept=1.0)
+    >>> model.decision_function(pd.DataFrame({"months": [24], "home": ["rent"]}))
+    array([-0.5])
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    numbers = [term for term in terms if isinstance(term, NumberTerm)]
+    levels = [_sorted(term) for term in terms if isinstance(term, LevelTerm)]
+    steps: list[Any] = []
+    if numbers:
+        steps.append(("numbers", StandardScaler(), [term.name for term in numbers]))
+    if levels:
+        coder = OneHotEncoder(
+            categories=[np.array(term.levels, dtype=_dtype(term.levels)) for term in levels],
+            sparse_output=False,
+        )
+        steps.append(("categories", coder, [term.name for term in levels]))
+    columns, classifier = ColumnTransformer(steps), LogisticRegression()
+    model = Pipeline([("columns", columns), ("classifier", classifier)])
+    table = _made_up(terms)
+    ordered = sorted(classes)
+    model.fit(table, np.array([ordered[k % 2] for k in range(len(table))]))
+    if numbers:
+        scaler = columns.named_transformers_["numbers"]
+        scaler.mean_ = np.array([term.mean for term in numbers])
+        scaler.scale_ = np.array([term.scale for term in numbers])
+        scaler.var_ = scaler.scale_**2
+    coef = [term.coefficient for term in numbers]
+    coef += [value for term in levels for value in term.coefficients]
+    sign = 1.0 if list(classes) == ordered else -1.0
+    classifier.coef_ = sign * np.array([coef])
+    classifier.intercept_ = sign * np.array([float(intercept)])
+    return model
+
+
+def _sorted(term: LevelTerm) -> LevelTerm:
+    """Return it with its levels in order, which scikit-learn demands of numbers."""
+    pairs = sorted(zip(term.levels, term.coefficients, strict=True))
+    return LevelTerm(term.name, *zip(*pairs, strict=True))
+
+
+def _dtype(levels: tuple[Any, ...]) -> Any:
+    return object if isinstance(levels[0], str) else None
+
+
+def _made_up(terms: Sequence[NumberTerm | LevelTerm]) -> Any:
+    """Return rows in which every column takes different values, and every level is there."""
+    import pandas as pd
+
+    most = max(len(term.levels) if isinstance(term, LevelTerm) else 2 for term in terms)
+    rows = 2 * max(most, 2)
+    columns = {}
+    for term in terms:
+        if isinstance(term, NumberTerm):
+            columns[term.name] = pd.Series(np.arange(rows, dtype=np.float64))
+        else:
+            columns[term.name] = pd.Series([term.levels[k % len(term.levels)] for k in range(rows)])
+    return pd.DataFrame(columns)

@@ -1,0 +1,108 @@
+"""What a run has left: the table of advice, and its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
+from holdfast.files.models import ModelFile
+from holdfast.files.tables import CsvTable, TableFile, open_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from holdfast.recommend import RobustRecourse
+
+
+def manifest_of(path: str | Path) -> Path:
+    """Return where the manifest of a table of advice lies.
+
+    Examples
+    --------
+    >>> manifest_of("recourse.parquet").name
+    'recourse.parquet.yaml'
+    """
+    path = Path(path)
+    return path.with_name(f"{path.name}.yaml")
+
+
+@dataclass(frozen=True, eq=False)
+class RecourseFile:
+    """The advice that a run gave, with all that it rests on; make it with `RecourseFile.open`.
+
+    Attributes
+    ----------
+    path : Path
+    job : Job
+        What was asked.
+    run : dict
+        What became of it: checksums, counts, versions, times.
+    """
+
+    path: Path
+    job: Job
+    run: dict[str, Any]
+    table: TableFile
+
+    @classmethod
+    def open(cls, path: str | Path) -> RecourseFile:
+        """Open what a run has left."""
+        path, manifest = Path(path), manifest_of(path)
+        table = open_table(path)
+        if isinstance(table, CsvTable):
+            raise ValueError(
+                f"{path}: a CSV file does not say which cells are numbers; run `holdfast "
+                "recommend` with --out advice.parquet, and give that"
+            )
+        if "row" not in table.names or "status" not in table.names:
+            raise ValueError(f"{path} is no advice that `holdfast recommend` has written")
+        if not manifest.exists():
+            raise FileNotFoundError(
+                f"{path} lacks its manifest: {manifest.name} must lie beside it, as the run left it"
+            )
+        job, run = load_job(manifest)
+        return cls(path, job, run, table)
+
+    @property
+    def keys(self) -> list[str]:
+        """The key columns."""
+        return list(self.job.keys)
+
+    @property
+    def features(self) -> list[str]:
+        """The features of people, of which there are columns person.NAME and recourse.NAME."""
+        start = "person."
+        return [name.removeprefix(start) for name in self.table.names if name.startswith(start)]
+
+    def batches(self, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read it, some tens of thousands of rows at a time."""
+        return self.table.batches(32_768, columns)
+
+    def frame(self, columns: list[str] | None = None) -> pd.DataFrame:
+        """Read it all."""
+        import pyarrow as pa
+
+        batches = list(self.batches(columns))
+        empty = pa.table({name: [] for name in columns or self.table.names})
+        frame: pd.DataFrame = (pa.Table.from_batches(batches) if batches else empty).to_pandas()
+        return frame
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The job with its files read; they must be those of the run."""
+        prepared = prepare(self.job)
+        check_unchanged(self.run.get("checksums", {}), prepared.checksums, str(self.path))
+        return prepared
+
+    def recourse(self) -> RobustRecourse:
+        """Return the estimator that gave the advice."""
+        return self.prepared.recourse
+
+    def model_file(self) -> ModelFile:
+        """Return the model that the advice was given for."""
+        return self.prepared.model
