@@ -8,15 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.cli.audit import audit_command
 from holdfast.cli.demo import demo_command
 from holdfast.cli.ending import ends_well
+from holdfast.cli.letter import letter_command
 from holdfast.cli.methods import methods_command
 from holdfast.cli.recommend import recommend_command
+from holdfast.cli.report import report_command
 from holdfast.cli.reproduce import reproduce_command
 
 _COMMANDS: dict[str, Callable[..., Any]] = {
     "demo": demo_command,
     "recommend": recommend_command,
+    "report": report_command,
+    "letter": letter_command,
+    "audit": audit_command,
     "methods": methods_command,
     "reproduce": reproduce_command,
 }

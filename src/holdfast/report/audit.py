@@ -20,10 +20,9 @@ from holdfast.report.judging import Judge
 from holdfast.report.people import (
     AFTER,
     BEFORE,
+    Source,
     are_helped,
-    even_chance,
-    features_of,
-    frame_of,
+    are_refused,
     numbers,
     texts,
     whole_people,
@@ -108,15 +107,14 @@ def audit(file: RecourseFile, model: ModelFile, out: Path | None = None) -> Audi
         A table to write, .parquet or .csv: a row for each way.
     """
     judge = Judge(model.model, model.favorable_class)
-    recourse = file.recourse()
-    even, guarantee = even_chance(recourse), recourse.guarantee
+    judge.check_columns(file.features)
+    source = Source.of(file)
+    guarantee = source.recourse.guarantee
     about = {"model": str(model.path), "sha256": model.sha256, "guarantee": guarantee}
     tally = _Tally()
     with _writing(out, about) as write:
-        for table in whole_people(file.batches()):
-            if not tally.tables:
-                judge.check_columns(features_of(table, BEFORE))
-            judged = _judged(table, judge, even, list(file.keys))
+        for table in whole_people(source.batches("current_validity")):
+            judged = _judged(table, judge, source)
             tally.add(judged, guarantee)
             write(judged)
     return tally.audit(about)
@@ -135,18 +133,20 @@ def read_audit(path: Path) -> Audit:
     return tally.audit(about)
 
 
-def _parts(path: Path, about: dict[str, Any]) -> Iterator[Any]:
+def _parts(path: Path, about: dict[str, Any]) -> Iterator[pa.Table]:
     """Read a table piece by piece; what it says about itself is noted."""
     import pyarrow.csv
     import pyarrow.parquet
 
     try:
         if path.suffix.lower() == ".csv":
-            yield from pyarrow.csv.open_csv(path)
+            for batch in pyarrow.csv.open_csv(path):
+                yield pa.Table.from_batches([batch])
             return
         with pyarrow.parquet.ParquetFile(path) as opened:
             about.update(json.loads((opened.schema_arrow.metadata or {}).get(_ABOUT, b"{}")))
-            yield from opened.iter_batches()
+            for batch in opened.iter_batches():
+                yield pa.Table.from_batches([batch])
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} cannot be read as a table of holdfast audit: {error}") from None
 
@@ -166,20 +166,20 @@ _SCHEMA = pa.schema(
 )
 
 
-def _judged(table: pa.Table, judge: Judge, even: float, keys: list[str]) -> pa.Table:
+def _judged(table: pa.Table, judge: Judge, source: Source) -> pa.Table:
     """Judge all ways of some people, each of whom is there as a whole."""
-    advised = table.filter(pa.array(_are_advised(table, even)))
+    advised = table.filter(pa.array(_are_advised(table, source.even)))
     rows = advised["row"].to_numpy()
-    after = judge.judge(frame_of(advised, AFTER))
+    after = judge.judge(source.frame(advised, AFTER))
     first, who = np.unique(rows, return_index=True, return_inverse=True)[1:]
-    now = judge.judge(frame_of(advised.take(pa.array(first)), BEFORE)).is_approved
+    now = judge.judge(source.frame(advised.take(pa.array(first)), BEFORE)).is_approved
     some_holds = np.bincount(who, weights=after.is_approved, minlength=len(first)) > 0
     told = ~now & ~some_holds
     margin = after.probability - judge.threshold
     unread = "the other model cannot read this row"
     columns = {
         "row": pa.array(rows, pa.int64()),
-        **{name: advised[name] for name in keys},
+        **{name: advised[name] for name in source.keys},
         "option": pc.cast(advised["option"], pa.int64()),
         "probability_before": pc.cast(advised["current_validity"], pa.float64()),
         "probability_after": pa.array(after.probability, pa.float64(), from_pandas=True),
@@ -194,14 +194,12 @@ def _judged(table: pa.Table, judge: Judge, even: float, keys: list[str]) -> pa.T
 
 def _are_advised(table: pa.Table, even: float) -> NDArray[np.bool_]:
     """Say which rows are advice for somebody who was refused."""
-    refused = np.array([each is False for each in table["approved"].to_pylist()], dtype=bool)
     option, validity = numbers(table["option"]), numbers(table["current_validity"])
-    return refused & are_helped(option, texts(table["status"]), validity, even)
+    return are_refused(table) & are_helped(option, texts(table["status"]), validity, even)
 
 
 @dataclass
 class _Tally:
-    tables: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     tell: list[int] = field(default_factory=list)
     margins: int = 0
@@ -210,7 +208,6 @@ class _Tally:
 
     def add(self, table: pa.Table, guarantee: float | None) -> None:
         """Count judged ways of some people."""
-        self.tables += 1
         rows, holds = table["row"].to_numpy(), np.asarray(table["holds"])
         now, told = np.asarray(table["approved_now"]), np.asarray(table["must_be_told"])
         first, who = np.unique(rows, return_index=True, return_inverse=True)[1:]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from holdfast.recommend.numerals import numeral
 from holdfast.report.intervals import Interval, wilson
 from holdfast.report.people import BEFORE, Lot, numbers
 from holdfast.report.sketch import Sketch
@@ -64,7 +65,7 @@ class Groups:
     def add(self, lot: Lot) -> None:
         """Count some people."""
         encoded = pa.array(lot.table[self._column].to_pylist()).dictionary_encode()
-        names = ["not given" if v is None else str(v) for v in encoded.dictionary.to_pylist()]
+        names = ["not given" if v is None else numeral(v) for v in encoded.dictionary.to_pylist()]
         codes = np.nan_to_num(numbers(encoded.indices), nan=len(names)).astype(int)
         usable, cost = lot.is_approved | lot.is_refused, numbers(lot.table["cost"])
         for code in np.unique(codes).tolist():

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-from holdfast.recommend import RobustRecourse
-from holdfast.report.people import BEFORE, Foremost, Lot, frame_of, numbers
+from holdfast.report.people import BEFORE, Foremost, Lot, Source, numbers
 
 MOST_CASES = 10
 
@@ -50,8 +49,10 @@ class HardCase:
 class Hardest:
     """Finds them, a batch at a time."""
 
-    def __init__(self, keys: list[str]) -> None:
-        self._keys = keys
+    columns = ("reason", "changes", "cost", "current_validity", "initial_validity")
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._lost, self._dear = Foremost(MOST_CASES), Foremost(MOST_CASES)
 
     def add(self, lot: Lot) -> None:
@@ -65,12 +66,12 @@ class Hardest:
         table = self._dear.table()
         return [] if table is None else [self._case(row) for row in table.to_pylist()]
 
-    def lost(self, recourse: RobustRecourse) -> list[HardCase]:
+    def lost(self) -> list[HardCase]:
         """Return those who are furthest from a yes among all whom nothing helps."""
         table = self._lost.table()
         if table is None:
             return []
-        result = recourse.recommend(frame_of(table, BEFORE))
+        result = self._source.recourse.recommend(self._source.frame(table, BEFORE))
         cases = []
         for row in table.to_pylist():
             told = [
@@ -86,7 +87,7 @@ class Hardest:
     ) -> HardCase:
         return HardCase(
             row=row["row"],
-            keys={name: str(row[name]) for name in self._keys},
+            keys={name: str(row[name]) for name in self._source.keys},
             probability=math.nan if row["initial_validity"] is None else row["initial_validity"],
             cost=row["cost"] if row["option"] and row["cost"] is not None else math.nan,
             changes=row["changes"] or "",

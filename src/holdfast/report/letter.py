@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.actions import ActionSet, Follows, NumberFeature
-from holdfast.models.encoding import Encoding
+from holdfast.files.tables import open_table
 from holdfast.models.encoding.reading import is_missing, plain
 from holdfast.recommend import RobustRecourse
 from holdfast.recommend.reasons import Constraint
 from holdfast.report.parts import (
     Reference,
-    approved_among,
+    are_approved,
     make_reference,
     parts_of_score,
     principal_reasons,
@@ -27,9 +27,8 @@ from holdfast.report.people import (
     AFTER,
     BEFORE,
     Sample,
-    even_chance,
+    Source,
     features_of,
-    frame_of,
     numbers,
     sort_people,
     whole_people,
@@ -56,8 +55,6 @@ class LetterSettings:
         "en" or "de".
     words : Path, optional
         A file with other words.
-    template : Path, optional
-        A template in the place of ours.
     lender : str
         Who signs.
     until : date, optional
@@ -68,7 +65,6 @@ class LetterSettings:
 
     language: str = "en"
     words: Path | None = None
-    template: Path | None = None
     lender: str = ""
     until: date | None = None
     today: date = field(default_factory=date.today)
@@ -146,35 +142,39 @@ def find_person(
     """Return all that a file says of one person, found by row number or by key columns."""
     if (row is None) == (not keys):
         raise ValueError("say whose letter it is: either a row number or a key")
-    unknown = [name for name in keys or {} if name not in file.keys]
+    if row is None:
+        row = _row_of(file, keys or {})
+    last = -1
+    for table in whole_people(pa.Table.from_batches([batch]) for batch in file.batches()):
+        last = int(table["row"][len(table) - 1].as_py())
+        if row <= last:
+            person = table.filter(pc.equal(table["row"], row))
+            if len(person):
+                return person
+            break
+    rows = f"rows go from 0 to {last}" if last >= 0 else "it holds nobody"
+    raise ValueError(f"{file.path} has no row {row}; {rows}")
+
+
+def _row_of(file: RecourseFile, keys: dict[str, str]) -> int:
+    """Find the row number of the one person who has these keys."""
+    unknown = [name for name in keys if name not in file.keys]
     if unknown:
         there = ", ".join(file.keys) or "it has none; give a row number"
-        raise ValueError(f"{unknown[0]!r} is not a key column of the file; there is: {there}")
-    found: list[pa.Table] = []
-    last = -1
-    for table in whole_people(file.batches()):
-        last = int(table["row"][len(table) - 1].as_py())
-        if row is not None:
-            some = table.filter(pc.equal(table["row"], row))
-        else:
-            some = table.filter(pa.array(_have(table, keys or {})))
-        if len(some):
-            found.append(some)
-            if row is not None:
-                return some
-    said = f"row {row}" if row is not None else _spelt(keys or {})
-    if not found:
-        rows = f"rows go from 0 to {last}" if last >= 0 else "it holds nobody"
-        raise ValueError(f"{file.path} has nobody with {said}; {rows}")
-    person = pa.concat_tables(found)
-    rows = sorted(set(person["row"].to_pylist()))
+        raise ValueError(f"{unknown[0]!r} is not a key column of {file.path}; there is: {there}")
+    rows: dict[int, None] = {}
+    for batch in file.batches(["row", *keys]):
+        table = pa.Table.from_batches([batch])
+        rows |= dict.fromkeys(table["row"].filter(pa.array(_have(table, keys))).to_pylist())
+    said = " and ".join(f"{name} = {value}" for name, value in keys.items())
+    if not rows:
+        raise ValueError(f"{file.path} has nobody with {said}")
     if len(rows) > 1:
-        more = " and more" if len(rows) > 5 else ""
+        some, more = ", ".join(map(str, [*rows][:5])), " and more" if len(rows) > 5 else ""
         raise ValueError(
-            f"{file.path} has {len(rows)} people with {said}: rows "
-            f"{', '.join(map(str, rows[:5]))}{more}; give one row number"
+            f"{file.path} has {len(rows)} people with {said}, rows {some}{more}: give a row number"
         )
-    return person
+    return next(iter(rows))
 
 
 def _have(table: pa.Table, keys: dict[str, str]) -> Any:
@@ -184,37 +184,45 @@ def _have(table: pa.Table, keys: dict[str, str]) -> Any:
     return mask
 
 
-def _spelt(keys: dict[str, str]) -> str:
-    return " and ".join(f"{name} = {value}" for name, value in keys.items())
-
-
-def find_reference(
-    file: RecourseFile, encoding: Encoding, even: float, table: pd.DataFrame | None = None
-) -> Reference:
+def find_reference(source: Source, table: Path | None = None) -> Reference:
     """Make the median approved applicant: of a table, or of the people in the file."""
-    if table is not None:
-        approved = approved_among(table, encoding)
-        if not len(approved):
-            raise ValueError("today's model approves nobody in the reference: give another one")
-        return make_reference(approved, encoding)
     sample = Sample(_REFERENCE_SAMPLE)
-    for batch in file.batches():
-        lot = sort_people(batch, even)
-        sample.add(lot.take(lot.is_approved))
-    drawn = sample.table()
-    if drawn is None:
+    if table is None:
+        for batch in source.batches("current_validity"):
+            lot = sort_people(batch, source.even)
+            sample.add(lot.take(lot.is_approved))
+    else:
+        _draw_approved(source, table, sample)
+    drawn, prefix = sample.table(), BEFORE if table is None else ""
+    if drawn is None and table is None:
         raise ValueError(
-            f"{file.path} holds nobody whom today's model approves, so that there is nobody to "
-            "compare with: give --reference, a table of applicants, such as the training data"
+            f"{source.file.path} holds nobody whom today's model approves, so that there is nobody "
+            "to compare with: give --reference, a table of applicants, such as the training data"
         )
-    return make_reference(frame_of(drawn, BEFORE), encoding)
+    if drawn is None:
+        raise ValueError(f"today's model approves nobody in {table}: give another --reference")
+    return make_reference(source.frame(drawn, prefix), source.encoding)
+
+
+def _draw_approved(source: Source, path: Path, sample: Sample) -> None:
+    opened = open_table(path)
+    wrong = source.problems(opened.names)
+    if wrong:
+        raise ValueError(f"{path} cannot be the reference: {'; '.join(wrong)}")
+    first = 0
+    for batch in opened.batches(32_768, source.encoding.names):
+        table = pa.Table.from_batches([batch]).select(source.encoding.names)
+        rows = pa.array(np.arange(first, first + len(table)))
+        table, first = table.append_column("row", rows), first + len(table)
+        mask = are_approved(source.frame(table), source.encoding)
+        sample.add(table.filter(pa.array(mask)))
 
 
 def make_letter(
     file: RecourseFile,
     person: pa.Table,
     settings: LetterSettings,
-    reference: pd.DataFrame | None = None,
+    reference: Path | None = None,
 ) -> Letter:
     """Write a letter to one person, found by `find_person`; refuse where there is none to write.
 
@@ -224,20 +232,22 @@ def make_letter(
     person : Table
         All options of the person.
     settings : LetterSettings
-    reference : DataFrame, optional
-        Applicants of whom those approved are the reference, in place of the people of the file.
+    reference : Path, optional
+        A table of applicants, of whom those approved are compared with, in place of the people of
+        the file.
     """
     first = person.slice(0, 1).to_pylist()[0]
     _refuse_letter(first)
-    recourse = file.recourse()
-    even = even_chance(recourse)
-    words = Words.of(settings.language, settings.words, features_of(person, BEFORE))
-    encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
-    typical = find_reference(file, encoding, even, reference)
-    parts = parts_of_score(encoding, frame_of(person.slice(0, 1), BEFORE), typical.row)
+    source = Source.of(file)
+    recourse = source.recourse
+    words = Words.of(settings.language, settings.words, file.features)
+    typical = find_reference(source, reference)
+    before = source.frame(person.slice(0, 1), BEFORE)
+    parts = parts_of_score(source.encoding, before, typical.row)
     principal = principal_reasons(parts, recourse.actions)
-    ways = _ways(person, recourse.actions, words) if _is_helped(person, even) else []
-    barriers = [] if ways else _barriers(person, recourse, words)
+    helped = sort_people(person, source.even).is_helped.any()
+    ways = _ways(person, recourse.actions, words) if helped else []
+    barriers = [] if ways else _barriers(before, recourse, words)
     reasons = _reasons(principal.reasons, first, typical, recourse.actions, words)
     return Letter(
         language=words.language,
@@ -253,7 +263,7 @@ def make_letter(
         ways_intro=words.say("ways_intro_many" if len(ways) > 1 else "ways_intro_one"),
         ways=ways,
         sure_heading=words.say("sure_heading"),
-        sure=_sure(person, recourse, even, words, settings.until) if ways else [],
+        sure=_sure(person, source, words, settings.until) if ways else [],
         barriers_heading=words.say("barriers_heading"),
         barriers_intro=words.say("barriers_intro" if barriers else "barriers_none"),
         barriers_close=words.say("barriers_close"),
@@ -277,10 +287,6 @@ def _refuse_letter(first: dict[str, Any]) -> None:
         raise ValueError(
             f"{who} is approved by today's model, so there is no refusal to write about"
         )
-
-
-def _is_helped(person: pa.Table, even: float) -> bool:
-    return bool(sort_people(person, even).is_helped.any())
 
 
 def _reasons(
@@ -334,24 +340,22 @@ def _change(
 
 
 def _sure(
-    person: pa.Table, recourse: RobustRecourse, even: float, words: Words, until: date | None
+    person: pa.Table, source: Source, words: Words, until: date | None
 ) -> list[str]:
-    models = recourse.robust_to
+    models, guarantee = source.recourse.robust_to, source.recourse.guarantee
     is_set = not models.has_size or models.radius > 0.0
     worst = numbers(person["worst_case_validity"])[:MOST_WAYS]
     # without probabilities, only a guarantee says that all of the models approve
-    holds = (worst >= even).all() if np.isfinite(worst).all() else recourse.guarantee is not None
+    holds = (worst >= source.even).all() if np.isfinite(worst).all() else guarantee is not None
     sentences = [words.say("sure_updates" if is_set and holds else "sure_today")]
     if until is None:
         return [*sentences, words.say("sure_no_date")]
     return [*sentences, words.say("sure_until", date=words.date(until))]
 
 
-def _barriers(person: pa.Table, recourse: RobustRecourse, words: Words) -> list[str]:
+def _barriers(person: pd.DataFrame, recourse: RobustRecourse, words: Words) -> list[str]:
     """Say what is in the way of somebody whom nothing helps: what would cost least to lift."""
-    people = frame_of(person.slice(0, 1), BEFORE)
-    result = recourse.recommend(people)
-    releases = result.releases(people.index[0])
+    releases = recourse.recommend(person).releases(person.index[0])
     if not releases:
         return []
     return [_barrier(each, recourse.actions, words) for each in releases[0].constraints]

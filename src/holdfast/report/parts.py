@@ -36,17 +36,14 @@ class Reference:
     people: int
 
 
-def approved_among(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
-    """Return the applicants of a table whom the model approves; rows it cannot read are left out."""
-    absent = [name for name in encoding.names if name not in table.columns]
-    if absent:
-        raise ValueError(f"the reference has no column {', '.join(absent)}, which the model reads")
-    table = table[encoding.names]
-    unusable = {row for row, _ in encoding.read(table).problems()}
-    table = table.iloc[[k for k in range(len(table)) if k not in unusable]]
-    if not len(table):
-        return table
-    return table[accepts(encoding.model, encoding.model.score(encoding.encode(table)))]
+def are_approved(people: pd.DataFrame, encoding: Encoding) -> NDArray[np.bool_]:
+    """Say whom the model approves; rows that it cannot read are not approved."""
+    usable = np.ones(len(people), dtype=bool)
+    usable[[row for row, _ in encoding.read(people).problems()]] = False
+    if usable.any():
+        scores = encoding.model.score(encoding.encode(people[usable]))
+        usable[usable] = accepts(encoding.model, scores)
+    return usable
 
 
 def make_reference(approved: pd.DataFrame, encoding: Encoding) -> Reference:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from holdfast.files.people import Columns
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoding
 from holdfast.result.status import Status
@@ -17,6 +19,7 @@ from holdfast.result.status import Status
 if TYPE_CHECKING:
     import pandas as pd
 
+    from holdfast.files.recourse import RecourseFile
     from holdfast.recommend import RobustRecourse
 
 BEFORE, AFTER = "person.", "recourse."
@@ -36,24 +39,78 @@ class Lot(NamedTuple):
         return self.table.filter(pa.array(which))
 
 
-def even_chance(recourse: RobustRecourse) -> float:
-    """Return the probability from which on today's model approves; NaN if it gives none."""
-    model = Encoding.of(recourse.model, favorable_class=recourse.favorable_class).model
-    return float(model.choose_loss(recourse.loss).probability(model.cutoff))
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A recourse file, with what it takes to read it.
+
+    Attributes
+    ----------
+    file : RecourseFile
+    recourse : RobustRecourse
+        That gave the advice.
+    encoding : Encoding
+        Of today's model.
+    even : float
+        The probability from which on today's model approves; NaN if it gives none.
+    """
+
+    file: RecourseFile
+    recourse: RobustRecourse
+    encoding: Encoding
+    even: float
+    _columns: Columns
+
+    @classmethod
+    def of(cls, file: RecourseFile) -> Source:
+        """Read the model and the action set of a file."""
+        recourse = file.recourse()
+        encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
+        loss = encoding.model.choose_loss(recourse.loss)
+        even = float(loss.probability(encoding.model.cutoff))
+        return cls(file, recourse, encoding, even, Columns.of(encoding, recourse.actions))
+
+    @property
+    def keys(self) -> list[str]:
+        """The key columns."""
+        return list(self.file.keys)
+
+    def batches(self, *columns: str) -> Iterator[pa.Table]:
+        """Give some columns, and those of all features, a batch at a time."""
+        told = dict.fromkeys(["row", *self.keys, "option", "status", "approved", *columns])
+        features = [prefix + name for prefix in (BEFORE, AFTER) for name in self.file.features]
+        for batch in self.file.batches([*told, *features]):
+            yield pa.Table.from_batches([batch])
+
+    def frame(self, table: pa.Table, prefix: str = "") -> pd.DataFrame:
+        """Return people as the model reads them, by row number."""
+        names = [name for name in self._columns.levels if prefix + name in table.column_names]
+        plain = table.select([prefix + name for name in names]).rename_columns(names)
+        return self._columns.frame(plain).set_axis(table["row"].to_pylist(), axis=0)
+
+    def problems(self, names: list[str]) -> list[str]:
+        """List what is wrong with a table of other people, from the names of its columns."""
+        return [f"it has no column {name!r}" for name in self._columns.levels if name not in names]
 
 
-def sort_people(batch: Any, even: float) -> Lot:
+def sort_people(table: pa.Table, even: float) -> Lot:
     """Sort the people of a batch."""
-    table = pa.table(batch)
     table = table.filter(pc.less_equal(table["option"], 1))
-    approved = table["approved"].to_pylist()
-    is_approved = np.array([each is True for each in approved], dtype=bool)
-    is_refused = np.array([each is False for each in approved], dtype=bool)
+    is_approved, is_refused = are_approved_as_they_are(table), are_refused(table)
     status = texts(table["status"])
     helped = are_helped(
         numbers(table["option"]), status, numbers(table["current_validity"]), even
     )
     return Lot(table, is_approved, is_refused, is_refused & helped, status)
+
+
+def are_approved_as_they_are(table: pa.Table) -> NDArray[np.bool_]:
+    """Say whom today's model approves as they are."""
+    return np.asarray(pc.fill_null(table["approved"], False))
+
+
+def are_refused(table: pa.Table) -> NDArray[np.bool_]:
+    """Say whom today's model refuses as they are; rows that cannot be used are not refused."""
+    return np.asarray(pc.invert(pc.fill_null(table["approved"], True)))
 
 
 def are_helped(
@@ -82,19 +139,10 @@ def features_of(table: pa.Table, prefix: str) -> list[str]:
     return [name[len(prefix) :] for name in table.column_names if name.startswith(prefix)]
 
 
-def frame_of(table: pa.Table, prefix: str) -> pd.DataFrame:
-    """Return people as the model reads them: as they are, or after following an advice."""
-    names = features_of(table, prefix)
-    frame: pd.DataFrame = table.select([prefix + name for name in names]).to_pandas()
-    frame.columns = names
-    return frame.set_axis(table["row"].to_pylist(), axis=0)
-
-
-def whole_people(batches: Iterable[Any]) -> Iterator[pa.Table]:
+def whole_people(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Give the rows of a file such that all options of a person come together."""
     waiting: pa.Table | None = None
-    for batch in batches:
-        table = pa.table(batch)
+    for table in batches:
         if waiting is not None:
             table = pa.concat_tables([waiting, table])
         if not len(table):

@@ -13,7 +13,7 @@ from holdfast.machinery.numbers import Floats
 from holdfast.recommend import RobustRecourse
 from holdfast.report.intervals import Interval, wilson
 from holdfast.report.judging import Judge
-from holdfast.report.people import are_helped
+from holdfast.report.people import Source, are_helped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,14 +65,14 @@ class Robustness:
 
 
 def compare_sizes(
-    recourse: RobustRecourse, people: pd.DataFrame, even: float, judges: Sequence[Judge] = ()
+    source: Source, people: pd.DataFrame, judges: Sequence[Judge] = ()
 ) -> Robustness | None:
     """Advise refused people anew at several sizes; None where the set of models has no size."""
-    models = recourse.robust_to
+    models = source.recourse.robust_to
     if not models.has_size or not models.radius > 0.0 or not len(people):
         return None
     radii = [multiple * float(models.radius) for multiple in MULTIPLES]
-    answers = [_advise(recourse, people, radius, even) for radius in radii]
+    answers = [_advise(source, people, radius) for radius in radii]
     common = np.logical_and.reduce([answer.is_helped for answer in answers])
     points = [
         SizePoint(
@@ -95,13 +95,14 @@ class _Sized:
     cost: Floats
 
 
-def _advise(recourse: RobustRecourse, people: pd.DataFrame, radius: float, even: float) -> _Sized:
+def _advise(source: Source, people: pd.DataFrame, radius: float) -> _Sized:
+    recourse = source.recourse
     settings = recourse.get_params(deep=False)
     settings |= {"robust_to": recourse.robust_to.with_radius(radius), "n_options": 1}
     result = RobustRecourse(**settings).recommend(people)
     frame = result.to_frame()
     option, validity = (frame[name].to_numpy(float) for name in ("option", "current_validity"))
-    helped = are_helped(option, result.status, validity, even)
+    helped = are_helped(option, result.status, validity, source.even)
     return _Sized(result, helped, frame["cost"].to_numpy(float))
 
 

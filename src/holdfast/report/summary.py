@@ -20,8 +20,7 @@ from holdfast.report.people import (
     BEFORE,
     Lot,
     Sample,
-    even_chance,
-    frame_of,
+    Source,
     numbers,
     sort_people,
 )
@@ -157,14 +156,13 @@ def summarise(
     audited : Path, optional
         A table that `audit` wrote, to be made a part of the report.
     """
-    recourse = file.recourse()
-    even = even_chance(recourse)
-    collected = _Collected(file, group, even)
+    source = Source.of(file)
+    collected = _Collected(source, group)
     sample = collected.sample.table()
     robustness = None
     if sample is not None:
         judges = [Judge(each.model, each.favorable_class) for each in models]
-        robustness = compare_sizes(recourse, frame_of(sample, BEFORE), even, judges)
+        robustness = compare_sizes(source, source.frame(sample, BEFORE), judges)
     counts = collected.counts()
     return Summary(
         source=Path(file.path).name,
@@ -175,7 +173,7 @@ def summarise(
         robustness=robustness,
         survival=[audit(file, each) for each in models],
         audit=None if audited is None else read_audit(audited),
-        lost=collected.hardest.lost(recourse),
+        lost=collected.hardest.lost(),
         dearest=collected.hardest.dearest(),
         group=group,
         groups=[] if collected.groups is None else collected.groups.figures(),
@@ -186,18 +184,17 @@ def summarise(
 class _Collected:
     """What one pass over the file leaves."""
 
-    def __init__(self, file: RecourseFile, group: str | None, even: float) -> None:
+    def __init__(self, source: Source, group: str | None) -> None:
         self._tally: Counter[str] = Counter()
         self._why_not: Counter[str] = Counter()
-        self.costs, self.changes = Sketch(), Changes(file.recourse().actions)
-        self.sample, self.hardest = Sample(SAMPLE), Hardest(list(file.keys))
+        self.costs, self.changes = Sketch(), Changes(source.recourse.actions)
+        self.sample, self.hardest = Sample(SAMPLE), Hardest(source)
         self.groups: Groups | None = None
-        for batch in file.batches():
-            lot = sort_people(batch, even)
-            if group is not None and self.groups is None:
-                names = lot.table.column_names
-                self.groups = Groups(group, group_column(group, names, list(file.keys)))
-            self._add(lot)
+        if group is not None:
+            names = [*source.keys, *(BEFORE + name for name in source.file.features)]
+            self.groups = Groups(group, group_column(group, names, source.keys))
+        for table in source.batches(*Hardest.columns):
+            self._add(sort_people(table, source.even))
 
     def _add(self, lot: Lot) -> None:
         unusable = ~lot.is_approved & ~lot.is_refused
@@ -234,4 +231,5 @@ def _costs(sketch: Sketch) -> Costs:
 
 
 def _settings(file: RecourseFile) -> dict[str, Any]:
-    return {"job": file.job, "run": file.run}
+    """Return what was asked, and what became of it, as the manifest has it."""
+    return {**file.job.to_plain(file.path.parent), **file.run}
