@@ -24,7 +24,7 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
 _EPILOG = (
     "Exit codes: 0 done; 1 done, and something needs your attention; 2 the command or its input "
     "is wrong, and nothing was written; 3 stopped on the way: the same command goes on; "
-    "130 interrupted."
+    "70 a bug of ours; 130 interrupted."
 )
 
 
