@@ -20,6 +20,7 @@ def calibrate_command(
         Path,
         typer.Argument(help="What it was trained on: .csv, .parquet, .arrow or .feather."),
     ],
+    *,
     target: Annotated[str, typer.Option(help="The column of the outcome.")],
     actions: Annotated[
         Path | None,
