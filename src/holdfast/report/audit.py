@@ -198,6 +198,19 @@ def _are_advised(table: pa.Table, even: float) -> NDArray[np.bool_]:
     return are_refused(table) & are_helped(option, texts(table["status"]), validity, even)
 
 
+_COUNTED = (
+    "people",
+    "options",
+    "options_hold",
+    "first_holds",
+    "some_holds",
+    "approved_now",
+    "not_read",
+    "below_guarantee",
+    "must_be_told",
+)
+
+
 @dataclass
 class _Tally:
     counts: dict[str, int] = field(default_factory=dict)
@@ -238,12 +251,10 @@ class _Tally:
 
     def audit(self, about: dict[str, Any]) -> Audit:
         """Return what has been counted."""
-        names = ("people", "options", "options_hold", "first_holds", "some_holds")
-        names += ("approved_now", "not_read", "below_guarantee", "must_be_told")
         return Audit(
             model=about.get("model", ""),
             sha256=about.get("sha256", ""),
-            **{name: self.counts.get(name, 0) for name in names},
+            **{name: self.counts.get(name, 0) for name in _COUNTED},
             tell=self.tell,
             margin_low=self.margin_low,
             margin_mean=self.margin_sum / self.margins if self.margins else float("nan"),

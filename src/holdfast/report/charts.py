@@ -111,7 +111,9 @@ def histogram_chart(about: About, histogram: Histogram, axis: str) -> str:
     for k in range(0, len(edges), every):
         last = k + every >= len(edges) and k + 1 >= len(edges)
         place = left + k * width
-        parts.append(_text(place, bottom + 17, f"{edges[k]:g}", "quiet", "end" if last else "middle"))
+        parts.append(
+            _text(place, bottom + 17, f"{edges[k]:g}", "quiet", "end" if last else "middle")
+        )
     parts.append(_text(100.0, height - 2, axis, "quiet", "end"))
     return _chart(about, height, parts)
 
@@ -139,6 +141,7 @@ def line_chart(about: About, line: LinePoints, axis: str, most: float | None = N
     parts = _grid(end, step, left, bottom, write)
     span = (max(line.x) - min(line.x)) or 1.0
     xs = [left + 5.0 + (right - left - 5.0) * (x - min(line.x)) / span for x in line.x]
+
     def height_of(value: float) -> float:
         return bottom - (bottom - 22) * value / end
 
@@ -208,7 +211,9 @@ def _axis_end(largest: float, *, whole: bool = False) -> tuple[float, float]:
     return step * max(math.ceil(largest / step * (1.0 - 1e-12)), 1), step
 
 
-def _grid(most: float, step: float, left: float, bottom: float, write: Callable[[float], str]) -> list[str]:
+def _grid(
+    most: float, step: float, left: float, bottom: float, write: Callable[[float], str]
+) -> list[str]:
     parts = []
     for k in range(round(most / step) + 1):
         y = bottom - (bottom - 22) * k * step / most

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.actions import ActionSet, Follows, NumberFeature
+from holdfast.actions import ActionSet, Follows
 from holdfast.files.tables import open_table
 from holdfast.models.encoding.reading import is_missing, plain
 from holdfast.recommend import RobustRecourse
@@ -305,12 +305,12 @@ def _reasons(
 
 
 def _unit(actions: ActionSet, name: str) -> str:
-    feature = actions[name] if name in actions else None
-    return feature.unit if isinstance(feature, NumberFeature) else ""
+    unit: str = getattr(actions[name], "unit", "") if name in actions else ""
+    return unit
 
 
 def _ways(person: pa.Table, actions: ActionSet, words: Words) -> list[tuple[str, list[str]]]:
-    ways = []
+    ways: list[tuple[str, list[str]]] = []
     follow = {each.feature for each in actions.derived}
     follow |= {link.feature for link in actions.links if isinstance(link, Follows)}
     for option in person.to_pylist()[:MOST_WAYS]:
@@ -339,9 +339,7 @@ def _change(
     return words.say("change_follows" if follows else "change", **said)
 
 
-def _sure(
-    person: pa.Table, source: Source, words: Words, until: date | None
-) -> list[str]:
+def _sure(person: pa.Table, source: Source, words: Words, until: date | None) -> list[str]:
     models, guarantee = source.recourse.robust_to, source.recourse.guarantee
     is_set = not models.has_size or models.radius > 0.0
     worst = numbers(person["worst_case_validity"])[:MOST_WAYS]

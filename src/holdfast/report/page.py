@@ -100,7 +100,9 @@ def _features(summary: Summary) -> str:
         for each in summary.features[:_MOST_FEATURES]
     ]
     text = "; ".join(f"{bar.label}: {bar.text}" for bar in bars)
-    return bar_chart(About("features", "Share of the advised who change each feature", text), bars, 1.0)
+    return bar_chart(
+        About("features", "Share of the advised who change each feature", text), bars, 1.0
+    )
 
 
 def _size_labels(robustness: Robustness) -> list[str]:

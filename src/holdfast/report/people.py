@@ -97,9 +97,7 @@ def sort_people(table: pa.Table, even: float) -> Lot:
     table = table.filter(pc.less_equal(table["option"], 1))
     is_approved, is_refused = are_approved_as_they_are(table), are_refused(table)
     status = texts(table["status"])
-    helped = are_helped(
-        numbers(table["option"]), status, numbers(table["current_validity"]), even
-    )
+    helped = are_helped(numbers(table["option"]), status, numbers(table["current_validity"]), even)
     return Lot(table, is_approved, is_refused, is_refused & helped, status)
 
 

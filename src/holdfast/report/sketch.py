@@ -103,7 +103,7 @@ class Sketch:
             return Histogram([], [], 0)
         values, counts = self._values()
         width = round_step(max(self.quantile(0.99), values[0]) / most_bins)
-        n_bins = int(math.floor(self.quantile(0.99) / width + 1e-9)) + 1
+        n_bins = math.floor(self.quantile(0.99) / width + 1e-9) + 1
         edges = [float(f"{width * k:.10g}") for k in range(n_bins + 1)]
         inside, _ = np.histogram(values, edges, weights=counts)
         found = [int(count) for count in inside.tolist()]

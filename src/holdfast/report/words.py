@@ -97,7 +97,7 @@ class Words:
         written = self.number(value)
         if isinstance(value, str) or not unit or not 1_000 <= abs(value) < 10_000:
             return written
-        point = self._content["decimal_point"]
+        point: str = self._content["decimal_point"]
         whole, *rest = written.split(point)
         return point.join([f"{whole[:-3]}{self._content['thousands']}{whole[-3:]}", *rest])
 
@@ -117,7 +117,9 @@ class Words:
 def _own(language: str) -> dict[str, Any]:
     import yaml
 
-    text = resources.files("holdfast.report").joinpath("words", f"{language}.yaml").read_text("utf-8")
+    text = (
+        resources.files("holdfast.report").joinpath("words", f"{language}.yaml").read_text("utf-8")
+    )
     content: dict[str, Any] = yaml.safe_load(text)
     return content
 
@@ -126,8 +128,12 @@ def _schema(own: dict[str, Any]) -> dict[str, Any]:
     """Return what a file of words must look like: no names but ours, and texts for them."""
     text = {"type": "string", "minLength": 1}
     texts = {"type": "object", "additionalProperties": text}
-    forms = {"type": "object", "properties": {"one": text, "many": text}}
-    forms |= {"required": ["one", "many"], "additionalProperties": False}
+    forms = {
+        "type": "object",
+        "properties": {"one": text, "many": text},
+        "required": ["one", "many"],
+        "additionalProperties": False,
+    }
     properties: dict[str, Any] = {name: text for name in own if name not in _TABLES}
     properties["thousands"] = {"type": "string"}
     properties["labels"] = texts
