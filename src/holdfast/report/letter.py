@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.actions import ActionSet, Follows
-from holdfast.files.tables import open_table
+from holdfast.files.tables import PROBLEM, open_table
 from holdfast.models.encoding.reading import is_missing, plain
 from holdfast.recommend import RobustRecourse
+from holdfast.recommend.numerals import numeral
 from holdfast.recommend.reasons import Constraint
 from holdfast.report.parts import (
     Reference,
@@ -180,7 +181,8 @@ def _row_of(file: RecourseFile, keys: dict[str, str]) -> int:
 def _have(table: pa.Table, keys: dict[str, str]) -> Any:
     mask = np.ones(len(table), dtype=bool)
     for name, wanted in keys.items():
-        mask &= np.array([str(value) == wanted for value in table[name].to_pylist()], dtype=bool)
+        values = table[name].to_pylist()
+        mask &= np.array([wanted in (str(value), numeral(value)) for value in values], dtype=bool)
     return mask
 
 
@@ -211,9 +213,11 @@ def _draw_approved(source: Source, path: Path, sample: Sample) -> None:
         raise ValueError(f"{path} cannot be the reference: {'; '.join(wrong)}")
     first = 0
     for batch in opened.batches(32_768, source.encoding.names):
-        table = pa.Table.from_batches([batch]).select(source.encoding.names)
+        table = pa.Table.from_batches([batch])
         rows = pa.array(np.arange(first, first + len(table)))
         table, first = table.append_column("row", rows), first + len(table)
+        if PROBLEM in table.column_names:  # rows that could not be read from their file
+            table = table.filter(pc.is_null(table[PROBLEM])).drop_columns(PROBLEM)
         mask = are_approved(source.frame(table), source.encoding)
         sample.add(table.filter(pa.array(mask)))
 
