@@ -54,7 +54,7 @@ def ask(page: Path, width: int, question: str) -> Any:
         outer = Path(folder) / "outer.html"
         outer.write_text(f'<body onload="{code}">{frame} style="border:0"></iframe></body>')
         done = run(outer, "--allow-file-access-from-files", "--dump-dom")
-    found = re.search(r"answer (.*) end", done.stdout)
+    found = re.search(r">answer (.*) end<", done.stdout)
     assert found is not None, done.stderr
     return json.loads(html.unescape(found[1]))
 

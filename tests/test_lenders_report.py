@@ -353,7 +353,10 @@ def test_the_command(tmp_path, capsys):
     path = german_file().path
     code, said, _ = run(capsys, "report", path, "--out", out, "--models", later)
     assert code == 0
-    assert said.splitlines()[:2] == ["1,000 people, 207 refused.", "149 of these can be helped (72%)."]
+    assert said.splitlines()[:2] == [
+        "1,000 people, 207 refused.",
+        "149 of these can be helped (72%).",
+    ]
     assert "later_0.skops" in out.read_text()
     code, said, _ = run(capsys, "report", path, "--out", out, "--group", "region", "--json")
     assert code == 0

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from holdfast.evaluate.scores import model_score
 from holdfast.machinery.numbers import Floats
-from holdfast.models import Model, as_model
+from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
 from holdfast.models.encoding import Encoding
 from holdfast.problem.losses import Loss
@@ -99,4 +99,12 @@ def _read_scores(encoding: Encoding, people: pd.DataFrame, loss: Loss, score: Fl
     if usable.any():
         encoded = encoding.encode_reading(people[usable], reading)
         encoding.compare(encoded, encoded.points, loss)
-        score[usable] = encoding.model.score(encoded.points)
+        score[usable] = _scores(encoding.model, encoded.points)
+
+
+def _scores(model: Model, points: Floats) -> Floats:
+    """Return scores that do not depend on who else is asked about, to the last bit."""
+    if not isinstance(model, LinearModel):
+        return model.score(points)
+    # a product of matrices would be summed in an order that depends on how many rows there are
+    return np.asarray((points * model.coef).sum(axis=1) + model.intercept)
