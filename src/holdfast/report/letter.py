@@ -93,8 +93,9 @@ class Letter:
     Attributes
     ----------
     language, lender, date, title, greeting, decision, closing : str
-    references : list of (str, str)
-        The names of key columns, and their values.
+    reference_name, reference : str
+        The value of the first key column, by which the lender knows the application; empty where
+        there is none.
     reasons_heading, reasons_intro, yours, typical, typical_note : str
     reasons : list of Reason
         At most four.
@@ -118,7 +119,8 @@ class Letter:
     greeting: str
     decision: str
     closing: str
-    references: list[tuple[str, str]]
+    reference_name: str
+    reference: str
     reasons_heading: str
     reasons_intro: str
     yours: str
@@ -258,7 +260,8 @@ def make_letter(
         lender=settings.lender,
         date=words.date(settings.today),
         **{name: words.say(name) for name in ("title", "greeting", "decision", "closing")},
-        references=[(words.say("reference_name"), str(first[name])) for name in file.keys],
+        reference_name=words.say("reference_name"),
+        reference=_reference(first, file.keys, recourse.actions),
         **{name: words.say(name) for name in ("reasons_heading", "yours", "typical")},
         reasons_intro=words.say("reasons_intro" if reasons else "reasons_none"),
         typical_note=words.say("typical_note", count=words.number(typical.people)),
@@ -291,6 +294,14 @@ def _refuse_letter(first: dict[str, Any]) -> None:
         raise ValueError(
             f"{who} is approved by today's model, so there is no refusal to write about"
         )
+
+
+def _reference(first: dict[str, Any], keys: list[str], actions: ActionSet) -> str:
+    """Return the first key that does not say what is protected."""
+    for name in keys:
+        if name not in actions or not actions[name].protected:
+            return "" if first[name] is None else numeral(first[name])
+    return ""
 
 
 def _reasons(
