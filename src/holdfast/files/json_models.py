@@ -30,7 +30,7 @@ import math
 from collections import Counter
 from typing import Any
 
-from holdfast.files.labels import UNSAID
+from holdfast.models.classes import UNSAID
 from holdfast.files.linear_models import LevelTerm, NumberTerm, pipeline_of
 from holdfast.machinery.plain_files import Kind, check_schema, parse_json
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.files.labels import favorable_of, spelled
+from holdfast.models.classes import favorable_of, spelled
 from holdfast.machinery.plain_files import naming, replacing
 from holdfast.models.encoding.reading import plain, shorten
 

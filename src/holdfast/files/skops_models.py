@@ -7,7 +7,7 @@ import json
 import zipfile
 from typing import Any
 
-from holdfast.files.labels import UNSAID
+from holdfast.models.classes import UNSAID
 from holdfast.machinery.plain_files import Kind, parse_json
 
 # What scikit-learn's own estimators hold and skops does not know; none runs anything when made.
