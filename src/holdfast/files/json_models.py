@@ -30,9 +30,9 @@ import math
 from collections import Counter
 from typing import Any
 
-from holdfast.models.classes import UNSAID
 from holdfast.files.linear_models import LevelTerm, NumberTerm, pipeline_of
 from holdfast.machinery.plain_files import Kind, check_schema, parse_json
+from holdfast.models.classes import UNSAID
 
 _KIND = Kind("a model", (".json",), most_bytes=10_000_000)
 _LABEL = {"type": ["string", "number", "boolean"]}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.models.classes import favorable_of, spelled
 from holdfast.machinery.plain_files import naming, replacing
+from holdfast.models.classes import favorable_of, spelled
 from holdfast.models.encoding.reading import plain, shorten
 
 MOST_MODEL_BYTES = 100_000_000  # of the file, and of what it unpacks to

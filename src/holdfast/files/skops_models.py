@@ -7,8 +7,8 @@ import json
 import zipfile
 from typing import Any
 
-from holdfast.models.classes import UNSAID
 from holdfast.machinery.plain_files import Kind, parse_json
+from holdfast.models.classes import UNSAID
 
 # What scikit-learn's own estimators hold and skops does not know; none runs anything when made.
 _TRUSTED = (
