@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # Decimals that are tried, counted from about a standard deviation down to the last bit.
 _DIGITS = 18
+_AT_ONCE = 512  # rows, as many numbers of digits as that makes; one where there are more people
 # How much more than the guarantee is asked for where rounding takes away what was solved for.
 _MARGINS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-5)
 _MANY = 2.0**50  # of so many units there is nothing to round
@@ -201,7 +202,8 @@ class _Judge:
         aim, loss = self.aim, self.compiled.problem.problem.loss
         assert aim.target is not None
         joined = [name for joint in self.compiled.joints for name in joint.bundle.names]
-        if not all(_is_exact(after[name].dtype) for name in [*self.compiled.ranges, *joined]):
+        dtypes = dict(zip(after.columns, after.dtypes, strict=True))
+        if not all(_is_exact(dtypes[name]) for name in [*self.compiled.ranges, *joined]):
             return np.zeros(len(after), dtype=bool)  # the model computes with other numbers
         near = AGREEMENT * (1.0 + self.compiled.encoding.model.size(verdict.recourse))
         clear = verdict.score - max(aim.target, aim.cutoff) > near
@@ -226,16 +228,24 @@ def _print(judge: _Judge, ways: Ways) -> list[Printed]:
     draft, done = _Draft.of(judge, ways, after), list[Printed]()
     while True:
         draft.skip_digits()
-        some = draft.take(np.flatnonzero(draft.digits < _DIGITS))
+        count = max(_AT_ONCE // max(len(draft.ways), 1), 1)
+        some = draft.tried(min(count, _DIGITS))
         if not len(some.ways):
             done.append(_attempt(judge, draft.ways, draft.after, rounded=False))
             return done
-        done.append(_attempt(judge, some.ways, some.rounded(), rounded=True))
-        draft.digits[draft.digits < _DIGITS] += 1
+        done.append(_first_ones(_attempt(judge, some.ways, some.rounded(), rounded=True)))
         left = np.flatnonzero(~np.isin(draft.ways.who, done[-1].ways.who))
         if not left.size:
             return done
-        draft = draft.take(left)
+        draft = draft.tried_so_far(left, count)
+
+
+def _first_ones(printed: Printed) -> Printed:
+    """Keep of each person what comes first, that with the fewest digits; by rising position."""
+    first = np.unique(printed.ways.who, return_index=True)[1]
+    if np.array_equal(first, np.arange(len(printed.ways))):
+        return printed
+    return Printed(printed.ways.take(first), printed.after.iloc[first])
 
 
 class _Moves(NamedTuple):
@@ -288,7 +298,7 @@ class _Draft:
         compiled, who = judge.compiled, ways.who
         is_told, blur = np.ones(len(ways), dtype=bool), 0.0
         features: list[NumberFeature] = []
-        moves: list[_Moves] = []
+        moves = [_NO_MOVES]
         for k, (name, raw) in enumerate(compiled.ranges.items()):
             values, start = _floats(after[name]), raw.value[who]
             moved = ~np.isnan(values) & (values != start)  # NaN where it stays missing
@@ -303,28 +313,41 @@ class _Draft:
                 moves.append(_Moves(row, place, own.value, values[row], own.lower, own.upper))
                 features.append(feature)
         digits = np.full(len(ways), 0 if features else _DIGITS)
-        joined = _Moves(*map(np.concatenate, zip(*(_NO_MOVES, *moves), strict=True)))
         blur *= 64.0 * EPS
-        return cls(ways, after, digits, is_told, features, joined, judge.aim, blur)
+        return cls(ways, after, digits, is_told, features, _joined_moves(moves), judge.aim, blur)
 
-    def take(self, which: NDArray[np.int64]) -> _Draft:
-        """Return the draft of some of the ways, by rising place."""
-        n = len(self.ways)
-        if len(which) == n:
-            return self
-        place = np.full(n, -1)
-        place[which] = np.arange(len(which))
-        row = place[self.moves.row]
-        moves = self.moves._replace(row=row).take(row >= 0)
-        parts = (self.ways.take(which), self.after.iloc[which])
-        return _Draft(
-            *parts,
-            self.digits[which],
-            self.is_told[which],
-            self.features,
-            moves,
-            self.aim,
-            self.blur,
+    def tried(self, count: int) -> _Draft:
+        """Return what is tried at once: a row for each of some numbers of digits, fewest first.
+
+        Who stays as they are is left out.
+        """
+        chosen = [np.flatnonzero(self.digits < _DIGITS - more) for more in range(count)]
+        digits = [self.digits[some] + more for more, some in enumerate(chosen)]
+        return self._of(chosen, np.concatenate(digits))
+
+    def tried_so_far(self, left: NDArray[np.int64], count: int) -> _Draft:
+        """Return what is left to be tried where some numbers of digits did not do."""
+        return self._of([left], np.minimum(self.digits[left] + count, _DIGITS))
+
+    def _of(self, chosen: list[NDArray[np.int64]], digits: NDArray[np.int64]) -> _Draft:
+        """Return the draft of some of the ways, and once more of some, with other digits."""
+        which = np.concatenate(chosen)
+        if len(which) == len(self.ways) and len(chosen) == 1:
+            return replace(self, digits=digits)
+        moves, begin = [_NO_MOVES], 0
+        for some in chosen:
+            place = np.full(len(self.ways), -1)
+            place[some] = begin + np.arange(len(some))
+            row = place[self.moves.row]
+            moves.append(self.moves._replace(row=row).take(row >= 0))
+            begin += len(some)
+        return replace(
+            self,
+            ways=self.ways.take(which),
+            after=self.after.iloc[which],
+            digits=digits,
+            is_told=self.is_told[which],
+            moves=_joined_moves(moves),
         )
 
     def skip_digits(self) -> None:
@@ -371,6 +394,10 @@ _NONE, _NO_FLOATS = np.empty(0, dtype=np.int64), np.empty(0)
 _NO_MOVES = _Moves(_NONE, _NONE, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
 
 
+def _joined_moves(parts: list[_Moves]) -> _Moves:
+    return _Moves(*map(np.concatenate, zip(*parts, strict=True)))
+
+
 def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -> Printed:
     """Take those who are well served by these rows of the table."""
     compiled, aim = judge.compiled, judge.aim
@@ -400,7 +427,7 @@ def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -
         printed, after = printed.take(good), after[good]
     # all that is printed is compared with the model, as the pipeline has just read it
     loss = compiled.problem.problem.loss
-    compiled.encoding.compare(verdict.encoded.take(good), printed.recourse, loss)
+    compiled.encoding.compare(verdict.encoded, printed.recourse, loss, good)
     return Printed(printed, after)
 
 
