@@ -384,7 +384,8 @@ class _Draft:
         exponents = first[moves.feature] - self.digits[moves.row]
         outwards = np.sign(moves.value - moves.start) * (self.aim.target is not None)
         new = np.empty(len(moves.row))
-        for exponent in np.unique(exponents).tolist():
+        least = exponents.min(initial=0)
+        for exponent in (np.flatnonzero(np.bincount(exponents - least)) + least).tolist():
             own = exponents == exponent
             new[own] = round_to(moves.value[own], exponent, outwards[own])
         return np.clip(new, moves.lower, moves.upper)
