@@ -299,7 +299,8 @@ class _Draft:
         is_told, blur = np.ones(len(ways), dtype=bool), 0.0
         features: list[NumberFeature] = []
         moves = [_NO_MOVES]
-        for k, (name, raw) in enumerate(compiled.ranges.items()):
+        can_round = any(raw.step == 0.0 for raw in compiled.ranges.values())
+        for k, (name, raw) in enumerate(compiled.ranges.items() if can_round else ()):
             values, start = _floats(after[name]), raw.value[who]
             moved = ~np.isnan(values) & (values != start)  # NaN where it stays missing
             is_told &= moved == ways.changed[:, k]
