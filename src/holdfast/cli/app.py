@@ -10,12 +10,15 @@ import typer
 from typer.core import TyperGroup
 
 from holdfast.cli.actions import actions_check_command, actions_command
+from holdfast.cli.audit import audit_command
 from holdfast.cli.calibrate import calibrate_command
 from holdfast.cli.demo import demo_command
 from holdfast.cli.ending import ends_well
 from holdfast.cli.fit import fit_command
+from holdfast.cli.letter import letter_command
 from holdfast.cli.methods import methods_command
 from holdfast.cli.recommend import recommend_command
+from holdfast.cli.report import report_command
 from holdfast.cli.reproduce import reproduce_command
 
 _COMMANDS: dict[str, Callable[..., Any]] = {
@@ -25,6 +28,9 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
     "actions check": actions_check_command,
     "calibrate": calibrate_command,
     "recommend": recommend_command,
+    "report": report_command,
+    "letter": letter_command,
+    "audit": audit_command,
     "methods": methods_command,
     "reproduce": reproduce_command,
 }
@@ -32,7 +38,7 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
 _EPILOG = (
     "Exit codes: 0 done; 1 done, and something needs your attention; 2 the command or its input "
     "is wrong, and nothing was written; 3 stopped on the way: the same command goes on; "
-    "130 interrupted."
+    "70 a bug of ours; 130 interrupted."
 )
 
 
