@@ -31,7 +31,8 @@ def test_comments_change_nothing(actions, tmp_path_factory):
 @pytest.fixture(scope="module")
 def german():
     data = load_german()
-    return ActionSet.from_data(data.features, protected=["age"], units=data.units)
+    table = data.features[["duration", "age", "housing", "checking_status"]]
+    return ActionSet.from_data(table, protected=["age"], units={"duration": "months"})
 
 
 def test_every_line_has_a_comment(german):
