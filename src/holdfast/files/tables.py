@@ -163,7 +163,12 @@ class CsvTable(TableFile):
                 header = file.readline(1_000_000)
         except OSError as error:
             raise type(error)(f"{self.path} cannot be read: {error.strerror}") from None
-        return max(_DELIMITERS, key=header.count)
+        return delimiter_of(header)
+
+
+def delimiter_of(header: str) -> str:
+    """Return what stands most often between the names of the columns."""
+    return max(_DELIMITERS, key=header.count)
 
 
 class ParquetTable(TableFile):
