@@ -232,7 +232,9 @@ def _show(finished: Finished, as_json: bool) -> None:
     for name, count in sorted(finished.statuses.items(), key=lambda each: -each[1]):
         table.add_row(f"{count:,}", name, Status(name).sentence)
     console.print(table)
-    console.print(f"\n{finished.people:,} people in {finished.out}; how, in {finished.manifest.name}.")
+    console.print(
+        f"\n{finished.people:,} people in {finished.out}; how, in {finished.manifest.name}."
+    )
     if finished.seconds:
         rate = finished.people / max(finished.seconds["all"], 1e-9)
         console.print(f"{finished.seconds['all']:,.1f} seconds, {rate:,.0f} people a second.")
