@@ -72,11 +72,11 @@ _CATEGORY = {
     "protected": "it may not change, and no explanation names it: sex, nationality",
     "moves": "which level may become which; others may not change",
     "order": "from the lowest to the highest, where there is an order",
-    "direction": "along the order; any, up or down",
+    "direction": "up or down the order, or any (needs `order`)",
     "allowed": "the only levels that may be taken",
     "physical": "settings that are facts, which nobody can lift",
     "cost": "of a change; 1 is as much as a number's standard deviation",
-    "cost_by": "step: the cost is for each step in the order; switch: it is not",
+    "cost_by": "step: the cost is for each step in the order (needs `order`); or: switch",
     "fixed_cost": "of a change, on top of `cost`",
     "provide_cost": "of giving it where it is missing; without, it stays missing",
 }

@@ -86,7 +86,11 @@ def recommend_command(
         ),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="Where it runs: local or spark (default: local).")
+        str | None,
+        typer.Option(
+            help="Where it runs: local or spark (default: local). With spark, PEOPLE and --out are "
+            "any path or table that Spark knows, and the session is that of the environment."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1: one for each processor.")] = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Say what came of it as JSON.")] = False,
@@ -117,10 +121,15 @@ def recommend_command(
         loss=loss,
         engine=engine,
     )
-    from holdfast.engines.local import run_job
+    if job.engine == "spark":
+        from holdfast.engines.spark import run_on_spark
 
-    with _bar() as progress:
-        finished = run_job(job, n_jobs=jobs, expected=expected, progress=progress)
+        finished = run_on_spark(job, expected=expected)
+    else:
+        from holdfast.engines.local import run_job
+
+        with _bar() as progress:
+            finished = run_job(job, n_jobs=jobs, expected=expected, progress=progress)
     _show(finished, as_json)
     return Ending.DONE
 
@@ -220,14 +229,12 @@ class _Lines:
 
 
 def _show(finished: Finished, as_json: bool) -> None:
-    from holdfast.files.recourse import manifest_of
-
     if as_json:
         import json
 
         content = {
-            "out": str(finished.out),
-            "manifest": str(manifest_of(finished.out)),
+            "out": finished.out,
+            "manifest": str(finished.manifest),
             "people": finished.people,
             "status": finished.statuses,
             "was_done": finished.was_done,
@@ -249,13 +256,9 @@ def _show(finished: Finished, as_json: bool) -> None:
     for name, count in sorted(finished.statuses.items(), key=lambda each: -each[1]):
         table.add_row(f"{count:,}", name, Status(name).sentence)
     console.print(table)
-    console.print(f"\n{finished.people:,} people in {finished.out}; how, in {_name(finished)}.")
+    console.print(
+        f"\n{finished.people:,} people in {finished.out}; how, in {finished.manifest.name}."
+    )
     if finished.seconds:
         rate = finished.people / max(finished.seconds["all"], 1e-9)
         console.print(f"{finished.seconds['all']:,.1f} seconds, {rate:,.0f} people a second.")
-
-
-def _name(finished: Finished) -> str:
-    from holdfast.files.recourse import manifest_of
-
-    return manifest_of(finished.out).name

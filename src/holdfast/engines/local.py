@@ -16,20 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engines.parts import Parts, alone_in, write_whole
-from holdfast.engines.rows import RowFunction, check_keys
+from holdfast.engines.rows import SAMPLE, RowFunction, columns_of, fit_rows
 from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
-from holdfast.files.people import Columns
 from holdfast.files.recourse import manifest_of
 from holdfast.files.tables import TABLE_SUFFIXES, Blocks, TableFile, open_table
 from holdfast.machinery.plain_files import checksum
 from holdfast.machinery.stops import StoppedError
 from holdfast.machinery.threads import thread_count
-from holdfast.models.encoding import Encoding
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SAMPLE = 1000  # of the first rows, by which a file as a whole is judged
 _LEAST, _MOST = 256, 32_768  # people in a part
 _SECONDS = 5.0  # that a part should take: so much is lost where the run is killed
 _FEW = 2000  # people for whom no processes are started
@@ -43,7 +40,8 @@ class Finished:
 
     Attributes
     ----------
-    out : Path
+    out : str
+    manifest : Path
     people : int
     statuses : dict
         How many people have each status.
@@ -53,7 +51,8 @@ class Finished:
         How long it took to read, to solve and to write, summed over processes, and in all.
     """
 
-    out: Path
+    out: str
+    manifest: Path
     people: int
     statuses: dict[str, int]
     was_done: bool
@@ -99,13 +98,14 @@ def run_job(
     try:
         work.mkdir(exist_ok=True)
         with alone_in(work):
-            _claim(work, job, checksums)
+            claim(work, job, checksums)
             Parts(work).tidy()
             run = _Run(rows, people, Parts(work), thread_count(n_jobs), progress)
             run.advise()
             statuses = run.put_together(out)
             seconds = run.seconds | {"all": time.perf_counter() - began}
-            record = _record(job, checksums, out, people, statuses, rows.out_schema)
+            checksums |= {"out": checksum(out)}
+            record = record_of(job, checksums, people.n_rows or 0, statuses)
             job.write(manifest_of(out), record, drafts=work)
             Parts(work).remove()
     except BrokenExecutor:
@@ -121,7 +121,7 @@ def run_job(
             f"the disk is full: {error.strerror}. What is finished is kept in {work}; make room, "
             "and run the same command again: it goes on where it stopped"
         ) from None
-    return Finished(out, people.n_rows or 0, statuses, False, seconds)
+    return Finished(str(out), manifest_of(out), people.n_rows or 0, statuses, False, seconds)
 
 
 def read_job(job: Job) -> tuple[RowFunction, Prepared, TableFile]:
@@ -138,16 +138,10 @@ def read_job(job: Job) -> tuple[RowFunction, Prepared, TableFile]:
         problems.append(str(error))
     if prepared is None or people is None:
         raise ValueError("\n".join(problems))
-    recourse, keys = prepared.recourse, tuple(job.keys)
-    encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
-    columns = Columns.of(encoding, recourse.actions)
-    sample = Blocks(people.batches(_SAMPLE)).take(_SAMPLE)
-    wrong = columns.problems(people.names, sample) + check_keys(keys, people.names)
-    if wrong:
-        listed = "\n".join(f"  {each}" for each in wrong)
-        raise ValueError(f"{job.people} does not fit the model or the keys:\n{listed}")
-    rows = RowFunction(recourse, columns, _schema(people, sample), keys)
-    recourse.recommend(columns.frame(rows.schema.empty_table()))  # refuses what cannot be asked
+    sample = Blocks(people.batches(SAMPLE)).take(SAMPLE)
+    recourse, schema = prepared.recourse, _schema(people, sample)
+    rows = RowFunction(recourse, columns_of(recourse), schema, tuple(job.keys))
+    fit_rows(rows, people.names, sample, job.people)
     return rows, prepared, people
 
 
@@ -168,24 +162,24 @@ def _finished_before(job: Job, checksums: dict[str, str]) -> Finished | None:
             return None  # killed just before the manifest was written
         raise ValueError(f"{out} exists, and no run of holdfast has left it; choose another --out")
     before, run = load_job(manifest)
-    _refuse_other(before, run.get("checksums", {}), job, checksums, out)
+    refuse_other(before, run.get("checksums", {}), job, checksums, out)
     if run.get("checksums", {}).get("out") != checksum(out):
         raise ValueError(f"{out} was changed after the run that wrote it; choose another --out")
     counts = run["counts"]
-    return Finished(out, counts["people"], counts["status"], True, {})
+    return Finished(str(out), manifest, counts["people"], counts["status"], True, {})
 
 
-def _claim(work: Path, job: Job, checksums: dict[str, str]) -> None:
+def claim(work: Path, job: Job, checksums: dict[str, str]) -> None:
     """Say in the directory of work whose it is; refuse one of another job."""
     note = work / "job.yaml"
     if note.exists():
         before, run = load_job(note)
-        _refuse_other(before, run["checksums"], job, checksums, work)
+        refuse_other(before, run["checksums"], job, checksums, work)
     else:
         job.write(note, {"checksums": checksums})
 
 
-def _refuse_other(
+def refuse_other(
     before: Job, old: dict[str, str], job: Job, new: dict[str, str], where: Path
 ) -> None:
     """Refuse other settings, or another input, in the same place."""
@@ -204,20 +198,15 @@ def _refuse_other(
         )
 
 
-def _record(
-    job: Job,
-    checksums: dict[str, str],
-    out: Path,
-    people: TableFile,
-    statuses: dict[str, int],
-    schema: pa.Schema,
+def record_of(
+    job: Job, checksums: dict[str, str], people: int, statuses: dict[str, int]
 ) -> dict[str, Any]:
     """Return what the manifest tells of a run."""
     return {
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "engine": job.engine,
-        "checksums": checksums | {"out": checksum(out)},
-        "counts": {"people": people.n_rows, "status": statuses},
+        "checksums": checksums,
+        "counts": {"people": people, "status": statuses},
         "versions": versions(),
     }
 
@@ -354,9 +343,14 @@ _mine: tuple[RowFunction, Parts] | None = None  # what a process works with
 
 def _start(rows: RowFunction, parts: Parts) -> None:
     """Begin a process that works; it does not outlive the one that started it."""
+    import pyarrow as pa
+    from threadpoolctl import threadpool_limits
+
     global _mine
     _mine = rows, parts
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # that is for the one who waits
+    threadpool_limits(1)  # there are as many processes as processors
+    pa.set_cpu_count(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from holdfast.files.people import Columns, problems_of
 from holdfast.files.tables import PROBLEM
+from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import read_numbers
 from holdfast.result.status import Status
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from holdfast.recommend import Recommendations, RobustRecourse
 
+SAMPLE = 1000  # of the first rows, by which a table as a whole is judged
 # What is said of each person and option, beside keys and features.
 NUMBERS = ("cost", "price", "lower_bound", "gap")
 TEXTS = ("status", "reason", "changes")
@@ -173,6 +175,22 @@ def _if_it_is(value: Any, kind: Any) -> Any:
     if value is None or value != value or isinstance(value, str):
         return None
     return bool(value) if pa.types.is_boolean(kind) else int(value)
+
+
+def columns_of(recourse: RobustRecourse) -> Columns:
+    """Return what is read of each person."""
+    encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
+    return Columns.of(encoding, recourse.actions)
+
+
+def fit_rows(rows: RowFunction, names: list[str], sample: pa.Table, where: str) -> None:
+    """Refuse a table that does not fit, judged by its names and first rows; all that is wrong."""
+    wrong = rows.columns.problems(names, sample) + check_keys(rows.keys, names)
+    if wrong:
+        listed = "\n".join(f"  {each}" for each in wrong)
+        raise ValueError(f"{where} does not fit the model or the keys:\n{listed}")
+    empty = rows.columns.frame(rows.schema.empty_table())
+    rows.recourse.recommend(empty)  # refuses what cannot be asked
 
 
 def check_keys(keys: tuple[str, ...], names: list[str]) -> list[str]:
