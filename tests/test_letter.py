@@ -259,11 +259,9 @@ def test_units():
 
 
 def test_how_sure_it_is(tmp_path):
-    assert letter_to(3).sure == [
-        "We update how we decide from time to time. This advice already allows for such updates.",
-        "We cannot promise until when it applies. "
-        + "Please ask us before you take a step that costs you much.",
-    ]
+    first, second = letter_to(3).sure
+    assert first.endswith("from time to time. This advice already allows for such updates.")
+    assert second.startswith("We cannot promise until when it applies.")
     file = make_recourse(tmp_path, german_people().iloc[:60], robust_to="p=1,radius=0", options=1)
     letter = letter_to(3, file, until=date(2027, 1, 31))
     assert letter.sure[0].startswith("This advice follows how we decide today.")
