@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import html
 import re
 from datetime import date
@@ -10,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from browser import complaints, needs_browser, picture, printed_pages, widths
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +74,11 @@ def settings(language="en", **more):
 def letter_to(row, file=None, reference=None, **more):
     file = german_file() if file is None else file
     return make_letter(file, find_person(file, row), settings(**more), reference)
+
+
+@functools.cache
+def letter_to_row_3():
+    return letter_to(3)
 
 
 def words_of(page: str) -> str:
@@ -531,6 +539,39 @@ def test_wrong_words_are_said(tmp_path, capsys, text, says):
     assert says in wrong
     assert "words.yaml" in wrong
     assert not out.exists()
+
+
+entries = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+names = st.sampled_from(["greeting", "labels", "values", "units", "months", "change", "date"])
+
+
+@given(st.dictionaries(names | st.text(max_size=5), entries, max_size=4) | st.text(max_size=60))
+def test_no_file_of_words_breaks_the_reader(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "words.yaml"
+    text = content if isinstance(content, str) else yaml.safe_dump(content, allow_unicode=True)
+    path.write_text(text, encoding="utf-8")
+    with contextlib.suppress(ValueError):
+        words = Words.of("en", path, german_file().features)
+        words.date(TODAY)
+        words.value("duration", 12.0, "months")
+        words.say("change", label="a", before="b", after="c")
+
+
+pieces = st.sampled_from(
+    ["{{", "}}", "{%", "%}", " letter", ".ways", "[0]", " for x in", " if", " endfor", "|join", "1"]
+)
+
+
+@given(st.lists(pieces | st.text(max_size=4), max_size=12).map("".join))
+def test_no_template_breaks_the_renderer(tmp_path_factory, text):
+    path = tmp_path_factory.getbasetemp() / "template.html"
+    path.write_text(text, encoding="utf-8")
+    with contextlib.suppress(ValueError):
+        render_letter(letter_to_row_3(), path)
 
 
 def test_a_template_of_ones_own(tmp_path):
