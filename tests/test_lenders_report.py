@@ -465,6 +465,17 @@ def test_no_scrolling_sideways(page, width):
 
 
 @needs_browser
+def test_long_names_do_not_make_it_wider(tmp_path):
+    people = german_people().iloc[:200].copy()
+    people["region"] = np.where(np.arange(200) % 2, "W" * 80, "a region with a long name, " * 3)
+    people["customer"] = "x" * 90
+    path = tmp_path / "report.html"
+    path.write_text(page_of(make_recourse(tmp_path, people, options=1), group="region"))
+    wide, room = widths(path, 390)
+    assert wide <= room == 390
+
+
+@needs_browser
 def test_light_and_dark(page, tmp_path):
     from PIL import Image
 

@@ -41,6 +41,9 @@ svg.chart .range { stroke: var(--accent); stroke-width: 8; stroke-linecap: round
 """
 
 
+_LINE = 42  # letters beside one another, on a phone
+
+
 class About(NamedTuple):
     """What a chart is called, for those who hear it, and a name of its own within the page."""
 
@@ -225,6 +228,9 @@ def _grid(
 
 
 def _label(left: str, right: str, y: float) -> str:
+    """Write a name and its value on one line; of a long name, what fits on a phone."""
+    room = max(_LINE - len(right), 8)
+    left = left if len(left) <= room else f"{left[: room - 1]}…"
     return _text(0.0, y + 14, left, "", "start") + _text(100.0, y + 14, right, "", "end")
 
 
