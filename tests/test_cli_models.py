@@ -157,17 +157,20 @@ def test_check_counts_people(run, folder):
     people.loc[2, "housing"] = "tent"
     people.loc[3, "age"] = np.nan
     people.to_csv(folder / "people.csv", index=False)
+    with open(folder / "people.csv", "a") as file:
+        file.write("1,2\n")
     code, out, _ = run("actions", "check", "actions.yaml", "model.skops", "people.csv", "--json")
     said = json.loads(out)
     counts = {(each["feature"], each["what"]): each["people"] for each in said["counts"]}
     assert code == 0
-    assert (said["people"], said["unusable"]) == (100, 3)
+    assert (said["people"], said["unusable"]) == (101, 4)
+    assert counts["the file", "a row that cannot be read"] == 1
     assert counts["duration", "above its bounds"] == 1
     assert counts["duration", "'soon': a finite number was expected"] == 1
     assert counts["age", "is missing"] == 1
     assert any(what.startswith("'tent'") for name, what in counts if name == "housing")
     shown = run("actions", "check", "actions.yaml", "model.skops", "people.csv")[1]
-    assert "100 people, 97 of whom can be advised." in shown
+    assert "101 people, 97 of whom can be advised." in shown
 
 
 def test_check_refuses_people_of_another_table(run, folder):
