@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,25 @@ def german_actions() -> holdfast.ActionSet:
         moves={"<100": ["100<=X<500", "500<=X<1000"], "no known savings": ["500<=X<1000"]},
     )
     return actions
+
+
+# Held as long as the tests run, and removed with them.
+_FOLDER = tempfile.TemporaryDirectory()
+
+
+@functools.cache
+def german_file() -> RecourseFile:
+    """What the main job leaves for everybody: made once, for reading only."""
+    return make_recourse(Path(_FOLDER.name))
+
+
+@functools.cache
+def later_models() -> list[Path]:
+    """Two models of resampled people, beside that file."""
+    folder = german_file().path.parent
+    for seed in (0, 1):
+        save_model(german_model(seed), folder / f"later_{seed}.skops", favorable_class=0)
+    return [folder / f"later_{seed}.skops" for seed in (0, 1)]
 
 
 def make_recourse(

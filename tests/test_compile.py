@@ -17,6 +17,7 @@ import pytest
 import holdfast
 from holdfast.machinery import compile as compiling
 from holdfast.machinery.compile import Notice, first_writable
+from holdfast.machinery.kept import KernelCache
 from holdfast.machinery.whole import Kernel
 
 PACKAGE = Path(holdfast.__file__).parent
@@ -95,6 +96,46 @@ def test_it_says_once_that_it_compiles_and_never_again(copy, tmp_path):
     _, again, stderr = run(copy, **settings)
     assert NOTICE not in stderr
     assert again == first
+
+
+def test_machine_code_is_found_wherever_the_package_lies(copy, tmp_path):
+    """Compiled once, it can be shipped to machines that have the environment elsewhere."""
+    where, first, _ = run(copy, NUMBA_CACHE_DIR=str(tmp_path / "kernels"))
+    elsewhere = tmp_path / "elsewhere" / "holdfast"
+    shutil.copytree(copy, elsewhere)
+    shutil.move(tmp_path / "kernels", tmp_path / "shipped")
+    there, again, stderr = run(elsewhere, NUMBA_CACHE_DIR=str(tmp_path / "shipped"))
+    assert NOTICE not in stderr
+    assert again == first
+    assert Path(there).name == Path(where).name
+
+
+def test_processes_that_compile_at_once_do_not_take_each_other_s_code(tmp_path):
+    """Both have seen an empty index; whatever is found afterwards is what was asked for."""
+
+    def function(x):
+        return x
+
+    one, other = (KernelCache(function, str(tmp_path))._cache_file for _ in range(2))
+    Path(one._cache_path).mkdir()
+    seen = other._load_index()
+    one.save(("float64", "a processor"), "code of one")
+    other._load_index = lambda: dict(seen)
+    other.save(("float64", "another processor"), "code of another")
+    third = KernelCache(function, str(tmp_path))._cache_file
+    assert third.load(("float64", "another processor")) == "code of another"
+    assert third.load(("float64", "a processor")) in (None, "code of one")
+    one.save(("float64", "a processor"), "code of one")
+    assert third.load(("float64", "a processor")) == "code of one"
+    assert third.load(("float64", "another processor")) == "code of another"
+
+
+def test_what_cannot_be_kept_is_still_compiled(tmp_path):
+    kernel = as_kernel(lambda x: x + 1)
+    kernel._cache = KernelCache(kernel.py_func, str(tmp_path / "kept"))
+    (tmp_path / "kept").write_text("in the way")
+    assert kernel(1) == 2
+    assert (tmp_path / "kept").is_file()
 
 
 def test_it_can_be_told_to_be_quiet(copy, tmp_path):

@@ -19,6 +19,7 @@ def audit_command(
     recourse: Annotated[
         Path, typer.Argument(help="What `holdfast recommend` has written, its manifest beside it.")
     ],
+    *,
     model: Annotated[Path, typer.Option(help="The other model, which reads the same columns.")],
     favorable: Annotated[
         str | None,

@@ -16,6 +16,7 @@ def letter_command(
     recourse: Annotated[
         Path, typer.Argument(help="What `holdfast recommend` has written, its manifest beside it.")
     ],
+    *,
     out: Annotated[Path, typer.Option(help="Where to: an .html file, which prints on A4.")],
     row: Annotated[
         int | None, typer.Option(min=0, help="Whose letter: the row in the table, from 0.")
@@ -24,7 +25,7 @@ def letter_command(
         list[str] | None,
         typer.Option(help="Or by a key column: customer_id=123; may be repeated."),
     ] = None,
-    language: Annotated[str, typer.Option(help="The language: en or de (default: en).")] = "en",
+    language: Annotated[str, typer.Option(help="The language: en or de.")] = "en",
     words: Annotated[
         Path | None,
         typer.Option(help="A YAML file with labels of features, and other words for sentences."),

@@ -86,7 +86,11 @@ def recommend_command(
         ),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="Where it runs: local or spark (default: local).")
+        str | None,
+        typer.Option(
+            help="Where it runs: local or spark (default: local). With spark, PEOPLE and --out are "
+            "any path or table that Spark knows, and the session is that of the environment."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1: one for each processor.")] = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Say what came of it as JSON.")] = False,

@@ -22,6 +22,7 @@ def report_command(
     recourse: Annotated[
         Path, typer.Argument(help="What `holdfast recommend` has written, its manifest beside it.")
     ],
+    *,
     out: Annotated[Path, typer.Option(help="Where to: an .html file that needs nothing else.")],
     group: Annotated[
         str | None,

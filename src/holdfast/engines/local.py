@@ -343,9 +343,14 @@ _mine: tuple[RowFunction, Parts] | None = None  # what a process works with
 
 def _start(rows: RowFunction, parts: Parts) -> None:
     """Begin a process that works; it does not outlive the one that started it."""
+    import pyarrow as pa
+    from threadpoolctl import threadpool_limits
+
     global _mine
     _mine = rows, parts
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # that is for the one who waits
+    threadpool_limits(1)  # there are as many processes as processors
+    pa.set_cpu_count(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

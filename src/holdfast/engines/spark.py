@@ -23,6 +23,7 @@ from holdfast.machinery.extras import need
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from holdfast.recommend import RobustRecourse
 
@@ -178,8 +179,6 @@ def _row_function(
 ) -> RowFunction:
     """Return what advises the people of a DataFrame; refuse one that does not fit."""
     import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
 
     columns = columns_of(recourse)
     wanted = dict.fromkeys([*keys, *columns.levels, PROBLEM])
@@ -187,7 +186,8 @@ def _row_function(
     twice = sorted({repr(name) for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"{where} has several columns of the name {', '.join(twice)}")
-    schema = to_arrow_schema(StructType([field for field in df.schema if field.name in wanted]))
+    nobody = _plainly_named(df, names).limit(0).toArrow()  # no job: Spark knows what comes out
+    schema = nobody.rename_columns(names).schema
     judged = [name for name in names if name in columns.levels]
     first = _plainly_named(df, judged).limit(SAMPLE).collect()
     sample = pa.table(
@@ -222,8 +222,6 @@ def _plainly_named(df: DataFrame, names: list[str]) -> DataFrame:
 def _advice(df: DataFrame, rows: RowFunction) -> tuple[DataFrame, int]:
     """Return the advice, not computed yet, and how many people there are."""
     from pyspark.sql import functions as F
-    from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import StructField, StructType
 
     people = _planned_once(_plainly_named(df, list(rows.schema.names)))
     counted = people.groupBy(F.spark_partition_id().alias("k")).count().collect()
@@ -231,15 +229,29 @@ def _advice(df: DataFrame, rows: RowFunction) -> tuple[DataFrame, int]:
     for k, count in counted:
         counts[k] = count
     before = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
-    kinds = {field.name: field.dataType for field in df.schema if field.name in rows.keys}
-    schema = StructType(
+    placed = people.withColumn("place", F.monotonically_increasing_id())
+    work = _Partition(rows, before, versions())
+    return placed.mapInArrow(work, _out_schema(df, rows)), int(counts.sum())
+
+
+def _out_schema(df: DataFrame, rows: RowFunction) -> StructType:
+    """Return what comes back, as Spark says it; keys are what they were."""
+    from pyspark.sql import types
+
+    plain = {
+        "int64": types.LongType(),
+        "int32": types.IntegerType(),
+        "double": types.DoubleType(),
+        "bool": types.BooleanType(),
+        "string": types.StringType(),
+    }
+    keys = {field.name: field.dataType for field in df.schema if field.name in rows.keys}
+    return types.StructType(
         [
-            StructField(field.name, kinds.get(field.name) or from_arrow_type(field.type))
+            types.StructField(field.name, keys.get(field.name) or plain[str(field.type)])
             for field in rows.out_schema
         ]
     )
-    placed = people.withColumn("place", F.monotonically_increasing_id())
-    return placed.mapInArrow(_Partition(rows, before, versions()), schema), int(counts.sum())
 
 
 def _planned_once(df: DataFrame) -> DataFrame:

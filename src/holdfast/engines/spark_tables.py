@@ -38,7 +38,7 @@ def open_session() -> Iterator[SparkSession]:
         session = SparkSession.builder.appName("holdfast").getOrCreate()
     except (PySparkException, OSError) as error:
         raise ValueError(
-            f"Spark does not start: {_first_line(error)} (it needs Java 17 or 21: is JAVA_HOME set?)"
+            f"Spark does not start: {_first_line(error)} It needs Java 17 or 21: is JAVA_HOME set?"
         ) from None
     try:
         yield session

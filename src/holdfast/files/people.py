@@ -138,11 +138,7 @@ def _number(text: str | None) -> float | str:
 
 def _as_levels(cells: Any, levels: tuple[Any, ...]) -> list[Any]:
     """Return texts as the levels that they stand for; a known level is never a missing value."""
-    known: dict[str, Any] = {}
-    for level in levels:
-        known[str(level)] = level
-        if isinstance(level, bool):
-            known |= {text: level for text, truth in _TRUTHS.items() if truth is level}
+    known = {str(level): level for level in levels}
     whole = cells.combine_chunks() if hasattr(cells, "chunks") else cells
     encoded = whole.dictionary_encode()
     missing = nullified(encoded.dictionary).to_pylist()
@@ -160,8 +156,10 @@ def _as_levels(cells: Any, levels: tuple[Any, ...]) -> list[Any]:
 
 def _level(text: str | None, levels: tuple[Any, ...]) -> Any:
     """Return the level of the same number: 1.0 in the file may be the level 1."""
-    if text is None or any(isinstance(level, (str, bool)) for level in levels):
+    if text is None or any(isinstance(level, str) for level in levels):
         return text
+    if all(isinstance(level, bool) for level in levels):
+        return _TRUTHS.get(text.lower(), text)
     number = _number(text)
     return next((level for level in levels if level == number), number)
 

@@ -17,6 +17,7 @@ import numba
 from numba.core import event
 from numba.extending import register_jitable
 
+from holdfast.machinery.kept import KernelCache
 from holdfast.machinery.whole import Choice, Kernel
 
 PACKAGE = Path(__file__).parents[1]
@@ -174,24 +175,14 @@ def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Callable
 
 
 def _keep(compiled: Any, directory: str) -> None:
-    """Keep the machine code in `directory`; nowhere, if numba would keep it elsewhere.
-
-    Where a directory cannot be written after all, numba turns to others, which do not have the
-    state of the sources in their name: stale machine code would run.
-    """
+    """Keep the machine code in `directory`, and nowhere else, whatever numba has been told."""
     config: Any = numba.config
-    before = config.CACHE_DIR, getattr(config, "CACHE_LOCATOR_CLASSES", "")
-    # read once, when caching is switched on
-    config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = directory, ""
-    nowhere = compiled._cache
+    before = getattr(config, "CACHE_LOCATOR_CLASSES", "")
+    config.CACHE_LOCATOR_CLASSES = ""  # read once, here
     try:
-        compiled.enable_caching()
-    except RuntimeError:  # numba found no place at all
-        return
+        compiled._cache = KernelCache(compiled.py_func, directory)
     finally:
-        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
-    if Path(directory) not in Path(compiled.stats.cache_path).parents:
-        compiled._cache = nowhere
+        config.CACHE_LOCATOR_CLASSES = before
 
 
 class Notice(event.Listener):

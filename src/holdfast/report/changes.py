@@ -67,15 +67,16 @@ class Changes:
             if share.is_number:
                 _count_steps(share, before.filter(which), after.filter(which))
             else:
-                pairs = zip(*(map(_level, c.filter(which).to_pylist()) for c in (before, after)))
-                self._moves[name].update(pairs)
+                old, new = (c.filter(which).to_pylist() for c in (before, after))
+                self._moves[name].update(zip(map(_level, old), map(_level, new), strict=True))
 
     def _begin(self, name: str, kind: pa.DataType) -> FeatureShare:
-        feature = self.actions[name] if name in self.actions else None
-        is_number = isinstance(feature, NumberFeature)
-        if feature is None:
-            is_number = bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-        return FeatureShare(name, getattr(feature, "unit", ""), is_number)
+        if name in self.actions:
+            feature = self.actions[name]
+            return FeatureShare(
+                name, getattr(feature, "unit", ""), isinstance(feature, NumberFeature)
+            )
+        return FeatureShare(name, "", bool(pa.types.is_floating(kind)))
 
     def shares(self) -> list[FeatureShare]:
         """Return every feature that somebody changes, the most frequent first."""

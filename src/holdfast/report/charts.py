@@ -6,6 +6,7 @@ given and stays readable on a phone. Colours are CSS variables: `STYLE` goes onc
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from html import escape
@@ -30,12 +31,13 @@ svg.chart .track { fill: var(--rule); }
 svg.chart .grid { stroke: var(--rule); stroke-width: 1; }
 svg.chart .axis { stroke: var(--muted); stroke-width: 1; }
 svg.chart .line { stroke: var(--accent); stroke-width: 2; stroke-linecap: round; }
-svg.chart .value { paint-order: stroke; stroke: var(--paper); stroke-width: 4px; stroke-linejoin: round; }
+svg.chart .value { paint-order: stroke; stroke: var(--paper); stroke-width: 4px;
+  stroke-linejoin: round; }
 svg.chart .dot { fill: var(--accent); stroke: var(--paper); stroke-width: 2; }
 svg.chart .range { stroke: var(--accent); stroke-width: 8; stroke-linecap: round; opacity: 0.45; }
 @media print { :root { --paper: #ffffff; --ink: #000000; --muted: #444444; --rule: #cccccc;
   --soft: #f5f6f8; --accent: #0b4ea2; --pale: #b9cfe8; --alarm: #9a1b14; }
-  svg.chart rect, svg.chart circle { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
+  svg.chart { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
 
 
@@ -151,7 +153,7 @@ def line_chart(about: About, line: LinePoints, axis: str, most: float | None = N
     for k in known if line.ranges else ():
         low, high = map(height_of, (line.ranges or [])[k])
         parts.append(_line("range", xs[k], low, xs[k], high))
-    for a, b in zip(known, known[1:], strict=False):
+    for a, b in itertools.pairwise(known):
         parts.append(_line("line", xs[a], ys[a], xs[b], ys[b]))
     for k in known:
         parts.append(f'<circle class="dot" cx="{xs[k]:.2f}%" cy="{ys[k]:.1f}" r="5"/>')

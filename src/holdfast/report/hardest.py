@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-
 from holdfast.report.people import BEFORE, Foremost, Lot, Source, numbers
 
 MOST_CASES = 10

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from holdfast.evaluate.scores import model_score
 from holdfast.machinery.numbers import Floats
-from holdfast.models import Model, as_model
+from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
+from holdfast.models.encoding import Encoding
 from holdfast.problem.losses import Loss
 
 if TYPE_CHECKING:
@@ -38,33 +39,72 @@ class Judge:
     """
 
     def __init__(self, model: Any, favorable_class: Any) -> None:
-        self.fitted = model
-        self.model: Model = as_model(model, favorable_class=favorable_class)
-        self.loss: Loss = self.model.choose_loss(None)
+        self._names = getattr(model, "feature_names_in_", None)
+        if self._names is None:
+            raise ValueError(
+                "the other model does not know its columns by name; fit it on a data frame"
+            )
+        self._encoding: Encoding | None = None
+        # what cannot be taken apart is asked as it is
+        with contextlib.suppress(ValueError, TypeError):
+            self._encoding = Encoding.of(model, favorable_class=favorable_class)
+        self._model: Model = (
+            as_model(model, favorable_class=favorable_class)
+            if self._encoding is None
+            else self._encoding.model
+        )
+        self._loss: Loss = self._model.choose_loss(None)
 
     @property
     def threshold(self) -> float:
         """The probability from which on it approves; NaN if it gives none."""
-        return float(self.loss.probability(self.model.cutoff))
+        return float(self._loss.probability(self._model.cutoff))
 
     def check_columns(self, names: list[str]) -> None:
         """Refuse a model that reads columns which people do not have; all are listed."""
-        wanted = getattr(self.fitted, "feature_names_in_", None)
-        missing = [str(name) for name in (() if wanted is None else wanted) if name not in names]
+        missing = [str(name) for name in self._names if name not in names]
         if missing:
             raise ValueError(
-                f"the model reads columns that the recourse file does not have: "
-                f"{', '.join(missing)}; it has {', '.join(names)}"
+                f"the other model reads columns that the recourse file does not have: "
+                f"{', '.join(missing)}; the file has {', '.join(names)}"
             )
 
     def judge(self, people: pd.DataFrame) -> Judgement:
         """Ask it about people, in raw units."""
         score = np.full(len(people), np.nan)
-        if len(people):
-            # no row that can be read is an answer too: the columns are all there
+        if len(people) and self._encoding is not None:
+            _read_scores(self._encoding, people, self._loss, score)
+        elif len(people):
+            # that no row can be read is an answer too: the columns are all there
             with contextlib.suppress(ValueError):
-                encoded = read_encoded("the people", self.model, people, usable_only=True)
-                score = model_score(self.model, np.asarray(encoded, dtype=np.float64))
+                encoded = read_encoded("the people", self._model, people, usable_only=True)
+                score = model_score(self._model, np.asarray(encoded, dtype=np.float64))
         with np.errstate(invalid="ignore"):
-            approved = accepts(self.model, score)
-        return Judgement(approved, self.loss.probability(score), np.isfinite(score))
+            approved = accepts(self._model, score)
+        return Judgement(approved, self._loss.probability(score), np.isfinite(score))
+
+
+def _read_scores(encoding: Encoding, people: pd.DataFrame, loss: Loss, score: Floats) -> None:
+    """Write the score of everybody who can be read; the model itself is asked to confirm it."""
+    reading = encoding.read(people)
+    usable = np.ones(len(people), dtype=bool)
+    usable[list(reading.reasons)] = False
+    reading = reading.take(usable)
+    refused = list(encoding.refusals(people[usable], reading)) if usable.any() else []
+    if refused:
+        taken = np.ones(int(usable.sum()), dtype=bool)
+        taken[refused] = False
+        usable[np.flatnonzero(usable)[refused]] = False
+        reading = reading.take(taken)
+    if usable.any():
+        encoded = encoding.encode_reading(people[usable], reading)
+        encoding.compare(encoded, encoded.points, loss)
+        score[usable] = _scores(encoding.model, encoded.points)
+
+
+def _scores(model: Model, points: Floats) -> Floats:
+    """Return scores that do not depend on who else is asked about, to the last bit."""
+    if not isinstance(model, LinearModel):
+        return model.score(points)
+    # a product of matrices would be summed in an order that depends on how many rows there are
+    return np.asarray((points * model.coef).sum(axis=1) + model.intercept)

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.actions import ActionSet, Follows
-from holdfast.files.tables import open_table
+from holdfast.files.tables import PROBLEM, open_table
 from holdfast.models.encoding.reading import is_missing, plain
 from holdfast.recommend import RobustRecourse
+from holdfast.recommend.numerals import numeral
 from holdfast.recommend.reasons import Constraint
 from holdfast.report.parts import (
     Reference,
@@ -92,8 +93,9 @@ class Letter:
     Attributes
     ----------
     language, lender, date, title, greeting, decision, closing : str
-    references : list of (str, str)
-        The names of key columns, and their values.
+    reference_name, reference : str
+        The value of the first key column, by which the lender knows the application; empty where
+        there is none.
     reasons_heading, reasons_intro, yours, typical, typical_note : str
     reasons : list of Reason
         At most four.
@@ -117,7 +119,8 @@ class Letter:
     greeting: str
     decision: str
     closing: str
-    references: list[tuple[str, str]]
+    reference_name: str
+    reference: str
     reasons_heading: str
     reasons_intro: str
     yours: str
@@ -180,7 +183,8 @@ def _row_of(file: RecourseFile, keys: dict[str, str]) -> int:
 def _have(table: pa.Table, keys: dict[str, str]) -> Any:
     mask = np.ones(len(table), dtype=bool)
     for name, wanted in keys.items():
-        mask &= np.array([str(value) == wanted for value in table[name].to_pylist()], dtype=bool)
+        values = table[name].to_pylist()
+        mask &= np.array([wanted in (str(value), numeral(value)) for value in values], dtype=bool)
     return mask
 
 
@@ -211,9 +215,11 @@ def _draw_approved(source: Source, path: Path, sample: Sample) -> None:
         raise ValueError(f"{path} cannot be the reference: {'; '.join(wrong)}")
     first = 0
     for batch in opened.batches(32_768, source.encoding.names):
-        table = pa.Table.from_batches([batch]).select(source.encoding.names)
+        table = pa.Table.from_batches([batch])
         rows = pa.array(np.arange(first, first + len(table)))
         table, first = table.append_column("row", rows), first + len(table)
+        if PROBLEM in table.column_names:  # rows that could not be read from their file
+            table = table.filter(pc.is_null(table[PROBLEM])).drop_columns(PROBLEM)
         mask = are_approved(source.frame(table), source.encoding)
         sample.add(table.filter(pa.array(mask)))
 
@@ -254,7 +260,8 @@ def make_letter(
         lender=settings.lender,
         date=words.date(settings.today),
         **{name: words.say(name) for name in ("title", "greeting", "decision", "closing")},
-        references=[(words.say("reference_name"), str(first[name])) for name in file.keys],
+        reference_name=words.say("reference_name"),
+        reference=_reference(first, file.keys, recourse.actions),
         **{name: words.say(name) for name in ("reasons_heading", "yours", "typical")},
         reasons_intro=words.say("reasons_intro" if reasons else "reasons_none"),
         typical_note=words.say("typical_note", count=words.number(typical.people)),
@@ -287,6 +294,14 @@ def _refuse_letter(first: dict[str, Any]) -> None:
         raise ValueError(
             f"{who} is approved by today's model, so there is no refusal to write about"
         )
+
+
+def _reference(first: dict[str, Any], keys: list[str], actions: ActionSet) -> str:
+    """Return the first key that does not say what is protected."""
+    for name in keys:
+        if name not in actions or not actions[name].protected:
+            return "" if first[name] is None else numeral(first[name])
+    return ""
 
 
 def _reasons(

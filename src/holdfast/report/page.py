@@ -51,6 +51,7 @@ def write_report_page(summary: Summary) -> str:
         why_not=_why_not(summary),
         feature_words={each.name: _feature_words(each) for each in summary.features},
         settings=_listed(summary.settings),
+        short=_short,
         **_FORMATS,
     )
 

@@ -89,7 +89,7 @@ class Source:
 
     def problems(self, names: list[str]) -> list[str]:
         """List what is wrong with a table of other people, from the names of its columns."""
-        return [f"it has no column {name!r}" for name in self._columns.levels if name not in names]
+        return [f"it has no column {name!r}" for name in self.encoding.names if name not in names]
 
 
 def sort_people(table: pa.Table, even: float) -> Lot:

@@ -156,12 +156,15 @@ def summarise(
     audited : Path, optional
         A table that `audit` wrote, to be made a part of the report.
     """
+    judges = [Judge(each.model, each.favorable_class) for each in models]
+    for judge in judges:
+        judge.check_columns(file.features)
+    earlier = None if audited is None else read_audit(audited)
     source = Source.of(file)
     collected = _Collected(source, group)
     sample = collected.sample.table()
     robustness = None
     if sample is not None:
-        judges = [Judge(each.model, each.favorable_class) for each in models]
         robustness = compare_sizes(source, source.frame(sample, BEFORE), judges)
     counts = collected.counts()
     return Summary(
@@ -172,7 +175,7 @@ def summarise(
         features=collected.changes.shares(),
         robustness=robustness,
         survival=[audit(file, each) for each in models],
-        audit=None if audited is None else read_audit(audited),
+        audit=earlier,
         lost=collected.hardest.lost(),
         dearest=collected.hardest.dearest(),
         group=group,

@@ -1,0 +1,238 @@
+"""The audit: what another model makes of advice, computed once more with scikit-learn alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from recourse_files import (
+    CATEGORIES,
+    german_file,
+    german_model,
+    german_people,
+    later_models,
+    make_recourse,
+)
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.pipeline import make_pipeline
+
+from holdfast.cli import main
+from holdfast.datasets import load_german
+from holdfast.files.models import ModelFile, load_model, save_model
+from holdfast.files.recourse import RecourseFile
+from holdfast.report import audit, read_audit
+
+
+def expected(file, model, threshold=0.5):
+    """The table of an audit, the slow way."""
+    frame = file.frame()
+    frame = frame[(frame.approved == False) & (frame.option >= 1)]  # noqa: E712
+    names = file.features
+    after = frame[[f"recourse.{name}" for name in names]].set_axis(names, axis=1)
+    before = frame[[f"person.{name}" for name in names]].set_axis(names, axis=1)
+    table = frame[["row", "customer", "region", "option"]].copy()
+    table["probability_before"] = frame["current_validity"]
+    table["probability_after"] = model.predict_proba(after)[:, 0]
+    table["holds"] = model.predict(after) == 0
+    table["margin"] = table.probability_after - threshold
+    table["approved_now"] = model.predict(before) == 0
+    some = table.groupby("row").holds.transform("any")
+    table["must_be_told"] = ~table.approved_now & ~some
+    return table.reset_index(drop=True)
+
+
+def same(found: pd.DataFrame, wanted: pd.DataFrame) -> None:
+    assert list(found.columns) == [*wanted.columns, "reason"]
+    pd.testing.assert_frame_equal(
+        found.drop(columns="reason"), wanted, check_dtype=False, rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_way_is_judged(tmp_path, seed):
+    path = later_models()[seed]
+    found = audit(german_file(), load_model(path), tmp_path / "audit.parquet")
+    wanted = expected(german_file(), load_model(path).model)
+    same(pd.read_parquet(tmp_path / "audit.parquet"), wanted)
+    people = wanted.groupby("row")
+    assert found.people == people.ngroups
+    assert found.options == len(wanted)
+    assert found.options_hold == int(wanted.holds.sum())
+    assert found.first_holds == int(wanted[wanted.option == 1].holds.sum())
+    assert found.some_holds == int(people.holds.any().sum())
+    assert found.approved_now == int(people.approved_now.first().sum())
+    told = people.must_be_told.first()
+    assert found.must_be_told == int(told.sum()) > 0
+    assert found.tell == told[told].index.tolist()[:10]
+    assert found.margin_low == pytest.approx(wanted.margin.min())
+    assert found.margin_mean == pytest.approx(wanted.margin.mean())
+    assert (found.not_read, found.sha256) == (0, load_model(path).sha256)
+
+
+def test_under_today_s_model_all_of_it_holds():
+    found = audit(german_file(), german_file().model_file())
+    assert found.first_holds == found.some_holds == found.people == 149
+    assert found.options_hold == found.options
+    assert (found.must_be_told, found.approved_now) == (0, 0)
+    assert found.margin_low >= 0.0
+    assert found.below_guarantee == 0
+
+
+def test_who_is_approved_without_a_change_need_not_be_told():
+    model = german_model()
+    model[-1].intercept_ = model[-1].intercept_ - 10.0  # nobody defaults any more
+    found = audit(german_file(), ModelFile(german_file().path, model, 0, "", True))
+    assert found.approved_now == found.people
+    assert found.must_be_told == 0
+    model[-1].intercept_ = model[-1].intercept_ + 30.0  # everybody does
+    found = audit(german_file(), ModelFile(german_file().path, model, 0, "", True))
+    assert found.must_be_told == found.people == 149
+    assert found.first_holds == 0
+
+
+def test_a_threshold_of_its_own(tmp_path):
+    strict = FixedThresholdClassifier(german_model(), threshold=0.4, pos_label=1)
+    table = load_german().features[german_file().features]
+    strict.fit(table, (~load_german().approved).astype(int))
+    found = audit(german_file(), ModelFile(tmp_path, strict, 0, "", True), tmp_path / "a.parquet")
+    wanted = expected(german_file(), strict, threshold=0.6)
+    frame = pd.read_parquet(tmp_path / "a.parquet")
+    assert frame.holds.tolist() == wanted.holds.tolist()
+    assert found.below_guarantee == 0
+    np.testing.assert_allclose(frame.margin, wanted.margin, atol=1e-9)
+
+
+def test_less_than_was_guaranteed_is_counted(tmp_path):
+    file = make_recourse(tmp_path, german_people().iloc[:300], guarantee=0.6, options=1)
+    model = load_model(later_models()[0])
+    audit(file, model, tmp_path / "audit.parquet")
+    frame = pd.read_parquet(tmp_path / "audit.parquet")
+    below = frame.holds & (frame.probability_after < 0.6)
+    assert audit(file, model).below_guarantee == int(below.sum()) > 0
+
+
+def test_a_model_that_is_no_linear_one(tmp_path):
+    table = load_german().features[german_file().features]
+    forest = make_pipeline(
+        german_model()[0], RandomForestClassifier(20, max_depth=5, random_state=0)
+    ).fit(table, (~load_german().approved).astype(int))
+    audit(german_file(), ModelFile(tmp_path, forest, 0, "", True), tmp_path / "audit.parquet")
+    same(pd.read_parquet(tmp_path / "audit.parquet"), expected(german_file(), forest))
+
+
+def test_ways_that_cannot_be_read_do_not_hold(tmp_path):
+    people = german_people()
+    usable = people[people.savings_status != "500<=X<1000"]
+    usable = usable.drop(index=[5, 100, 200], errors="ignore")
+    names = german_file().features
+    model = german_model()
+    labels = (~load_german().approved).astype(int)
+    model.fit(usable[names].astype({"duration": float}), labels[usable.index])
+    found = audit(german_file(), ModelFile(tmp_path, model, 0, "", True), tmp_path / "a.parquet")
+    frame = pd.read_parquet(tmp_path / "a.parquet")
+    unread = frame.reason != ""
+    assert found.not_read == int(unread.sum()) > 0
+    assert not frame.holds[unread].any()
+    assert frame.probability_after[unread].isna().all()
+    assert frame.probability_after[~unread].notna().all()
+
+
+def test_batches_do_not_matter(tmp_path, monkeypatch):
+    model = load_model(later_models()[1])
+    once = audit(german_file(), model, tmp_path / "one.csv")
+    monkeypatch.setattr(
+        RecourseFile, "batches", lambda self, columns=None: self.table.batches(5, columns)
+    )
+    again = audit(german_file(), model, tmp_path / "other.csv")
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "other.csv").read_bytes()
+    assert {**vars(once), "margin_mean": 0} == {**vars(again), "margin_mean": 0}
+    assert once.margin_mean == pytest.approx(again.margin_mean)
+
+
+@pytest.mark.parametrize("name", ["audit.parquet", "audit.csv"])
+def test_the_table_is_read_back(tmp_path, name):
+    model = load_model(later_models()[1])
+    written = audit(german_file(), model, tmp_path / name)
+    read = read_audit(tmp_path / name)
+    forget = {"model": "", "sha256": ""} if name.endswith(".csv") else {}
+    assert vars(read) == {**vars(written), **forget}
+
+
+def test_nobody_was_advised(tmp_path):
+    file = make_recourse(tmp_path, german_people().iloc[[0, 2, 5]], options=1)
+    for name in ("audit.parquet", "audit.csv"):
+        found = audit(file, load_model(later_models()[0]), tmp_path / name)
+        assert (found.people, found.must_be_told) == (0, 0)
+        assert read_audit(tmp_path / name).people == 0
+
+
+def run(capsys, *arguments):
+    code = main([str(each) for each in arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_the_command(tmp_path, capsys):
+    path, later = german_file().path, later_models()[0]
+    code, said, _ = run(capsys, "audit", path, "--model", later, "--out", tmp_path / "audit.csv")
+    assert code == 1  # somebody must be told
+    assert "149  people were refused, and given advice" in said
+    assert "must be told: rows" in said
+    code, said, _ = run(capsys, "audit", path, "--model", later, "--json")
+    assert code == 1
+    assert json.loads(said)["must_be_told"] == read_audit(tmp_path / "audit.csv").must_be_told
+    code, said, _ = run(capsys, "audit", path, "--model", path.parent / "model.skops")
+    assert (code, "Nobody must be told." in said) == (0, True)
+
+
+def test_a_model_of_other_columns_is_refused(tmp_path, capsys):
+    other = german_model(names=[*CATEGORIES, "job", "purpose"])
+    save_model(other, tmp_path / "other.skops", favorable_class=0)
+    out = tmp_path / "audit.csv"
+    code, _, wrong = run(
+        capsys, "audit", german_file().path, "--model", tmp_path / "other.skops", "--out", out
+    )
+    assert code == 2
+    assert "the recourse file does not have: job, purpose" in wrong
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--out", "audit.xlsx"], "does not end in one of .parquet, .csv"),
+        (["--favorable", "7"], "7"),
+        (["--out", "no/such/audit.csv"], "cannot be written"),
+    ],
+)
+def test_wrong_options_are_said(capsys, options, says):
+    code, _, wrong = run(
+        capsys, "audit", german_file().path, "--model", later_models()[0], *options
+    )
+    assert code == 2
+    assert says in wrong
+
+
+def test_what_is_no_table_of_an_audit(tmp_path, capsys):
+    path = tmp_path / "other.parquet"
+    pd.DataFrame({"row": [1], "x": [2]}).to_parquet(path)
+    with pytest.raises(ValueError, match="is not a table of holdfast audit: it has no column"):
+        read_audit(path)
+    path.write_text("nonsense")
+    with pytest.raises(ValueError, match="cannot be read as a table of holdfast audit"):
+        read_audit(path)
+
+
+def test_the_report_shows_it(tmp_path, capsys):
+    table = tmp_path / "audit.parquet"
+    run(capsys, "audit", german_file().path, "--model", later_models()[1], "--out", table)
+    out = tmp_path / "report.html"
+    code, _, _ = run(capsys, "report", german_file().path, "--out", out, "--audit", table)
+    assert code == 0
+    told = read_audit(table)
+    page = out.read_text()
+    assert f"{told.must_be_told} people must be told" in page
+    assert "Judged by later_1.skops" in page

@@ -1,0 +1,140 @@
+"""Charts: well-formed SVG that says what it shows, whatever the numbers."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.report.charts import (
+    STYLE,
+    About,
+    BarRow,
+    IntervalRow,
+    LinePoints,
+    bar_chart,
+    histogram_chart,
+    interval_chart,
+    line_chart,
+    split_chart,
+)
+from holdfast.report.intervals import Interval
+from holdfast.report.sketch import Histogram, Sketch
+
+SVG = "{http://www.w3.org/2000/svg}"
+ABOUT = About("chart", 'A "title" & more', "What is <seen>")
+values = st.floats(min_value=0.0, max_value=1e9, allow_nan=False)
+
+
+def parsed(svg: str) -> ET.Element:
+    root = ET.fromstring(svg)
+    assert root.attrib["role"] == "img"
+    title, text = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
+    assert title is not None and title.text == ABOUT.title
+    assert text is not None and text.text == ABOUT.text
+    assert root.attrib["aria-labelledby"].split() == [title.attrib["id"], text.attrib["id"]]
+    return root
+
+
+def percents(root: ET.Element, *names: str) -> list[float]:
+    """All places along the chart; each lies inside of it."""
+    found = [
+        float(part.attrib[name].removesuffix("%"))
+        for part in root.iter()
+        for name in names
+        if part.attrib.get(name, "").endswith("%")
+    ]
+    assert all(-1e-9 <= place <= 100.01 for place in found)
+    return found
+
+
+def rects(root: ET.Element, kind: str) -> list[ET.Element]:
+    return [each for each in root.iter(f"{SVG}rect") if each.attrib["class"] == kind]
+
+
+def test_bars_are_as_long_as_their_values():
+    bars = [BarRow("a <b>", 0.5, "50%"), BarRow("c", 0.25, "25%"), BarRow("none", 0.0, "0%")]
+    root = parsed(bar_chart(ABOUT, bars, 1.0))
+    assert [float(r.attrib["width"][:-1]) for r in rects(root, "bar")] == [50.0, 25.0]
+    texts = [each.text for each in root.iter(f"{SVG}text")]
+    assert texts == ["a <b>", "50%", "c", "25%", "none", "0%"]
+
+
+def test_parts_fill_the_whole():
+    parts = [BarRow("x", 3, ""), BarRow("y", 1, "")]
+    root = parsed(split_chart(ABOUT, parts))
+    assert float(rects(root, "bar")[0].attrib["width"][:-1]) == 75.0
+    assert float(rects(root, "rest")[0].attrib["x"][:-1]) == 75.0
+
+
+def test_bars_of_a_histogram_are_as_tall_as_their_counts():
+    root = parsed(histogram_chart(ABOUT, Histogram([0.0, 1.0, 2.0, 3.0], [4, 0, 2], 1), "cost"))
+    first, last = rects(root, "bar")
+    assert float(first.attrib["height"]) == pytest.approx(2.0 * float(last.attrib["height"]))
+    assert {"0", "1", "2", "3", "cost"} <= {each.text for each in root.iter(f"{SVG}text")}
+
+
+def test_points_lie_at_their_values():
+    line = LinePoints([0.0, 1.0], [1.0, 0.5], ["0", "1"], ["100%", "50%"], [(0.9, 1.0), (0.4, 0.6)])
+    root = parsed(line_chart(ABOUT, line, "size", 1.0))
+    heights = [float(dot.attrib["cy"]) for dot in root.iter(f"{SVG}circle")]
+    assert heights == [22.0, 97.0]  # of an axis from 172 up to 22
+
+
+def test_points_that_are_not_known_are_left_out():
+    line = LinePoints([0.0, 1.0, 2.0], [1.0, math.nan, 3.0], ["a", "b", "c"], ["1", "–", "3"])
+    root = parsed(line_chart(ABOUT, line, "size"))
+    assert len(list(root.iter(f"{SVG}circle"))) == 2
+    assert "nan" not in line_chart(ABOUT, line, "size")
+
+
+def test_intervals_lie_on_one_scale():
+    rows = [
+        IntervalRow("few", Interval(0.5, math.nan, math.nan), "50%"),
+        IntervalRow("many", Interval(0.5, 0.4, 0.6), "50% (40% to 60%)"),
+    ]
+    root = parsed(interval_chart(ABOUT, rows, 1.0))
+    ranges = [each for each in root.iter(f"{SVG}line") if each.attrib["class"] == "range"]
+    assert [(each.attrib["x1"], each.attrib["x2"]) for each in ranges] == [("40.00%", "60.00%")]
+    assert len(list(root.iter(f"{SVG}circle"))) == 2
+
+
+@given(st.lists(values, max_size=8), st.text(max_size=12))
+def test_whatever_the_numbers_a_chart_stays_inside(numbers, label):
+    label = "".join(sign for sign in label if sign.isprintable())
+    rows = [BarRow(label, value, label) for value in numbers]
+    sketch = Sketch()
+    sketch.add(numbers)
+    intervals = [IntervalRow(label, Interval(v, v / 2.0, v * 1.5), label) for v in numbers]
+    charts = [bar_chart(ABOUT, rows), split_chart(ABOUT, rows)]
+    charts += [histogram_chart(ABOUT, sketch.histogram(), label), interval_chart(ABOUT, intervals)]
+    if numbers:
+        places = [float(k) for k in range(len(numbers))]
+        line = LinePoints(places, numbers, [label] * len(numbers), [label] * len(numbers))
+        charts.append(line_chart(ABOUT, line, label))
+    for chart in charts:
+        root = parsed(chart)
+        percents(root, "x", "x1", "x2", "cx", "width")
+        for rect in root.iter(f"{SVG}rect"):
+            x, width = (float(rect.attrib[name][:-1]) for name in ("x", "width"))
+            assert x + width <= 100.05
+
+
+def test_every_class_that_is_drawn_has_a_style():
+    both = [(0.5, 1.5), (1.5, 2.5)]
+    line = LinePoints([0.0, 1.0], [1.0, 2.0], ["a", "b"], ["1", "2"], both)
+    drawn = [
+        bar_chart(ABOUT, [BarRow("a", 1.0, "1")]),
+        split_chart(ABOUT, [BarRow("a", 1.0, "1"), BarRow("b", 1.0, "1")]),
+        histogram_chart(ABOUT, Histogram([0.0, 1.0], [2], 0), "x"),
+        line_chart(ABOUT, line, "x"),
+        interval_chart(ABOUT, [IntervalRow("a", Interval(1.0, 0.5, 2.0), "b")]),
+    ]
+    parts = [each for svg in drawn for each in ET.fromstring(svg).iter()]
+    used = {each.attrib["class"] for each in parts if "class" in each.attrib}
+    assert len(used) == 11
+    for kind in used - {"chart"}:
+        assert f"svg.chart .{kind} " in STYLE
