@@ -90,12 +90,17 @@ def later_models() -> list[Path]:
 
 
 def make_recourse(
-    folder: Path, people: pd.DataFrame | None = None, actions: Any = None, **settings: Any
+    folder: Path,
+    people: pd.DataFrame | None = None,
+    actions: Any = None,
+    model: Any = None,
+    **settings: Any,
 ) -> RecourseFile:
     """Run the main job in a folder, and open what it leaves."""
     people = german_people() if people is None else people
     people.to_csv(folder / "people.csv", index=False)
-    save_model(german_model(), folder / "model.skops", favorable_class=0)
+    model = german_model() if model is None else model
+    save_model(model, folder / "model.skops", favorable_class=0)
     (german_actions() if actions is None else actions).save(folder / "actions.yaml")
     asked: dict[str, Any] = {
         "robust_to": "p=1,radius=0.1",

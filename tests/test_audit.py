@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from recourse_files import (
     CATEGORIES,
     german_file,
@@ -24,6 +27,7 @@ from holdfast.datasets import load_german
 from holdfast.files.models import ModelFile, load_model, save_model
 from holdfast.files.recourse import RecourseFile
 from holdfast.report import audit, read_audit
+from holdfast.report.audit import _SCHEMA
 
 
 def expected(file, model, threshold=0.5):
@@ -219,11 +223,23 @@ def test_wrong_options_are_said(capsys, options, says):
 def test_what_is_no_table_of_an_audit(tmp_path, capsys):
     path = tmp_path / "other.parquet"
     pd.DataFrame({"row": [1], "x": [2]}).to_parquet(path)
-    with pytest.raises(ValueError, match="is not a table of holdfast audit: it has no column"):
+    with pytest.raises(
+        ValueError, match="cannot be read as a table of holdfast audit: it has no column"
+    ):
         read_audit(path)
     path.write_text("nonsense")
     with pytest.raises(ValueError, match="cannot be read as a table of holdfast audit"):
         read_audit(path)
+
+
+@given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
+def test_no_file_breaks_the_reader(tmp_path_factory, content):
+    folder = tmp_path_factory.getbasetemp()
+    head = (",".join(_SCHEMA.names) + "\n").encode()
+    for name, raw in (("a.csv", content), ("b.csv", head + content), ("c.parquet", content)):
+        (folder / name).write_bytes(raw)
+        with contextlib.suppress(ValueError):
+            read_audit(folder / name)
 
 
 def test_the_report_shows_it(tmp_path, capsys):

@@ -33,8 +33,10 @@ def parsed(svg: str) -> ET.Element:
     root = ET.fromstring(svg)
     assert root.attrib["role"] == "img"
     title, text = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
-    assert title is not None and title.text == ABOUT.title
-    assert text is not None and text.text == ABOUT.text
+    assert title is not None
+    assert title.text == ABOUT.title
+    assert text is not None
+    assert text.text == ABOUT.text
     assert root.attrib["aria-labelledby"].split() == [title.attrib["id"], text.attrib["id"]]
     return root
 

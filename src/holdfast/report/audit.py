@@ -124,31 +124,37 @@ def read_audit(path: Path) -> Audit:
     """Read a table that `audit` wrote, and add it up again."""
     tally, about = _Tally(), dict[str, Any]()
     for table in whole_people(_parts(path, about)):
-        absent = [name for name in _SCHEMA.names if name not in table.column_names]
-        if absent:
-            raise ValueError(
-                f"{path} is not a table of holdfast audit: it has no column {', '.join(absent)}"
-            )
         tally.add(table, about.get("guarantee"))
     return tally.audit(about)
 
 
 def _parts(path: Path, about: dict[str, Any]) -> Iterator[pa.Table]:
     """Read a table piece by piece; what it says about itself is noted."""
+    try:
+        for batch in _batches(path, about):
+            absent = [name for name in _SCHEMA.names if name not in batch.schema.names]
+            if absent:
+                raise ValueError(f"it has no column {', '.join(absent)}")
+            table = pa.Table.from_batches([batch]).select(_SCHEMA.names).cast(_SCHEMA)
+            for name in ("row", "option", "holds", "approved_now", "must_be_told"):
+                if table[name].null_count:
+                    raise ValueError(f"its column {name} has cells without a value")
+            yield table
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as a table of holdfast audit: {error}") from None
+
+
+def _batches(path: Path, about: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv
     import pyarrow.parquet
 
-    try:
-        if path.suffix.lower() == ".csv":
-            for batch in pyarrow.csv.open_csv(path):
-                yield pa.Table.from_batches([batch])
-            return
-        with pyarrow.parquet.ParquetFile(path) as opened:
-            about.update(json.loads((opened.schema_arrow.metadata or {}).get(_ABOUT, b"{}")))
-            for batch in opened.iter_batches():
-                yield pa.Table.from_batches([batch])
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as a table of holdfast audit: {error}") from None
+    if path.suffix.lower() == ".csv":
+        yield from pyarrow.csv.open_csv(path)
+        return
+    with pyarrow.parquet.ParquetFile(path) as opened:
+        said = (opened.schema_arrow.metadata or {}).get(_ABOUT, b"{}")
+        about.update(json.loads(said))
+        yield from opened.iter_batches()
 
 
 _SCHEMA = pa.schema(

@@ -109,13 +109,12 @@ def histogram_chart(about: About, histogram: Histogram, axis: str) -> str:
         if count:
             parts.append(_rect("bar", left + k * width + 0.15, bottom - tall, width - 0.3, tall))
     parts.append(_line("axis", left, bottom, 100.0, bottom))
-    every = max(math.ceil(len(counts) / 6), 1)
-    for k in range(0, len(edges), every):
-        last = k + every >= len(edges) and k + 1 >= len(edges)
-        place = left + k * width
-        parts.append(
-            _text(place, bottom + 17, f"{edges[k]:g}", "quiet", "end" if last else "middle")
-        )
+    end = edges[-1] if edges else 0.0
+    step = round_step(end / 6.0)
+    for k in range(math.floor(end / step + 1e-9) + 1):
+        place = left + (100.0 - left) * (k * step / end if end else 0.0)
+        anchor = "end" if place > 99.0 else "middle"
+        parts.append(_text(place, bottom + 17, f"{k * step:g}", "quiet", anchor))
     parts.append(_text(100.0, height - 2, axis, "quiet", "end"))
     return _chart(about, height, parts)
 

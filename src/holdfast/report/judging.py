@@ -39,7 +39,7 @@ class Judge:
     """
 
     def __init__(self, model: Any, favorable_class: Any) -> None:
-        self._names = getattr(model, "feature_names_in_", None)
+        self._names: Any = getattr(model, "feature_names_in_", None)
         if self._names is None:
             raise ValueError(
                 "the other model does not know its columns by name; fit it on a data frame"

@@ -192,9 +192,10 @@ def find_reference(source: Source, table: Path | None = None) -> Reference:
     """Make the median approved applicant: of a table, or of the people in the file."""
     sample = Sample(_REFERENCE_SAMPLE)
     if table is None:
+        columns = ["row", *(BEFORE + name for name in source.file.features)]
         for batch in source.batches("current_validity"):
             lot = sort_people(batch, source.even)
-            sample.add(lot.take(lot.is_approved))
+            sample.add(lot.take(lot.is_approved).select(columns))
     else:
         _draw_approved(source, table, sample)
     drawn, prefix = sample.table(), BEFORE if table is None else ""

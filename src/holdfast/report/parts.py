@@ -62,8 +62,7 @@ def make_reference(approved: pd.DataFrame, encoding: Encoding) -> Reference:
             most = counts[counts == counts.iloc[0]].index
             row[name] = given[given.isin([min(most, key=str)])].iloc[:1].array
         else:
-            middle = given.sort_values().iloc[(len(given) - 1) // 2 : (len(given) + 1) // 2]
-            row[name] = middle.iloc[:1].array
+            row[name] = given.sort_values().iloc[[(len(given) - 1) // 2]].array
     return Reference(pd.DataFrame(row), len(approved))
 
 

@@ -165,7 +165,7 @@ class Sample:
         if len(table):
             self._parts.append(table)
             self._held += len(table)
-        if self._held > 4 * self.size:
+        if self._held > 2 * self.size:
             self._shrink()
 
     def _shrink(self) -> None:
