@@ -18,7 +18,7 @@ from holdfast.actions import check, raw_cost
 from holdfast.datasets import load_german
 from holdfast.models.encoding import Encoding
 from holdfast.recommend.advised import _solve_held
-from holdfast.recommend.numerals import numeral
+from holdfast.recommend.numerals import numeral, numerals
 from holdfast.recommend.printed import Aim, settle
 from holdfast.recommend.words import _proof
 
@@ -211,6 +211,14 @@ def test_what_is_shown_reads_back_as_the_same(value):
     kind = type(value) if isinstance(value, np.generic) else float  # as a column of that type reads
     assert value == (text == "True" if value is True else kind(text.replace(",", "")))
     assert len(text) < 30
+
+
+def test_many_numbers_are_written_as_each_of_them():
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=400) * 10.0 ** rng.integers(-320, 300, size=400)
+    edges = [0.0, 0.5, 9999.5, 9999.999, 1e4, 10000.5, 12345.25, 2.0**53, 1e20, 1e21, 1e22, np.inf]
+    listed = [*values.tolist(), *values.round(2).tolist(), *edges, *(-edge for edge in edges)]
+    assert numerals(listed) == [numeral(value) for value in listed]
 
 
 def test_trifles_vanish():

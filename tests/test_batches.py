@@ -22,8 +22,11 @@ from holdfast import ActionSet, AtMost, NormBall, RobustRecourse, Status
 from holdfast.actions import check
 from holdfast.actions.check import check_changes
 from holdfast.actions.ranges import multiples
+from holdfast.discrete import DiscreteProblem
+from holdfast.discrete.answer import costs_of
 from holdfast.models.encoding import Encoding
-from holdfast.recommend import advised
+from holdfast.problem import RecourseProblem
+from holdfast.recommend import advised, printed
 from holdfast.recommend.advised import _solve_held
 from holdfast.recommend.printed import round_to
 from holdfast.recommend.ways import other_ways
@@ -292,6 +295,86 @@ def test_people_in_small_batches_are_told_the_same(monkeypatch):
     assert "odd" in parts.explain(people.index[11])
     nobody = recourse.recommend(people[:0])
     assert list(nobody.to_frame().columns) == list(whole.to_frame().columns)
+
+
+def plain_world(n=260):
+    """People described by numbers alone: of all sizes, one far from 0, some at a bound."""
+    rng = np.random.default_rng(6)
+    table = pd.DataFrame(rng.normal(size=(n, 9)), columns=list("abcdefghi"))
+    table = table * 10.0 ** np.array([0, 3, -4, 0, 1, -1, 0, 5, 0])
+    table["d"] += 1e3
+    score = ((table - table.mean()) / table.std()) @ rng.normal(size=9)
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    model.fit(table, score + rng.logistic(size=n) > 0.5)
+    actions = ActionSet.from_data(table, fixed_cost=0.05)
+    for name in "abcdefgh":
+        actions.set(name, step=None)
+    actions.set("a", direction="up")
+    actions.set("b", max_increase=1.0)
+    actions.set("i", max_increase=0.3, max_decrease=0.3)
+    return table, model, actions
+
+
+def everything(recourse, people):
+    result = recourse.recommend(people)
+    return result.to_frame(), result.after(), [result.changes(label) for label in people.index]
+
+
+def assert_same(one, other):
+    for left, right in zip(one[:2], other[:2], strict=True):
+        pd.testing.assert_frame_equal(left, right, check_exact=True)
+    assert one[2] == other[2]
+
+
+def test_people_with_numbers_alone_are_told_the_same_in_small_batches(monkeypatch):
+    table, model, actions = plain_world()
+    recourse, question = asked(model, actions)
+    whole = everything(recourse, table)
+    monkeypatch.setattr(advised, "BATCH", 5)
+    assert advised.batch_size(question, table, 1) == 40
+    assert_same(everything(recourse, table), whole)
+    monkeypatch.setattr(advised, "BATCH", 1)
+    monkeypatch.setattr(advised, "_WIDE", 1)
+    assert_same(everything(recourse, table), whole)
+
+
+@pytest.mark.parametrize("goal", [{"guarantee": 0.7}, {"cost_weight": 0.1}])
+def test_digits_that_are_left_out_would_not_have_done(monkeypatch, goal):
+    table, model, actions = plain_world()
+    asked_for = {"robust_to": NormBall(p=2, radius=0.05), "actions": actions, **goal}
+    recourse = RobustRecourse(model, **asked_for)
+    found = everything(recourse, table)
+    tried, attempt = [], printed._attempt
+
+    def counted(judge, ways, after, *, rounded):
+        tried.append(len(ways))
+        return attempt(judge, ways, after, rounded=rounded)
+
+    monkeypatch.setattr(printed, "_attempt", counted)
+    monkeypatch.setattr(printed, "_AT_ONCE", 1)  # one after another
+    assert_same(everything(recourse, table), found)
+    few = sum(tried)
+    monkeypatch.setattr(printed._Draft, "skip_digits", lambda draft: None)
+    tried.clear()
+    assert_same(everything(recourse, table), found)
+    assert sum(tried) > 2 * few or "cost_weight" in goal  # which nothing is left out for
+
+
+def test_what_a_row_costs_does_not_depend_on_the_others():
+    rng = np.random.default_rng(2)
+    start, to = rng.normal(size=(2, 50, 19))
+    base = RecourseProblem.build(
+        start, rng.normal(size=19), robust_to=NormBall(1, 0.1), feature_costs=rng.random(19)
+    )
+    shape, none = (1, 19), np.empty((50, 0), dtype=np.int64)
+    fees = rng.random(shape) * (rng.random(shape) < 0.5)
+    problem = DiscreteProblem(base, np.zeros(shape), start, [], none, [], fixed_costs=fees)
+    together = costs_of(problem, to, none)
+    for i in range(50):
+        alone = problem.take(np.array([i]))
+        assert costs_of(alone, to[i : i + 1], none[:1])[0] == together[i]
+    exact = np.abs(to - start) @ base.feature_costs[0] + fees.sum()
+    np.testing.assert_allclose(together, exact, rtol=1e-12)
 
 
 # ---------------------------------------------------------------- decimal numbers

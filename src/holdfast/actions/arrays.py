@@ -80,7 +80,9 @@ class Arrays:
         encoded = encode_range(raw, number, self.points[:, j])
         self.ranges[feature.name] = raw
         self.lower[:, j], self.upper[:, j] = encoded.lower, encoded.upper
-        self.step[0, j], self.anchor[:, j] = encoded.step, encoded.anchor
+        self.step[0, j] = encoded.step
+        if encoded.step > 0.0:  # elsewhere it is the point, which is there
+            self.anchor[:, j] = encoded.anchor
         self.costs[0, j] = feature.cost / abs(number.scale)
         self.fixed_costs[:, j] = feature.fixed_cost
         if feature.provide_cost is not None and is_missing.any():

@@ -169,7 +169,7 @@ def _check_number(
     after: NDArray[Any],
     report: _Report,
 ) -> None:
-    """Check the rows that change a number."""
+    """Check the rows that change a number, by rising position."""
     is_given = _missing(before[rows]) & ~_missing(after[rows])
     if feature.provide_cost is None:
         report(rows[is_given], f"{feature.name} is given, but stays missing where it is")
@@ -179,19 +179,21 @@ def _check_number(
     old = np.where(is_given, new, old)  # there is nothing that it could rise or fall from
     old_fine = (old_fine & np.isfinite(old)) | is_given
     new_fine = new_fine & np.isfinite(new)
-    place = {int(row): k for k, row in enumerate(rows)}
     name, unit = feature.name, f" {feature.unit}" if feature.unit else ""
 
+    def place(row: int) -> int:
+        return int(np.searchsorted(rows, row))
+
     def say_odd(row: int) -> str:
-        value = (after if old_fine[place[row]] else before)[row]
+        value = (after if old_fine[place(row)] else before)[row]
         return f"{name} = {plain(value)!r} is not a finite number"
 
     def moves(row: int) -> str:
-        by = change[place[row]]
+        by = change[place(row)]
         return f"{name} {'rises' if by > 0 else 'falls'} by {_show(abs(by))}{unit}"
 
     def is_now(row: int) -> str:
-        return f"{name} = {_show(new[place[row]])}{unit}"
+        return f"{name} = {_show(new[place(row)])}{unit}"
 
     def say(first: _Say, rest: str) -> _Say:
         return lambda row: first(row) + rest

@@ -78,13 +78,17 @@ def decode_people(
     """Decode points of some people, by position: a row for each of them."""
     start, current = compiled.problem.problem.X, compiled.problem.current
     result = compiled.people_at(who).copy()
+    differs = points != start[who]
     for name, raw in compiled.ranges.items():
         number = compiled.encoding[name]
         assert isinstance(number, Number)
-        old, new = start[who, number.column], points[:, number.column]
-        moved = np.flatnonzero(np.abs(new - old) > UNCHANGED * (1.0 + np.abs(old)))
+        moved = np.flatnonzero(differs[:, number.column])
+        old, new = start[who[moved], number.column], points[moved, number.column]
+        seen = np.abs(new - old) > UNCHANGED * (1.0 + np.abs(old))
+        if not seen.all():
+            moved, old, new = moved[seen], old[seen], new[seen]
         if moved.size:
-            values = _raw_values(raw, number, who[moved], old[moved], new[moved])
+            values = _raw_values(raw, number, who[moved], old, new)
             result[name] = _replaced(result[name], moved, values)
     for k, (name, known) in enumerate(compiled.levels.items()):
         moved = np.flatnonzero(levels[:, k] != current[who, k])

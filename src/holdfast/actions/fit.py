@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,39 +18,55 @@ from holdfast.models.encoding.reading import Reading
 
 def check_fit(encoding: Encoding, actions: ActionSet) -> None:
     """Refuse an action set that does not fit the pipeline."""
+    for problem in misfits(encoding, actions):
+        raise ValueError(problem)
+
+
+def misfits(encoding: Encoding, actions: ActionSet) -> Iterator[str]:
+    """Go through all that keeps an action set from fitting the pipeline, one sentence for each."""
     missing = [name for name in encoding.features if name not in actions]
     if missing:
-        raise ValueError(f"the action set has no features for the columns {missing}")
+        yield f"the action set has no features for the columns {missing}"
     for name, part in encoding.features.items():
+        if name in missing:
+            continue
         feature = actions[name]
         if isinstance(part, Category) and isinstance(feature, NumberFeature):
-            raise ValueError(
+            yield (
                 f"{name}: the pipeline reads it as a category, but the action set as a number; "
                 "draft it with ActionSet.from_data(table, encoding=...)"
             )
         if not isinstance(part, Category) and isinstance(feature, CategoryFeature):
             texts = [level for level in feature.levels if isinstance(level, str)]
             if texts:
-                raise ValueError(f"{name}: the pipeline reads it as a number, not as {texts[0]!r}")
+                yield f"{name}: the pipeline reads it as a number, not as {texts[0]!r}"
+    yield from _link_misfits(encoding, actions)
+
+
+def _link_misfits(encoding: Encoding, actions: ActionSet) -> Iterator[str]:
     bundles = bundles_of(actions.derived, encoding.features)
     for bundle in bundles:
-        check_bundle(bundle, actions)
+        try:
+            check_bundle(bundle, actions)
+        except ValueError as error:
+            yield str(error)
     joined = {name: bundle for bundle in bundles for name in bundle.names}
     for link in actions.links:
         for name in link.names:
             if name in joined:
                 if not joined[name].holds(link):
-                    raise ValueError(
+                    yield (
                         f"{link}: {name!r} is tried together with others, because "
                         f"{joined[name].key!r} is derived; it can be linked with "
                         f"{', '.join(joined[name].names)} only"
                     )
                 continue
             if name not in encoding.features:
-                raise ValueError(f"{link}: the pipeline does not use {name!r}")
+                yield f"{link}: the pipeline does not use {name!r}"
+                continue
             part = encoding[name]
             if isinstance(part, Curve):
-                raise ValueError(
+                yield (
                     f"{link}: {part.where} bends or bins {name!r}; only numbers that the model "
                     "reads in proportion can be linked"
                 )

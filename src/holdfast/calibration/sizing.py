@@ -22,6 +22,8 @@ _HALF = 0.5
 _NEARLY_AS_MANY = 0.95
 ALONE = "today's model alone"
 
+_WIDTH = 120  # of what is written out
+
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -173,7 +175,7 @@ class Sizing:
             lines.append(f"{str(error)[0].upper()}{str(error)[1:]}.")
         else:
             lines.append(
-                f"Take {found.name} with a radius of {found.radius:.3g}: {found.robust_to!r}."
+                f"Take {found.name} with a radius of {found.radius:.3g}: {_named(found.robust_to)}."
             )
             lines.append(
                 f"Of those who follow the advice, {found.survival:.1%} are approved by a "
@@ -253,3 +255,9 @@ class Sizing:
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+def _named(models: ModelSet) -> str:
+    """Return how a set is written, or, where that would be long, what it is."""
+    written = repr(models)
+    return written if len(written) <= _WIDTH else models.label

@@ -7,16 +7,30 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from holdfast.cli.actions import actions_check_command, actions_command
+from holdfast.cli.audit import audit_command
+from holdfast.cli.calibrate import calibrate_command
 from holdfast.cli.demo import demo_command
 from holdfast.cli.ending import ends_well
+from holdfast.cli.fit import fit_command
+from holdfast.cli.letter import letter_command
 from holdfast.cli.methods import methods_command
 from holdfast.cli.recommend import recommend_command
+from holdfast.cli.report import report_command
 from holdfast.cli.reproduce import reproduce_command
 
 _COMMANDS: dict[str, Callable[..., Any]] = {
     "demo": demo_command,
+    "fit": fit_command,
+    "actions": actions_command,
+    "actions check": actions_check_command,
+    "calibrate": calibrate_command,
     "recommend": recommend_command,
+    "report": report_command,
+    "letter": letter_command,
+    "audit": audit_command,
     "methods": methods_command,
     "reproduce": reproduce_command,
 }
@@ -24,7 +38,7 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
 _EPILOG = (
     "Exit codes: 0 done; 1 done, and something needs your attention; 2 the command or its input "
     "is wrong, and nothing was written; 3 stopped on the way: the same command goes on; "
-    "130 interrupted."
+    "70 a bug of ours; 130 interrupted."
 )
 
 
@@ -38,9 +52,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+class _TwoWords(TyperGroup):
+    """Commands of which some have a name of two words, beside one of the first word alone."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Take both words for the command where there is one of that name."""
+        name = " ".join(args[:2])
+        if name in self.commands and len(args) > 1:
+            return name, self.commands[name], args[2:]
+        return super().resolve_command(ctx, args)
+
+
 def make_app() -> typer.Typer:
     """Put the commands together."""
     app = typer.Typer(
+        cls=_TwoWords,
         no_args_is_help=True,
         epilog=_EPILOG,
         pretty_exceptions_enable=False,

@@ -27,7 +27,11 @@ class Ending(IntEnum):
     ATTENTION = 1  # done, but something was found that somebody must see
     WRONG = 2  # the command or its input; nothing was written
     STOPPED = 3  # on the way: the same command goes on
+    BUG = 70
     INTERRUPTED = 130
+
+
+_TRACEBACK = "HOLDFAST_TRACEBACK"
 
 
 def ends_well(command: Callable[..., Any]) -> Callable[..., None]:
@@ -44,6 +48,16 @@ def ends_well(command: Callable[..., Any]) -> Callable[..., None]:
             say(_message(error))
             stopped = isinstance(error, StoppedError)
             raise typer.Exit(Ending.STOPPED if stopped else Ending.WRONG) from None
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as error:
+            if os.environ.get(_TRACEBACK):
+                raise
+            say(
+                f"this should not happen ({type(error).__name__}: {error}): a bug, please report "
+                f"it, with what {_TRACEBACK}=1 in the environment shows"
+            )
+            raise typer.Exit(Ending.BUG) from None
         except KeyboardInterrupt:
             say("interrupted")
             raise typer.Exit(Ending.INTERRUPTED) from None

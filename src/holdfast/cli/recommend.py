@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.ending import Ending
+from holdfast.cli.ending import Ending, say
 
 if TYPE_CHECKING:
     from holdfast.engines.local import Finished, Progress
@@ -154,6 +155,8 @@ def _job(settings: Path | None, **given: Any) -> tuple[Job, dict[str, str]]:
     return job, expected
 
 
+_PAUSE = 30.0  # seconds between two lines of a log
+
 _FLAGS = {
     "model": "MODEL",
     "people": "PEOPLE",
@@ -183,21 +186,20 @@ def _pair(text: str) -> tuple[str, str]:
 @contextmanager
 def _bar() -> Iterator[Progress]:
     """Show people a second and the time left: a bar on a terminal, else a line now and then."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
     columns = (
         BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} people"),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} people,"),
         TextColumn("{task.fields[speed]} a second,"),
         TimeRemainingColumn(),
         TextColumn("left"),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=0, speed="-")
 
         def told(done: int, total: int | None) -> None:
@@ -206,6 +208,24 @@ def _bar() -> Iterator[Progress]:
             bar.update(task, completed=done, total=total or done, speed=said)
 
         yield told
+
+
+class _Lines:
+    """Progress for a log: a line every half a minute."""
+
+    def __init__(self) -> None:
+        self.began = self.last = time.monotonic()
+        self.first: int | None = None
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Say how far it is, if some time has passed."""
+        self.first = done if self.first is None else self.first
+        now = time.monotonic()
+        if now - self.last < _PAUSE or not total:
+            return
+        self.last, rate = now, (done - self.first) / (now - self.began)
+        left = f", about {(total - done) / rate:,.0f} seconds left" if rate else ""
+        say(f"{done:,} of {total:,} people, {rate:,.0f} a second{left}")
 
 
 def _show(finished: Finished, as_json: bool) -> None:

@@ -16,7 +16,7 @@ from holdfast.core.row import ROUNDING
 from holdfast.discrete.branch import heaviest
 from holdfast.discrete.buffers import data_of, leaf_of, relaxed_of, state_of
 from holdfast.discrete.domains import build_table
-from holdfast.discrete.layout import load_model
+from holdfast.discrete.layout import load_coefficients
 from holdfast.discrete.relax import Asked, bound_node
 from holdfast.machinery.compile import choice
 from holdfast.machinery.compile import viewing_kernel as kernel
@@ -163,7 +163,7 @@ def aim_at(robust, layout, buffers, case, work):
     """Take the model of the dual in ``work.aims[0]`` as the one to be bounded against."""
     d = case.coef.size
     work.model[d] = model_of(robust, case.coef, case.intercept, work.aims[0], work.model[:d])
-    load_model(layout, work.model, data_of(buffers))
+    load_coefficients(layout, work.model, data_of(buffers))
 
 
 @kernel

@@ -39,17 +39,28 @@ def option_costs_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Flo
 def costs_of(problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64]) -> Floats:
     """Cost of moving every row to its recourse, straight from the definition."""
     base, numbers = problem.problem, problem.number_columns
-    to, start = recourse[:, numbers], base.X[:, numbers]
-    moved = base.feature_costs[:, numbers] * np.abs(to - start)
-    moved += np.where(to != start, problem.fees[:, numbers], 0.0)
-    paid = option_costs_of(problem, options)
-    return np.asarray(moved.sum(axis=1) + paid.sum(axis=1))
+    to, start, unit, fees = (
+        _columns(values, numbers) for values in (recourse, base.X, base.feature_costs, problem.fees)
+    )
+    moved = to - start
+    np.multiply(unit, np.abs(moved, out=moved), out=moved)
+    if fees.any():
+        moved += np.where(to != start, fees, 0.0)
+    # column by column: a row comes to the same in any batch
+    total = np.add.accumulate(moved, axis=1, out=moved)[:, -1] if numbers.size else 0.0
+    return np.asarray(total + option_costs_of(problem, options).sum(axis=1))
+
+
+def _columns(values: Floats, which: NDArray[np.int64]) -> Floats:
+    """Return some columns, by rising place: what there is where these are all of them."""
+    return values if which.size == values.shape[1] else values.take(which, axis=1)
 
 
 def cheapest_units(rows: Rows, numbers: NDArray[np.int64], ball: BallNumbers) -> Floats:
     """Return `cheapest_unit` of each row, over the columns of numbers."""
     start, coef, cost, lower, upper = (
-        values[:, numbers] for values in (rows.points, rows.coef, rows.cost, rows.lower, rows.upper)
+        _columns(values, numbers)
+        for values in (rows.points, rows.coef, rows.cost, rows.lower, rows.upper)
     )
     reach, least = ball.radius * ball.scale[numbers], np.full(len(start), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -176,12 +187,16 @@ def violations(problem: DiscreteProblem, result: RecourseResult) -> dict[str, ND
     """Say for each constraint which rows break it."""
     x, taken_options = result.recourse_array, chosen_options(result)
     base, numbers = problem.problem, problem.number_columns
-    moved = x[:, numbers] != base.X[:, numbers]
-    inside = (base.lower <= x) & (x <= base.upper)
-    step, anchor = (np.broadcast_to(v, x.shape)[:, numbers] for v in (problem.step, problem.anchor))
-    value = x[:, numbers]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        nearest = anchor + step * np.round((value - anchor) / step)
+    value, start, lower, upper, step, anchor = (
+        _columns(values, numbers)
+        for values in (x, base.X, base.lower, base.upper, problem.step, problem.anchor)
+    )
+    moved = value != start
+    inside = (lower <= value) & (value <= upper)
+    off = np.zeros(1, dtype=bool)
+    if (step > 0.0).any():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = (step > 0.0) & (anchor + step * np.round((value - anchor) / step) != value)
     changes = moved.sum(axis=1)
     taken = np.zeros(len(x), dtype=bool)
     for g, group in enumerate(problem.groups):
@@ -195,8 +210,8 @@ def violations(problem: DiscreteProblem, result: RecourseResult) -> dict[str, ND
     score = base.robust_to.worst_score(x, base.coef, base.intercept)
     target = result.goal.level if result.goal.is_guarantee else -np.inf
     return {
-        "a number is out of bounds": (moved & ~inside[:, numbers]).any(axis=1),
-        "a number is not on its lattice": (moved & (step > 0.0) & (nearest != value)).any(axis=1),
+        "a number is out of bounds": (moved & ~inside).any(axis=1),
+        "a number is not on its lattice": (moved & off).any(axis=1),
         "the columns of a group are none of its options": taken,
         "an option may not be taken": np.isinf(paid).any(axis=1),
         "too many features change": changes > most,

@@ -183,7 +183,7 @@ def load_options(layout, coef, data):
 
 
 @kernel
-def load_model(layout, model, data):
+def load_coefficients(layout, model, data):
     """Write a model other than today's: coefficients, the intercept last."""
     for f in range(layout.columns.size):
         data.coef[f] = model[layout.columns[f]]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,22 +87,33 @@ def run_job(
     rows, prepared, people = read_job(job)
     checksums = prepared.checksums | {"people": people.checksum()}
     check_unchanged(expected or {}, checksums, "the settings")
+    work = out.with_name(f"{out.name}.work")
     done = _finished_before(job, checksums)
     if done is not None:
+        if work.exists():  # killed just before it was to be deleted
+            with alone_in(work):
+                Parts(work).remove()
         return done
     people.scan()
-    work = out.with_name(f"{out.name}.work")
     try:
         work.mkdir(exist_ok=True)
         with alone_in(work):
             claim(work, job, checksums)
+            Parts(work).tidy()
             run = _Run(rows, people, Parts(work), thread_count(n_jobs), progress)
             run.advise()
             statuses = run.put_together(out)
             seconds = run.seconds | {"all": time.perf_counter() - began}
             checksums |= {"out": checksum(out)}
-            job.write(manifest_of(out), record_of(job, checksums, people.n_rows or 0, statuses))
+            record = record_of(job, checksums, people.n_rows or 0, statuses)
+            job.write(manifest_of(out), record, drafts=work)
             Parts(work).remove()
+    except BrokenExecutor:
+        raise StoppedError(
+            "a process that worked for this run was killed, perhaps for want of memory. What is "
+            f"finished is kept in {work}; run the same command again, perhaps with fewer processes "
+            "(--jobs 1): it goes on where it stopped"
+        ) from None
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -244,8 +256,9 @@ class _Run:
             try:
                 self._spread(pool)
             except BaseException:
+                working = list((pool._processes or {}).values())
                 pool.shutdown(wait=False, cancel_futures=True)
-                for process in list(pool._processes.values()):
+                for process in working:  # what they are at is lost, and done again
                     process.kill()
                 raise
 
@@ -307,7 +320,7 @@ class _Run:
                     statuses[each["values"]] += each["counts"]
                 yield table
 
-        write_whole(counted(), self.rows.out_schema, out)
+        write_whole(counted(), self.rows.out_schema, out, self.parts.directory)
         self.seconds["write"] += time.perf_counter() - began
         if statuses.total() != self.people.n_rows:
             raise RuntimeError(
@@ -332,6 +345,7 @@ def _start(rows: RowFunction, parts: Parts) -> None:
     """Begin a process that works; it does not outlive the one that started it."""
     global _mine
     _mine = rows, parts
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # that is for the one who waits
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -69,17 +69,22 @@ class Parts:
             position = first + count
             yield table
 
+    def tidy(self) -> None:
+        """Delete what a killed process has left unfinished."""
+        for draft in self.directory.glob(".*"):
+            draft.unlink(missing_ok=True)
+
     def remove(self) -> None:
         """Delete all of it."""
         shutil.rmtree(self.directory)
 
 
-def write_whole(tables: Iterator[Any], schema: pa.Schema, path: Path) -> None:
+def write_whole(tables: Iterator[Any], schema: pa.Schema, path: Path, drafts: Path) -> None:
     """Write tables, one below another, as one file: of the kind that its ending tells.
 
     However they are cut, the same rows give the same file.
     """
-    with replacing(path) as draft, _writer(draft, path.suffix.lower(), schema) as write:
+    with replacing(path, drafts) as draft, _writer(draft, path.suffix.lower(), schema) as write:
         for table in _even(tables, schema):
             write(table)
 

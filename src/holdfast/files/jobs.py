@@ -75,12 +75,15 @@ class Job:
                 plain[name] = _relative(value, near) if self._is_path(name) else value
         return plain
 
-    def write(self, path: Path, run: dict[str, Any] | None = None) -> None:
+    def write(
+        self, path: Path, run: dict[str, Any] | None = None, drafts: Path | None = None
+    ) -> None:
         """Write the job as YAML, perhaps with what became of it."""
         import yaml
 
         content = self.to_plain(path.parent) | ({} if run is None else {"run": run})
-        write_text(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        write_text(path, text, drafts)
 
     def _is_path(self, name: str) -> bool:
         if name == "robust_to":

@@ -35,7 +35,8 @@ from holdfast.machinery.plain_files import Kind, check_schema, parse_json
 from holdfast.models.classes import UNSAID
 
 _KIND = Kind("a model", (".json",), most_bytes=10_000_000)
-_LABEL = {"type": ["string", "number", "boolean"]}
+_LEVEL = {"type": ["string", "number", "boolean"]}
+_LABEL = {"type": ["string", "integer", "boolean"]}
 _NUMBER = {
     "required": ["name", "coefficient"],
     "additionalProperties": False,
@@ -60,7 +61,7 @@ _LEVELS = {
                 "type": "object",
                 "required": ["level", "coefficient"],
                 "additionalProperties": False,
-                "properties": {"level": _LABEL, "coefficient": {"type": "number"}},
+                "properties": {"level": _LEVEL, "coefficient": {"type": "number"}},
             },
         },
     },
@@ -110,7 +111,7 @@ b'"columns": [{"name": "months", "coefficient": 0.25}]}'
         raise ValueError(f"this is not a text in UTF-8: see byte {error.start}") from None
     content = parse_json(text, _KIND)
     check_schema(content, _SCHEMA, _KIND)
-    classes = content["classes"]
+    classes = [_whole(label) for label in content["classes"]]
     _check_alike("classes", classes)
     names = Counter(column["name"] for column in content["columns"])
     for name, count in names.items():
@@ -118,7 +119,7 @@ b'"columns": [{"name": "months", "coefficient": 0.25}]}'
             raise ValueError(f"columns: {name!r} is there {count} times")
     terms = [_term(k, column) for k, column in enumerate(content["columns"])]
     intercept = _finite("intercept", content["intercept"])
-    return pipeline_of(terms, classes, intercept), content.get("favorable", UNSAID)
+    return pipeline_of(terms, classes, intercept), _whole(content.get("favorable", UNSAID))
 
 
 def _term(k: int, column: dict[str, Any]) -> NumberTerm | LevelTerm:
@@ -134,6 +135,11 @@ def _term(k: int, column: dict[str, Any]) -> NumberTerm | LevelTerm:
         _check_alike(f"{place}.levels", [level for level, _ in pairs])
     values = tuple(_finite(f"{place}.levels[{level!r}]", value) for level, value in pairs)
     return LevelTerm(name, tuple(level for level, _ in pairs), values)
+
+
+def _whole(label: Any) -> Any:
+    """Return 1 for 1.0, which is the same number in JSON."""
+    return int(label) if isinstance(label, float) else label
 
 
 def _check_alike(place: str, labels: list[Any]) -> None:

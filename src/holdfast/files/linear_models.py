@@ -18,11 +18,15 @@ class NumberTerm(NamedTuple):
 
 
 class LevelTerm(NamedTuple):
-    """A column of categories: the coefficient of the person's level is added to the score."""
+    """A column of categories: the coefficient of the person's level is added to the score.
+
+    A level that is not listed adds nothing where unknown ones are taken, and is an error elsewhere.
+    """
 
     name: str
     levels: tuple[Any, ...]
     coefficients: tuple[float, ...]
+    takes_unknown: bool = False
 
 
 def pipeline_of(
@@ -54,12 +58,16 @@ def pipeline_of(
     steps: list[Any] = []
     if numbers:
         steps.append(("numbers", StandardScaler(), [term.name for term in numbers]))
-    if levels:
-        coder = OneHotEncoder(
-            categories=[np.array(term.levels, dtype=_dtype(term.levels)) for term in levels],
-            sparse_output=False,
-        )
-        steps.append(("categories", coder, [term.name for term in levels]))
+    closed = [term for term in levels if not term.takes_unknown]
+    opened = [term for term in levels if term.takes_unknown]
+    for name, those, unknown in (("categories", closed, "error"), ("open", opened, "ignore")):
+        if those:
+            coder = OneHotEncoder(
+                categories=[np.array(term.levels, dtype=_dtype(term.levels)) for term in those],
+                handle_unknown=unknown,
+                sparse_output=False,
+            )
+            steps.append((name, coder, [term.name for term in those]))
     columns, classifier = ColumnTransformer(steps), LogisticRegression()
     model = Pipeline([("columns", columns), ("classifier", classifier)])
     table = _made_up(terms)
@@ -71,7 +79,7 @@ def pipeline_of(
         scaler.scale_ = np.array([term.scale for term in numbers])
         scaler.var_ = scaler.scale_**2
     coef = [term.coefficient for term in numbers]
-    coef += [value for term in levels for value in term.coefficients]
+    coef += [value for term in [*closed, *opened] for value in term.coefficients]
     sign = 1.0 if list(classes) == ordered else -1.0
     classifier.coef_ = sign * np.array([coef])
     classifier.intercept_ = sign * np.array([float(intercept)])
@@ -81,7 +89,8 @@ def pipeline_of(
 def _sorted(term: LevelTerm) -> LevelTerm:
     """Return it with its levels in order, which scikit-learn demands of numbers."""
     pairs = sorted(zip(term.levels, term.coefficients, strict=True))
-    return LevelTerm(term.name, *zip(*pairs, strict=True))
+    levels, coefficients = zip(*pairs, strict=True)
+    return term._replace(levels=levels, coefficients=coefficients)
 
 
 def _dtype(levels: tuple[Any, ...]) -> Any:

@@ -125,7 +125,9 @@ def _model_in(raw: bytes, path: Path) -> tuple[Any, Any]:
 
         return model_from_json(raw)
     if suffix == ".onnx":
-        raise ValueError("ONNX is not read yet")
+        from holdfast.files.onnx_models import model_from_onnx
+
+        return model_from_onnx(raw)
     raise ValueError(
         f"a model is read from a file that ends in one of {', '.join(SUFFIXES)}, not {suffix!r}"
     )

@@ -66,8 +66,10 @@ class Columns:
         import pyarrow as pa
 
         levels, kind = self.levels[name], cells.type
-        if levels == ():
+        if levels == () or pa.types.is_null(kind):
             return []
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
         plain = pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
         if not (plain or _is_text(kind) or pa.types.is_decimal(kind)):
             return [f"column {name!r} holds {kind}; numbers or texts were expected"]

@@ -94,7 +94,10 @@ def open_table(path: str | Path) -> TableFile:
 
 
 class CsvTable(TableFile):
-    """A CSV file: a line of names, then one line for each row; all cells are texts."""
+    """A CSV file: a line of names, then one line for each row; all cells are texts.
+
+    A column without a name is left out.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.n_rows = path, None
@@ -102,21 +105,24 @@ class CsvTable(TableFile):
         first = next(lines, None)
         if first is None:
             raise ValueError(f"{path} is empty; its first line must name the columns")
-        self.names = [name.strip() for name in first[1]]
+        self._header = [name.strip() for name in first[1]]
+        # a column without a name is the index of a data frame, which nobody can refer to
+        self.names = [name for name in self._header if name]
         _check_names(path, self.names)
 
     def batches(self, rows: int, names: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Read it; see `TableFile.batches`."""
         chosen = self.names if names is None else names
-        places = [self.names.index(name) for name in chosen]
+        places = [self._header.index(name) for name in chosen]
         read: list[list[str]] = []
         problems: dict[int, str] = {}
         for line, cells in self._rows():
-            if len(cells) != len(self.names):
+            width = len(self._header)
+            if len(cells) != width:
                 problems[len(read)] = (
-                    f"line {line} has {_cells(len(cells))}, but there are {len(self.names)} columns"
+                    f"line {line} has {_cells(len(cells))}, but there are {width} columns"
                 )
-                cells = [""] * len(self.names)
+                cells = [""] * width
             read.append(cells)
             if len(read) == rows:
                 yield _texts(read, chosen, places, problems)
@@ -187,6 +193,7 @@ class ParquetTable(TableFile):
 
         try:
             for batch in self._file.iter_batches(rows, columns=names, use_threads=False):
+                batch.validate(full=True)  # what a broken file holds may lie outside of memory
                 yield batch if names is None else batch.select(names)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{self.path} cannot be read to its end: {error}") from None
@@ -213,6 +220,7 @@ class ArrowTable(TableFile):
         try:
             for k in range(self._file.num_record_batches):
                 batch = self._file.get_batch(k)
+                batch.validate(full=True)
                 batch = batch if names is None else batch.select(names)
                 for begin in range(0, batch.num_rows, rows):
                     yield batch.slice(begin, rows)
@@ -360,10 +368,8 @@ def _texts(
 
 
 def _check_names(path: Path, names: list[str]) -> None:
-    if not names or not any(names):
+    if not names:
         raise ValueError(f"{path} has no columns; its first line must name them")
-    if "" in names:
-        raise ValueError(f"{path}: column {names.index('') + 1} has no name")
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{path} has several columns of the name {name!r}")

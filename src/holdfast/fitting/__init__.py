@@ -1,5 +1,6 @@
-"""A sensible model for people who have data but no model."""
+"""A sensible model, and a draft of what people can change, for those who have only data."""
 
 from holdfast.fitting.default import Fitted, fit_default
+from holdfast.fitting.drafting import draft_actions, sounds_protected
 
-__all__ = ["Fitted", "fit_default"]
+__all__ = ["Fitted", "draft_actions", "fit_default", "sounds_protected"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.actions.feature import suggest
 from holdfast.models.encoding.reading import plain
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ _FEWEST_TO_COUNT = 20  # rows from which on a column of 1, 2, 3, ... is taken fo
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnKinds:
     """The columns that a model is fitted on, by kind, and those that are left out.
 
     Attributes
@@ -28,7 +30,7 @@ class Columns:
     levels : dict
         The levels of each category, a missing one last, as NaN.
     left_out : dict
-        Columns that tell nobody from anybody, with the reason.
+        ColumnKinds that tell nobody from anybody, with the reason.
     """
 
     numbers: list[str] = field(default_factory=list)
@@ -42,7 +44,21 @@ class Columns:
         return [*self.numbers, *self.levels]
 
 
-def read_columns(table: pd.DataFrame) -> Columns:
+def read_names(frame: pd.DataFrame, target: str, drop: Iterable[str]) -> list[str]:
+    """Check that the target and the columns to leave out are there; return the latter once."""
+    names = [str(name) for name in frame.columns]
+    if target not in names:
+        raise ValueError(f"the table has no column {target!r}; {suggest(target, names)}")
+    dropped = list(dict.fromkeys(drop))
+    for name in dropped:
+        if name not in names:
+            raise ValueError(f"--drop: the table has no column {name!r}; {suggest(name, names)}")
+    if target in dropped:
+        raise ValueError(f"--drop: {target!r} is the target")
+    return dropped
+
+
+def read_columns(table: pd.DataFrame) -> ColumnKinds:
     """Sort the columns of a table by what they are; all that is wrong is listed at once.
 
     Examples
@@ -50,10 +66,10 @@ def read_columns(table: pd.DataFrame) -> Columns:
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": [30, None, 50], "home": ["own", "rent", "own"], "one": 1})
     >>> read_columns(table)
-    Columns(numbers=['age'], gaps=['age'], levels={'home': ['own', 'rent']}, left_out={'one': \
+    ColumnKinds(numbers=['age'], gaps=['age'], levels={'home': ['own', 'rent']}, left_out={'one': \
 'everybody has the same value, 1'})
     """
-    columns, wrong = Columns(), dict[str, str]()
+    columns, wrong = ColumnKinds(), dict[str, str]()
     for name in table.columns:
         seen = table[name].dropna().infer_objects()
         kind = getattr(seen.dtype, "kind", "O")
@@ -91,7 +107,7 @@ def _read_number(
     name: str,
     column: pd.Series[Any],
     seen: pd.Series[Any],
-    columns: Columns,
+    columns: ColumnKinds,
     wrong: dict[str, str],
 ) -> None:
     values = seen.to_numpy(dtype=np.float64)
@@ -112,7 +128,7 @@ def _read_category(
     distinct: list[Any],
     n_seen: int,
     n_rows: int,
-    columns: Columns,
+    columns: ColumnKinds,
     wrong: dict[str, str],
 ) -> None:
     kinds = {type(value).__name__ for value in distinct}

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions.feature import suggest
-from holdfast.fitting.columns import Columns, read_columns
+from holdfast.fitting.columns import ColumnKinds, read_columns, read_names
 from holdfast.fitting.measures import Measures, measure
 from holdfast.machinery.numbers import Floats
 from holdfast.models.classes import label_of, spelled
@@ -40,7 +39,7 @@ class Fitted:
         How many rows it was fitted on.
     n_unlabelled : int
         Rows that were left out because their target is missing.
-    columns : Columns
+    columns : ColumnKinds
         What it reads, and what was left out, and why.
     C : float
         The strength: the inverse of how much large coefficients are held against a model.
@@ -60,7 +59,7 @@ class Fitted:
     favorable_class: Any
     n_rows: int
     n_unlabelled: int
-    columns: Columns
+    columns: ColumnKinds
     C: float
     measures: Measures
     coefficients: pd.DataFrame
@@ -99,7 +98,7 @@ def fit_default(table: Any, target: str, favorable: Any, *, drop: Iterable[str] 
     favorable : label or str
         The outcome that people want, or how it is typed: "0".
     drop : iterable of str
-        Columns not to use.
+        ColumnKinds not to use.
 
     Examples
     --------
@@ -116,7 +115,7 @@ def fit_default(table: Any, target: str, favorable: Any, *, drop: Iterable[str] 
     from threadpoolctl import threadpool_limits
 
     frame = as_table(table)
-    dropped = _check_names(frame, target, drop)
+    dropped = read_names(frame, target, drop)
     labelled = frame[target].notna()
     labels, classes = _labels(target, frame[target][labelled])
     wanted = _wanted(classes, favorable)
@@ -144,19 +143,6 @@ def fit_default(table: Any, target: str, favorable: Any, *, drop: Iterable[str] 
         coefficients=terms,
         weights=weights,
     )
-
-
-def _check_names(frame: pd.DataFrame, target: str, drop: Iterable[str]) -> list[str]:
-    names = [str(name) for name in frame.columns]
-    if target not in names:
-        raise ValueError(f"the table has no column {target!r}; {suggest(target, names)}")
-    dropped = list(dict.fromkeys(drop))
-    for name in dropped:
-        if name not in names:
-            raise ValueError(f"--drop: the table has no column {name!r}; {suggest(name, names)}")
-    if target in dropped:
-        raise ValueError(f"--drop: {target!r} is the target")
-    return dropped
 
 
 def _labels(target: str, column: pd.Series[Any]) -> tuple[NDArray[Any], list[Any]]:
@@ -194,7 +180,7 @@ def _wanted(classes: list[Any], favorable: Any) -> Any:
     return known[0]
 
 
-def _as_fitted(people: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+def _as_fitted(people: pd.DataFrame, columns: ColumnKinds) -> pd.DataFrame:
     """Return the columns that are used, in their order: floats, and objects missing as NaN."""
     import pandas as pd
 
@@ -209,7 +195,7 @@ def _as_fitted(people: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     return pd.DataFrame(used)
 
 
-def _encoder(columns: Columns) -> Any:
+def _encoder(columns: ColumnKinds) -> Any:
     """Return the transformer of the raw columns; fitted again, it has the same columns."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import MissingIndicator, SimpleImputer
@@ -279,7 +265,9 @@ def _best_strength(encoder: Any, people: pd.DataFrame, labels: NDArray[Any]) -> 
     return float(STRENGTHS[int(np.argmin(losses))])
 
 
-def _unseen(people: pd.DataFrame, labels: NDArray[Any], columns: Columns, wanted: Any) -> Floats:
+def _unseen(
+    people: pd.DataFrame, labels: NDArray[Any], columns: ColumnKinds, wanted: Any
+) -> Floats:
     """Return everybody's probability by a model that was made without them."""
     probability = np.empty(len(labels))
     for seen, unseen in _folds(labels):
@@ -292,7 +280,7 @@ def _unseen(people: pd.DataFrame, labels: NDArray[Any], columns: Columns, wanted
 
 
 def _explain(
-    model: Any, people: pd.DataFrame, columns: Columns, wanted: Any
+    model: Any, people: pd.DataFrame, columns: ColumnKinds, wanted: Any
 ) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Return the coefficients of all terms, and the weight of each raw feature."""
     import pandas as pd

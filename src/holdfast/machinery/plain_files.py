@@ -182,13 +182,14 @@ def _place(steps: Any) -> str:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, drafts: Path | None = None) -> Iterator[Path]:
     """Give a temporary path; what is written there takes the place of the file at the end.
 
     Whoever reads meanwhile sees the old file or the new one, never a part; so does who starts the
-    machine again after a power cut.
+    machine again after a power cut. A draft lies beside the file, or in a directory for drafts,
+    where what a killed process leaves can be found.
     """
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    draft = (drafts or path.parent) / f".{path.name}.{uuid.uuid4().hex}"
     try:
         yield draft
         _flush(draft)
@@ -214,9 +215,9 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, drafts: Path | None = None) -> None:
     """Write a text file, whole or not at all."""
-    with replacing(path) as draft:
+    with replacing(path, drafts) as draft:
         draft.write_text(text, encoding="utf-8")
 
 

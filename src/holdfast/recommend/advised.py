@@ -14,6 +14,7 @@ from holdfast.actions.cells import people_ends
 from holdfast.actions.check import check_changes
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Curve, Number
+from holdfast.models.encoding.features import Part
 from holdfast.models.encoding.reading import read_numbers
 from holdfast.recommend.features import hold_still, take_links, take_people
 from holdfast.recommend.printed import Aim, Printed, settle, stack
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # People at a time: what is needed to solve them takes more memory than what is told them.
 BATCH = 2048
+_WIDE = 8  # times as many where nobody has options, nor is told more than one way
+_MOST_NUMBERS = 500_000  # encoded at a time, where that makes more people than a batch
 _MOST_COSTS = 4e6  # of values of bent numbers, kept at a time
 _FEW = 32  # where each person has thousands of combinations to be kept
 
@@ -88,7 +91,7 @@ def find_advice(question: Question, people: pd.DataFrame, n_options: int) -> Adv
 def _find_alike(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
     """Find out what people should change who miss the same numbers, a batch at a time."""
     parts: list[Advised] = []
-    usable, size = 0, batch_size(question, people)
+    usable, size = 0, batch_size(question, people, n_options)
     for begin in range(0, max(len(people), 1), size):
         some = people.iloc[begin : begin + size]
         part = _solve_batch(question, some, n_options)
@@ -97,12 +100,18 @@ def _find_alike(question: Question, people: pd.DataFrame, n_options: int) -> Adv
     return parts[0] if len(parts) == 1 else _joined(parts)
 
 
-def batch_size(question: Question, people: pd.DataFrame) -> int:
+def batch_size(question: Question, people: pd.DataFrame, n_options: int) -> int:
     """Return how many people at a time: every value of a bent number has a cost for each.
 
     Where a number may take any value, the values that are tried are the person's own matter.
+    Where everything is a plain number, there are no costs of options to be kept, and most of the
+    time of small batches goes into tables.
     """
     size = float(_FEW if question.actions.derived else BATCH)
+    parts = question.encoding.features.items()
+    if n_options == 1 and all(_is_plain(part, question.actions[name]) for name, part in parts):
+        many = min(_WIDE * BATCH, _MOST_NUMBERS // question.encoding.n_columns)
+        return max(BATCH, many)
     for name, part in question.encoding.features.items():
         feature = question.actions[name]
         if not isinstance(feature, NumberFeature) or feature.stays:
@@ -120,6 +129,11 @@ def batch_size(question: Question, people: pd.DataFrame) -> int:
             union = (high[some].max() - low[some].min()) / feature.grid + 1.0
             size = min(size, max(_MOST_COSTS / union, np.sqrt(_MOST_COSTS / own)))
     return int(max(size, 1.0))
+
+
+def _is_plain(part: Part, feature: Any) -> bool:
+    """Whether a feature is a number for everybody: for the model, and for people."""
+    return isinstance(part, Number) and not part.indicators and isinstance(feature, NumberFeature)
 
 
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:

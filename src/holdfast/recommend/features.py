@@ -16,8 +16,12 @@ from holdfast.problem.problem import frozen
 
 def take_people(problem: DiscreteProblem, who: NDArray[np.int64]) -> DiscreteProblem:
     """Return the problem of some people, by position; the same one may come several times."""
-    n = problem.problem.n_rows
-    return problem if n > 1 and np.array_equal(who, np.arange(n)) else problem.take(who)
+    return problem if _are_all(who, problem.problem.n_rows) else problem.take(who)
+
+
+def _are_all(who: NDArray[np.int64], n: int) -> bool:
+    """Whether these are all of several people, in their order."""
+    return n > 1 and np.array_equal(who, np.arange(n))
 
 
 def take_links(links: Links, who: NDArray[np.int64]) -> Links:
@@ -29,9 +33,9 @@ def changed_features(
     compiled: Compiled, who: NDArray[np.int64], recourse: Floats, levels: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Say which of ``compiled.names`` a recourse of some people changes, (people, features)."""
-    columns, start = compiled.number_columns, compiled.problem.problem.X
-    moved = recourse[:, columns] != start[np.ix_(who, columns)]
-    parts = [moved]
+    everybody = compiled.problem.problem.X
+    start = everybody if _are_all(who, len(everybody)) else everybody[who]
+    parts = [(recourse != start)[:, compiled.number_columns]]
     for g, known in enumerate(compiled.levels.values()):
         if isinstance(known, Joint):
             parts.append(known.changed(who, levels[:, g]))

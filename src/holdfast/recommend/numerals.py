@@ -33,6 +33,20 @@ def numeral(value: Any) -> str:
     return f"{value:,}" if abs(value) >= _GROUPED else f"{value}"
 
 
+def numerals(values: list[float]) -> list[str]:
+    """Write many floats as `numeral` does; most of them take neither of its turns.
+
+    Examples
+    --------
+    >>> numerals([48.0, 0.1, 1234567.25])
+    ['48', '0.1', '1,234,567.25']
+    """
+    return [
+        repr(value) if -_GROUPED < value < _GROUPED and not value.is_integer() else numeral(value)
+        for value in values
+    ]
+
+
 def at_least(probability: float) -> str:
     """Write a probability in per cent, rounded down.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # Decimals that are tried, counted from about a standard deviation down to the last bit.
 _DIGITS = 18
+_AT_ONCE = 512  # rows, as many numbers of digits as that makes; one where there are more people
 # How much more than the guarantee is asked for where rounding takes away what was solved for.
 _MARGINS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-5)
 _MANY = 2.0**50  # of so many units there is nothing to round
@@ -201,7 +202,8 @@ class _Judge:
         aim, loss = self.aim, self.compiled.problem.problem.loss
         assert aim.target is not None
         joined = [name for joint in self.compiled.joints for name in joint.bundle.names]
-        if not all(_is_exact(after[name].dtype) for name in [*self.compiled.ranges, *joined]):
+        dtypes = dict(zip(after.columns, after.dtypes, strict=True))
+        if not all(_is_exact(dtypes[name]) for name in [*self.compiled.ranges, *joined]):
             return np.zeros(len(after), dtype=bool)  # the model computes with other numbers
         near = AGREEMENT * (1.0 + self.compiled.encoding.model.size(verdict.recourse))
         clear = verdict.score - max(aim.target, aim.cutoff) > near
@@ -222,31 +224,180 @@ def _print(judge: _Judge, ways: Ways) -> list[Printed]:
     Where there are none, nothing is rounded, and the guarantee must hold as it is. Who is well
     served by none of it is left out.
     """
-    compiled = judge.compiled
-    after = decode_people(compiled, ways.who, ways.recourse, ways.levels)
-    free = {}  # the rows that change a number without a step, which can be rounded
-    for name, raw in compiled.ranges.items():
-        if raw.step == 0.0:
-            values = _floats(after[name])  # NaN where it stays missing
-            moved = ~np.isnan(values) & (values != raw.value[ways.who])
-            if moved.any():
-                free[name] = moved
-    done: list[Printed] = []
-    left = np.arange(len(ways))
-    for digits in [*range(_DIGITS if free else 0), None]:
-        rows, some = after, ways
-        if len(left) < len(ways):
-            rows, some = after.iloc[left], ways.take(left)
-        if digits is not None:
-            moved = {name: where[left] for name, where in free.items()}
-            rows = _rounded(judge, rows, some.who, moved, digits)
-        found = _attempt(judge, some, rows, rounded=digits is not None)
-        good = np.isin(some.who, found.ways.who)
-        done.append(found)
-        left = left[~good]
+    after = decode_people(judge.compiled, ways.who, ways.recourse, ways.levels)
+    draft, done = _Draft.of(judge, ways, after), list[Printed]()
+    while True:
+        draft.skip_digits()
+        count = max(_AT_ONCE // max(len(draft.ways), 1), 1)
+        some = draft.tried(min(count, _DIGITS))
+        if not len(some.ways):
+            done.append(_attempt(judge, draft.ways, draft.after, rounded=False))
+            return done
+        done.append(_first_ones(_attempt(judge, some.ways, some.rounded(), rounded=True)))
+        left = np.flatnonzero(~np.isin(draft.ways.who, done[-1].ways.who))
         if not left.size:
-            break
-    return done
+            return done
+        draft = draft.tried_so_far(left, count)
+
+
+def _first_ones(printed: Printed) -> Printed:
+    """Keep of each person what comes first, that with the fewest digits; by rising position."""
+    first = np.unique(printed.ways.who, return_index=True)[1]
+    if np.array_equal(first, np.arange(len(printed.ways))):
+        return printed
+    return Printed(printed.ways.take(first), printed.after.iloc[first])
+
+
+class _Moves(NamedTuple):
+    """Numbers without a step that change, an entry for each of them and each person."""
+
+    row: NDArray[np.int64]
+    feature: NDArray[np.int64]  # its place among those of the draft
+    start: Floats
+    value: Floats
+    lower: Floats
+    upper: Floats
+
+    def take(self, which: NDArray[Any]) -> _Moves:
+        return _Moves(*(values[which] for values in self))
+
+
+@dataclass(frozen=True, eq=False)
+class _Draft:
+    """Ways that are being rounded, each to its own number of digits.
+
+    Attributes
+    ----------
+    ways : Ways
+    after : DataFrame
+        The row of the table that each of them becomes where nothing is rounded.
+    digits : (m,) array of int
+        How many are to be tried next; `_DIGITS`: none, it stays as it is.
+    is_told : (m,) array of bool
+        Whether the cost of the row is that of the way, up to rounding; a change too small to be
+        seen is not made, and costs nothing.
+    features : list of NumberFeature
+        Those without a step that anybody changes.
+    moves : _Moves
+    aim : Aim
+    blur : float
+        How far rounding can take a cost that is worked out in raw units.
+    """
+
+    ways: Ways
+    after: pd.DataFrame
+    digits: NDArray[np.int64]
+    is_told: NDArray[np.bool_]
+    features: list[NumberFeature]
+    moves: _Moves
+    aim: Aim
+    blur: float
+
+    @classmethod
+    def of(cls, judge: _Judge, ways: Ways, after: pd.DataFrame) -> _Draft:
+        compiled, who = judge.compiled, ways.who
+        is_told, blur = np.ones(len(ways), dtype=bool), 0.0
+        features: list[NumberFeature] = []
+        moves = [_NO_MOVES]
+        can_round = any(raw.step == 0.0 for raw in compiled.ranges.values())
+        for k, (name, raw) in enumerate(compiled.ranges.items() if can_round else ()):
+            values, start = _floats(after[name]), raw.value[who]
+            moved = ~np.isnan(values) & (values != start)  # NaN where it stays missing
+            is_told &= moved == ways.changed[:, k]
+            feature, number = compiled.actions[name], compiled.encoding[name]
+            assert isinstance(number, Number)
+            sizes = [np.abs(some).max(initial=0.0) for some in (values[moved], start)]
+            blur += feature.cost * (sum(sizes) + abs(number.shift / number.scale))
+            row = np.flatnonzero(moved)
+            if raw.step == 0.0 and row.size:
+                place, own = np.full(row.size, len(features)), raw.take(who[row])
+                moves.append(_Moves(row, place, own.value, values[row], own.lower, own.upper))
+                features.append(feature)
+        digits = np.full(len(ways), 0 if features else _DIGITS)
+        blur *= 64.0 * EPS
+        return cls(ways, after, digits, is_told, features, _joined_moves(moves), judge.aim, blur)
+
+    def tried(self, count: int) -> _Draft:
+        """Return what is tried at once: a row for each of some numbers of digits, fewest first.
+
+        Who stays as they are is left out.
+        """
+        chosen = [np.flatnonzero(self.digits < _DIGITS - more) for more in range(count)]
+        digits = [self.digits[some] + more for more, some in enumerate(chosen)]
+        return self._of(chosen, np.concatenate(digits))
+
+    def tried_so_far(self, left: NDArray[np.int64], count: int) -> _Draft:
+        """Return what is left to be tried where some numbers of digits did not do."""
+        return self._of([left], np.minimum(self.digits[left] + count, _DIGITS))
+
+    def _of(self, chosen: list[NDArray[np.int64]], digits: NDArray[np.int64]) -> _Draft:
+        """Return the draft of some of the ways, and once more of some, with other digits."""
+        which = np.concatenate(chosen)
+        if len(which) == len(self.ways) and len(chosen) == 1:
+            return replace(self, digits=digits)
+        moves, begin = [_NO_MOVES], 0
+        for some in chosen:
+            place = np.full(len(self.ways), -1)
+            place[some] = begin + np.arange(len(some))
+            row = place[self.moves.row]
+            moves.append(self.moves._replace(row=row).take(row >= 0))
+            begin += len(some)
+        return replace(
+            self,
+            ways=self.ways.take(which),
+            after=self.after.iloc[which],
+            digits=digits,
+            is_told=self.is_told[which],
+            moves=_joined_moves(moves),
+        )
+
+    def skip_digits(self) -> None:
+        """Leave out digits that cannot do: they cost too much, or have been tried as they are."""
+        ways, aim, n = self.ways, self.aim, len(self.ways)
+        fixed = np.bincount(self.moves.row, minlength=n) == 0
+        self.digits[fixed & (self.digits > 0)] = _DIGITS
+        if aim.weight is not None:
+            return  # the price is not that of the change alone
+        proven = are_proven(ways.status)
+        for digits in range(_DIGITS):
+            here = self.digits == digits
+            if not here.any():
+                continue
+            moves = self.moves.take(here[self.moves.row])
+            unit = np.array([feature.cost for feature in self.features])[moves.feature]
+            further = np.abs(self._rounded(moves) - moves.start) - np.abs(moves.value - moves.start)
+            price = ways.cost + np.bincount(moves.row, unit * further, minlength=n)
+            room = _room(ways, price, proven, aim) + self.blur + 64.0 * EPS * price
+            self.digits[here & self.is_told & (price - ways.lower_bound > room)] += 1
+
+    def rounded(self) -> pd.DataFrame:
+        """Return the rows of the table, each rounded to its own digits."""
+        after, moves, values = self.after.copy(), self.moves, self._rounded(self.moves)
+        for k, feature in enumerate(self.features):
+            column, own = _floats(after[feature.name]).copy(), moves.feature == k
+            column[moves.row[own]] = values[own]
+            after[feature.name] = column
+        return after
+
+    def _rounded(self, moves: _Moves) -> Floats:
+        """Round what moved, away from where the person is where a guarantee must hold."""
+        first = np.array([_exponent(feature) for feature in self.features], dtype=np.int64)
+        exponents = first[moves.feature] - self.digits[moves.row]
+        outwards = np.sign(moves.value - moves.start) * (self.aim.target is not None)
+        new = np.empty(len(moves.row))
+        least = exponents.min(initial=0)
+        for exponent in (np.flatnonzero(np.bincount(exponents - least)) + least).tolist():
+            own = exponents == exponent
+            new[own] = round_to(moves.value[own], exponent, outwards[own])
+        return np.clip(new, moves.lower, moves.upper)
+
+
+_NONE, _NO_FLOATS = np.empty(0, dtype=np.int64), np.empty(0)
+_NO_MOVES = _Moves(_NONE, _NONE, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
+
+
+def _joined_moves(parts: list[_Moves]) -> _Moves:
+    return _Moves(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -> Printed:
@@ -255,7 +406,8 @@ def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -
     verdict = judge(ways.who, after, ways.levels)
     bound = np.minimum(ways.lower_bound, verdict.price)  # a hair above the price is rounding
     gap = verdict.price - bound
-    room = _room(ways, verdict, aim)
+    proven = are_proven(ways.status)
+    room = _room(ways, verdict.price, proven, aim)
     good = verdict.holds_clearly & (gap <= room) if rounded else verdict.holds
     good = good & judge.pipeline_agrees(after, verdict, good)
     if compiled.actions.links:
@@ -265,7 +417,7 @@ def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -
         ways,
         changed=changed_features(compiled, ways.who, verdict.recourse, ways.levels),
         recourse=verdict.recourse,
-        status=_statuses(ways.status, gap <= room, verdict.score, aim),
+        status=_statuses(ways.status, proven, gap <= room, verdict.score, aim),
         cost=verdict.cost,
         price=verdict.price,
         lower_bound=bound,
@@ -277,32 +429,13 @@ def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -
         printed, after = printed.take(good), after[good]
     # all that is printed is compared with the model, as the pipeline has just read it
     loss = compiled.problem.problem.loss
-    compiled.encoding.compare(verdict.encoded.take(good), printed.recourse, loss)
+    compiled.encoding.compare(verdict.encoded, printed.recourse, loss, good)
     return Printed(printed, after)
 
 
-def _rounded(
-    judge: _Judge,
-    after: pd.DataFrame,
-    who: NDArray[np.int64],
-    free: dict[str, NDArray[np.bool_]],
-    digits: int,
-) -> pd.DataFrame:
-    """Round what moved, away from where the person is where a guarantee must hold."""
-    compiled, after = judge.compiled, after.copy()
-    for name, moved in free.items():
-        raw = compiled.ranges[name].take(who[moved])
-        values = _floats(after[name]).copy()
-        outwards = np.sign(values[moved] - raw.value) * (judge.aim.target is not None)
-        new = round_to(values[moved], _exponent(compiled.actions[name], digits), outwards)
-        values[moved] = np.clip(new, raw.lower, raw.upper)
-        after[name] = values
-    return after
-
-
-def _exponent(feature: NumberFeature, digits: int) -> int:
-    """Return the power of ten to round to; digits are counted from about what costs 1."""
-    return math.floor(math.log10(1.0 / feature.cost)) - digits
+def _exponent(feature: NumberFeature) -> int:
+    """Return the power of ten, about what costs 1, from which digits are counted."""
+    return math.floor(math.log10(1.0 / feature.cost))
 
 
 def round_to(values: Floats, exponent: int, direction: Any = 0.0) -> Floats:
@@ -332,22 +465,26 @@ def round_to(values: Floats, exponent: int, direction: Any = 0.0) -> Floats:
     return np.where(fits, multiples(steps, unit), values)
 
 
-def _room(ways: Ways, verdict: _Verdict, aim: Aim) -> Floats:
+def _room(ways: Ways, price: Floats, proven: NDArray[np.bool_], aim: Aim) -> Floats:
     """Return the largest gap that rounding may leave: what was proven must still be.
 
     A proof may leave `GAP_TOLERANCE`, relative to the price and something on top. Where it does
     not use it up, rounding may, without what is on top.
     """
-    gaps = ways.gap + 8.0 * EPS * (1.0 + verdict.price)
-    more = GAP_TOLERANCE * (verdict.price + (0.0 if aim.weight is None else 1.0))
-    return np.where(are_proven(ways.status), np.maximum(gaps, more), gaps + more)
+    gaps = ways.gap + 8.0 * EPS * (1.0 + price)
+    more = GAP_TOLERANCE * (price + (0.0 if aim.weight is None else 1.0))
+    return np.where(proven, np.maximum(gaps, more), gaps + more)
 
 
 def _statuses(
-    before: NDArray[np.object_], close: NDArray[np.bool_], score: Floats, aim: Aim
+    before: NDArray[np.object_],
+    proven: NDArray[np.bool_],
+    close: NDArray[np.bool_],
+    score: Floats,
+    aim: Aim,
 ) -> NDArray[np.object_]:
     """What the printed rows are: rounding may leave the optimum, and a price promises no yes."""
-    status, proven = before.copy(), are_proven(before)
+    status = before.copy()
     status[proven & (before == Status.STILL_REFUSED)] = Status.OPTIMAL
     status[proven & (score < aim.cutoff)] = Status.STILL_REFUSED
     status[proven & ~close] = Status.GAP_OPEN

@@ -11,7 +11,7 @@ from scipy import special
 
 from holdfast.actions import ActionSet, NumberFeature
 from holdfast.models.encoding.reading import is_missing
-from holdfast.recommend.numerals import above, at_least, below, numeral, points_down
+from holdfast.recommend.numerals import above, at_least, below, numeral, numerals, points_down
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -39,10 +39,17 @@ def change_words(
             continue
         feature = actions[name]
         unit = f" {feature.unit}" if isinstance(feature, NumberFeature) and feature.unit else ""
-        old, new = _plain(people[name], who[rows]), _plain(after[name], rows)
+        old, new = _texts(people[name], who[rows]), _texts(after[name], rows)
         for row, was, is_now in zip(rows.tolist(), old, new, strict=True):
-            before = "not given" if is_missing(was) else numeral(was)
-            yield row, f"{name} from {before} to {numeral(is_now)}{unit}"
+            yield row, f"{name} from {was} to {is_now}{unit}"
+
+
+def _texts(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[str]:
+    """Write some values of a column."""
+    values = _plain(column, rows)
+    if column.dtype == np.float64 and not np.isnan(values).any():
+        return numerals(values)
+    return ["not given" if is_missing(value) else numeral(value) for value in values]
 
 
 def _plain(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.columns import Affine, Column
-from holdfast.models.encoding.features import Category, Number, Part, gather
+from holdfast.models.encoding.features import Category, Curve, Number, Part, gather
 from holdfast.models.encoding.reading import Reading, as_table
 from holdfast.models.encoding.steps import raw_names, walk
 from holdfast.models.encoding.unwrap import AGREEMENT, unwrap
@@ -212,7 +212,7 @@ class Encoding:
 
     def _transform(self, raw: Any) -> tuple[Any, Floats]:
         """Return what the encoders make of raw rows, and the same as numbers."""
-        made: Any = raw.copy()  # a step may write into what it is given
+        made: Any = raw.copy() if self._steps else raw  # a step may write into what it is given
         try:
             for step in self._steps:
                 made = step.transform(made)
@@ -308,13 +308,22 @@ class Encoding:
                 )
         return pd.DataFrame(result)
 
-    def compare(self, rows: Encoded, points: Floats, loss: Loss) -> None:
+    def compare(
+        self, rows: Encoded, points: Floats, loss: Loss, which: NDArray[np.bool_] | None = None
+    ) -> None:
         """Compare what the model itself says of rows with what was read out of it.
 
-        `points` are what is computed with in place of ``rows.points``.
+        `points` are what is computed with in place of ``rows.points``; with a mask `which`, those
+        of some of the rows.
         """
-        if len(points):
-            self.model.compare_people(rows.raw, points, loss, made=rows.made)
+        if not len(points):
+            return
+        raw, made = rows.raw, rows.made
+        if which is not None and not which.all():
+            same = made is raw
+            raw = raw[which]
+            made = raw if same else made[which]
+        self.model.compare_people(raw, points, loss, made=made)
 
     def _check(self, table: Any) -> pd.DataFrame:
         """Return a data frame with the columns of the fit, in their order."""
@@ -334,13 +343,17 @@ class Encoding:
         import pandas as pd
 
         columns: dict[str, Any] = {}
-        index = frame.index
+        index, labels = frame.index, pd.Index(self.names, dtype=object)  # encoders look them up so
+        if all(isinstance(self.features.get(name), (Number, Curve)) for name in self.names):
+            values = np.array([reading.numbers[name] for name in self.names])
+            # a table of one array is read at once, not column by column
+            return pd.DataFrame(values.T, index, labels, copy=False) if self._named else values.T
         for name in self.names:
             feature = self.features.get(name)
             if feature is None:
                 columns[name] = frame[name]
                 continue
-            values: NDArray[Any] = (
+            values = (
                 feature.given(frame[name], reading.levels[name])
                 if isinstance(feature, Category)
                 else reading.numbers[name]
@@ -348,7 +361,7 @@ class Encoding:
             # its type is said, or texts would be made another type, and unmade by the encoder
             columns[name] = pd.Series(values, index, values.dtype, copy=False)
         plain = pd.DataFrame(columns, index, copy=False)
-        plain.columns = pd.Index(self.names, dtype=object)  # encoders look names up as objects
+        plain.columns = labels
         return plain if self._named else plain.to_numpy()
 
     def _compare(self, encoded: Floats, reading: Reading) -> None:

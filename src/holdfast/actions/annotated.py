@@ -1,0 +1,158 @@
+"""An action set as YAML with a comment on every line, for people to edit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from holdfast.actions.action_set import ActionSet
+from holdfast.actions.number import NumberFeature
+from holdfast.actions.plain import to_plain
+
+_HEAD = """\
+# What a person can change, in the units of the table. This is a draft: go through it line by line.
+#
+# A line that begins with # is a comment. Settings that are not used are given as comments, with an
+# example; remove the # to use them. Whatever the settings, a person may always stay as they are.
+# Check the file when you are done: holdfast actions check THIS_FILE model.skops
+"""
+_LINKS = """
+# Links between numbers, if there are any:
+# links:
+#   - {type: at_most, smaller: FEATURE, larger: FEATURE}  # the first never above the second
+#   - {type: follows, feature: FEATURE, of: FEATURE, by: 1}  # moves by so much for each unit of it
+#   - {type: linear, coef: {FEATURE: 1, FEATURE: 1}, at_most: 100}  # the sum never above a number
+"""
+_DERIVED = """
+# Numbers that are computed from others, and change with them:
+# derived:
+#   - {type: ratio, feature: FEATURE, of: FEATURE, to: FEATURE}
+#   - {type: product, feature: FEATURE, of: [FEATURE, FEATURE]}
+"""
+_WIDE = 40  # where comments begin, if there is room
+
+_NUMBER = {
+    "type": "a number",
+    "unit": "for sentences: what it is counted in",
+    "immutable": "it may not change",
+    "protected": "it may not change, and no explanation names it: age, sex",
+    "direction": "any: up and down; up: it may only rise; down: it may only fall",
+    "lower": "nobody is advised to go below this",
+    "upper": "nobody is advised to go above this",
+    "possible_lower": "less does not exist at all, even if `lower` is lifted",
+    "possible_upper": "more does not exist at all, even if `upper` is lifted",
+    "max_increase": "it may rise by this much from where the person is",
+    "max_decrease": "it may fall by this much from where the person is",
+    "physical": "settings that are facts, which nobody can lift",
+    "step": "it may become multiples of this",
+    "integer": "whether it may become whole numbers only",
+    "cost": "of a change by one unit, beside the costs of the other features",
+    "fixed_cost": "of changing it at all, so that advice does not consist of trifles",
+    "provide_cost": "of giving it where it is missing; without, it stays missing",
+}
+_NUMBER_EXAMPLES: dict[str, Any] = {
+    "unit": "years",
+    "immutable": True,
+    "protected": True,
+    "direction": "up",
+    "possible_lower": None,
+    "possible_upper": None,
+    "max_increase": 10,
+    "max_decrease": 10,
+    "physical": ["direction"],
+    "step": 1,
+    "integer": True,
+    "provide_cost": 0.5,
+}
+_CATEGORY = {
+    "type": "a category",
+    "levels": "all levels that there are",
+    "immutable": "it may not change",
+    "protected": "it may not change, and no explanation names it: sex, nationality",
+    "moves": "which level may become which; others may not change",
+    "order": "from the lowest to the highest, where there is an order",
+    "direction": "up or down the order, or any (needs `order`)",
+    "allowed": "the only levels that may be taken",
+    "physical": "settings that are facts, which nobody can lift",
+    "cost": "of a change; 1 is as much as a number's standard deviation",
+    "cost_by": "step: the cost is for each step in the order (needs `order`); or: switch",
+    "fixed_cost": "of a change, on top of `cost`",
+    "provide_cost": "of giving it where it is missing; without, it stays missing",
+}
+
+
+def annotated(actions: ActionSet) -> str:
+    """Return an action set as YAML with comments; it is read as exactly the same set.
+
+    Examples
+    --------
+    >>> from holdfast.actions import ActionSet, NumberFeature
+    >>> text = annotated(ActionSet([NumberFeature("age", lower=18, direction="up")]))
+    >>> print("\\n".join(text.splitlines()[12:17]))
+      age:
+        type: number                        # a number
+        direction: up                       # any: up and down; up: it may only rise; down: it may \
+only fall
+        lower: 18                           # nobody is advised to go below this
+        cost: 1.0                           # of a change by one unit, beside the costs of the \
+other features
+    """
+    content = to_plain(actions)
+    lines = [_HEAD, f"holdfast_actions: {content['holdfast_actions']}  # version of this format"]
+    most = content.get("max_changes")
+    what = "at most so many features may change at once"
+    lines += ["", _line(0, "max_changes", most if most is not None else 3, what, most is not None)]
+    lines += ["", "features:"]
+    for name in actions:
+        lines += _feature(name, actions[name], content["features"][name])
+    for key, example in (("links", _LINKS), ("derived", _DERIVED)):
+        if key in content:
+            lines += ["", f"{key}:", *(f"  - {_inline(each)}" for each in content[key])]
+        else:
+            lines.append(example.rstrip("\n"))
+    return "\n".join(lines) + "\n"
+
+
+def _feature(name: str, feature: Any, given: dict[str, Any]) -> list[str]:
+    number = isinstance(feature, NumberFeature)
+    meanings = _NUMBER if number else _CATEGORY
+    examples = _NUMBER_EXAMPLES if number else _category_examples(feature)
+    lines = ["", f"  {_inline(name)}:"]
+    lines += [_line(4, key, value, meanings[key], True) for key, value in given.items()]
+    unused = [key for key in meanings if key in examples and key not in given]
+    lines += [_line(4, key, examples[key], meanings[key], False) for key in unused]
+    return lines
+
+
+def _category_examples(feature: Any) -> dict[str, Any]:
+    levels = list(feature.levels)
+    examples: dict[str, Any] = {
+        "immutable": True,
+        "protected": True,
+        "moves": [{"from": levels[0], "to": [levels[-1]]}],
+        "order": levels,
+        "direction": "up",
+        "allowed": levels,
+        "physical": ["moves"],
+        "cost_by": "step",
+        "fixed_cost": 0.1,
+        "provide_cost": 0.5,
+    }
+    return examples
+
+
+def _line(indent: int, key: str, value: Any, meaning: str, used: bool) -> str:
+    text = f"{' ' * indent}{'' if used else '# '}{key}: {_inline(value)}"
+    return f"{text:<{_WIDE}}# {meaning}" if len(text) < _WIDE else f"{text}  # {meaning}"
+
+
+def _inline(value: Any) -> str:
+    """Write a value on one line, as it may stand anywhere in YAML."""
+    endless = 10**9
+    text = yaml.safe_dump([value], default_flow_style=True, width=endless, sort_keys=False)
+    if "\n" in text.rstrip("\n"):  # a text of several lines: with its breaks spelled out
+        text = yaml.safe_dump(
+            [value], default_flow_style=True, width=endless, sort_keys=False, default_style='"'
+        )
+    return text.strip()[1:-1]

@@ -1,0 +1,139 @@
+"""`holdfast actions`: the draft of an action set, and whether one fits a model and people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli.ending import Ending, say
+from holdfast.cli.outputs import check_out, print_json, table_of
+
+if TYPE_CHECKING:
+    from holdfast.files.fitness import Fitness
+
+
+def actions_command(
+    table: Annotated[
+        Path,
+        typer.Argument(help="People, such as the training data: .csv, .parquet, .arrow, .feather."),
+    ],
+    target: Annotated[str, typer.Option(help="The column of the outcome, which is no feature.")],
+    out: Annotated[Path, typer.Option(help="Where to: a .yaml file, to be edited.")],
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column that is no feature; may be repeated.")
+    ] = None,
+    immutable: Annotated[
+        list[str] | None,
+        typer.Option(help="A column that may not change; may be repeated."),
+    ] = None,
+    protected: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column that may not change, and that no explanation names; may be repeated."
+        ),
+    ] = None,
+    unit: Annotated[
+        list[str] | None,
+        typer.Option(help="What a column is counted in, such as duration=months; may be repeated."),
+    ] = None,
+) -> Ending:
+    """Draft what people can change, as a file with a comment on every line, ready to edit.
+
+    holdfast actions loans.csv --target default --drop id --protected age
+    --unit duration=months --out actions.yaml
+
+    Everything may change, within what is seen in the table: that nobody gets younger is for you to
+    say. When you have edited the file, check it with: holdfast actions check actions.yaml
+    model.skops
+    """
+    from holdfast.actions.annotated import annotated
+    from holdfast.files.tables import read_frame
+    from holdfast.fitting import draft_actions, sounds_protected
+    from holdfast.machinery.plain_files import write_text
+
+    check_out(out, (".yaml", ".yml"))
+    units = dict(_unit(text) for text in unit or [])
+    actions = draft_actions(
+        read_frame(table),
+        target,
+        drop=drop or [],
+        immutable=immutable or [],
+        protected=protected or [],
+        units=units,
+    )
+    write_text(out, annotated(actions))
+    free = [name for name in actions if not actions[name].stays]
+    suspects = [name for name in actions if sounds_protected(name) and not actions[name].protected]
+    if suspects:
+        named = " ".join(f"--protected {name}" for name in suspects)
+        say(
+            f"by their names, {', '.join(suspects)} may be protected by law. Where they are, say "
+            f"{named}, and think twice about having them in the model"
+        )
+    print(f"{len(actions)} features, {len(free)} of which can change, are in {out}: now edit it.")
+    return Ending.DONE
+
+
+def actions_check_command(
+    actions: Annotated[Path, typer.Argument(help="The action set: a .yaml or .json file.")],
+    model: Annotated[Path, typer.Argument(help="The model: a .skops, .json or .onnx file.")],
+    people: Annotated[
+        Path | None,
+        typer.Argument(help="Optional: people, to count who is outside of the action set."),
+    ] = None,
+    favorable: Annotated[
+        str | None,
+        typer.Option(help="The class that people want, where the model's file does not say it."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Show what was found as one JSON document.")
+    ] = False,
+) -> Ending:
+    """Check that an action set fits a model, and people; all that is wrong is listed at once.
+
+    holdfast actions check actions.yaml model.skops denied.csv
+
+    Exit code 0: it fits. 1: it does not. With people, those are counted who are outside of its
+    bounds, and those who cannot be advised, with the reason.
+    """
+    from holdfast.files.fitness import check_fitness
+
+    found = check_fitness(actions, model, people, favorable)
+    if as_json:
+        print_json(found.to_plain())
+    else:
+        _show(found)
+    return Ending.ATTENTION if found.problems else Ending.DONE
+
+
+def _unit(text: str) -> tuple[str, str]:
+    name, equals, unit = (part.strip() for part in text.rpartition("="))
+    if not (name and equals and unit):
+        raise ValueError(f"--unit {text!r} is not a column and its unit, such as duration=months")
+    return name, unit
+
+
+def _show(found: Fitness) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    for problem in found.problems:
+        console.print(f"- {problem}")
+    several = "" if len(found.problems) == 1 else "s"
+    if found.problems:
+        console.print(f"The action set does not fit: {len(found.problems)} problem{several}.")
+    else:
+        console.print("The action set fits the model.")
+    for note in found.notes:
+        console.print(f"Note: {note}.")
+    if found.n_people is None:
+        return
+    usable = found.n_people - found.n_unusable
+    console.print(f"\n{found.n_people:,} people, {usable:,} of whom can be advised.")
+    if found.counts:
+        table = table_of(("feature", "left"), ("what", "left"), ("people", "right"))
+        for (name, what), count in found.counts.items():
+            table.add_row(name, what, f"{count:,}")
+        console.print(table)

@@ -1,0 +1,90 @@
+"""`holdfast letter`: a page for one applicant."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.ending import Ending, say
+from holdfast.cli.report import check_page
+
+
+def letter_command(
+    recourse: Annotated[
+        Path, typer.Argument(help="What `holdfast recommend` has written, its manifest beside it.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where to: an .html file, which prints on A4.")],
+    row: Annotated[
+        int | None, typer.Option(min=0, help="Whose letter: the row in the table, from 0.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="Or by a key column: customer_id=123; may be repeated."),
+    ] = None,
+    language: Annotated[str, typer.Option(help="The language: en or de (default: en).")] = "en",
+    words: Annotated[
+        Path | None,
+        typer.Option(help="A YAML file with labels of features, and other words for sentences."),
+    ] = None,
+    template: Annotated[
+        Path | None, typer.Option(help="A page of your own, a Jinja template that reads `letter`.")
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table of applicants; those approved are compared with (default: those in the "
+            "recourse file)."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Until when the advice applies: 2027-03-31.")
+    ] = None,
+    lender: Annotated[str, typer.Option(help="Who writes the letter.")] = "",
+) -> Ending:
+    """Write to one applicant: what was decided, why, and what would change it, in plain words.
+
+    holdfast letter recourse.parquet --row 17 --out letter.html --lender "Hanse Bank"
+
+    Reasons are what cost the score most against a typical approved applicant, at most four. A
+    protected feature is never named; where one is among them you are warned, with exit code 1,
+    because it should not be in the model. The columns get their names from a file such as
+
+    labels: {duration: Duration of the loan}
+    """
+    from holdfast.files.recourse import RecourseFile
+    from holdfast.machinery.plain_files import write_text
+    from holdfast.report import LetterSettings, find_person, make_letter, render_letter
+
+    check_page(out)
+    ends = None if until is None else _date(until)
+    settings = LetterSettings(language, words, lender, ends)
+    file = RecourseFile.open(recourse)
+    person = find_person(file, row, dict(_pair(text) for text in key or ()))
+    letter = make_letter(file, person, settings, reference)
+    write_text(out, render_letter(letter, template))
+    print(f"The letter to row {person['row'][0].as_py()} is in {out}.")
+    if not letter.protected:
+        return Ending.DONE
+    say(
+        f"ATTENTION: {', '.join(letter.protected)}: protected, but among what counted most against "
+        "this person. The letter does not name it. Nobody may be refused for it: take it out of "
+        "the model."
+    )
+    return Ending.ATTENTION
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"--until {text!r} is not a date such as 2027-03-31") from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ValueError(f"--key {text!r} is not a column with its value, such as customer_id=123")
+    return name, value

@@ -1,0 +1,93 @@
+"""`holdfast report`: what a run has come to, as a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli.ending import Ending
+
+if TYPE_CHECKING:
+    from holdfast.files.models import ModelFile
+    from holdfast.files.recourse import RecourseFile
+    from holdfast.report import Summary
+
+_PAGES = (".html", ".htm")
+
+
+def report_command(
+    recourse: Annotated[
+        Path, typer.Argument(help="What `holdfast recommend` has written, its manifest beside it.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where to: an .html file that needs nothing else.")],
+    group: Annotated[
+        str | None,
+        typer.Option(help="Compare people by this: a key column, or one that the model reads."),
+    ] = None,
+    models: Annotated[
+        list[Path] | None,
+        typer.Option(help="A later model, to see how much of the advice lasts; may be repeated."),
+    ] = None,
+    favorable: Annotated[
+        str | None,
+        typer.Option(help="The class that people want of these models (default: as in the run)."),
+    ] = None,
+    audit: Annotated[
+        Path | None, typer.Option(help="A table that `holdfast audit` has written, to be shown.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> Ending:
+    """Report who can be helped, and at what cost, as one page to open in a browser.
+
+    holdfast report recourse.parquet --out report.html --group sex --models retrained.skops
+
+    The page shows how many were refused and can be helped, what it costs them, which features they
+    are asked to change, what robustness costs, whether the advice lasts under later models, groups
+    compared, the hardest cases, and the settings with checksums.
+    """
+    from holdfast.files.recourse import RecourseFile
+    from holdfast.machinery.plain_files import write_text
+    from holdfast.report import summarise, write_report_page
+
+    check_page(out)
+    file = RecourseFile.open(recourse)
+    later = [load_later(file, path, favorable) for path in models or ()]
+    summary = summarise(file, group, later, audit)
+    write_text(out, write_report_page(summary))
+    if as_json:
+        print(json.dumps(summary.to_plain(), default=str))
+    else:
+        _show(summary, out)
+    return Ending.DONE
+
+
+def check_page(out: Path) -> None:
+    """Refuse to write a page to a file that is called something else."""
+    if out.suffix.lower() not in _PAGES:
+        raise ValueError(f"--out {out} does not end in .html")
+
+
+def load_later(file: RecourseFile, path: Path, favorable: str | None) -> ModelFile:
+    """Read a later model; unless it is said, the class that people want is that of the run."""
+    from holdfast.files.models import load_model
+
+    if favorable is None:
+        favorable = str(file.model_file().favorable_class)
+    return load_model(path, favorable)
+
+
+def _show(summary: Summary, out: Path) -> None:
+    from rich.console import Console
+
+    from holdfast.report.figures import count_text, share_text
+
+    counts = summary.counts
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"{count_text(counts.people, 'person', 'people')}, {counts.refused:,} refused.")
+    if counts.refused:
+        share = share_text(summary.share_helped.estimate)
+        console.print(f"{counts.helped:,} of these can be helped ({share}).")
+    console.print(f"The report is in {out}.")

@@ -1,0 +1,176 @@
+"""Whether an action set in a file fits a model in another one, and the people in a third."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from holdfast.actions import ActionSet
+from holdfast.actions.category import CategoryFeature
+from holdfast.actions.fit import misfits, read_action_levels, read_derived
+from holdfast.actions.number import NumberFeature
+from holdfast.files.models import load_model
+from holdfast.files.people import Columns
+from holdfast.files.tables import PROBLEM, open_table
+from holdfast.models.calibrator import why_closed
+from holdfast.models.encoding import Category, Encoding
+from holdfast.models.encoding.reading import shorten
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROWS = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class Fitness:
+    """What was found.
+
+    Attributes
+    ----------
+    problems : list of str
+        All that keeps the action set from fitting the model, or the people from being read.
+    notes : list of str
+        What fits, but may not be meant.
+    n_people : int or None
+        How many people there are; None where none were given.
+    n_unusable : int
+        How many of them cannot be advised.
+    counts : dict
+        For each pair of a feature and what is the matter, how many people have it.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    n_people: int | None = None
+    n_unusable: int = 0
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain texts, numbers and lists."""
+        counts = [
+            {"feature": name, "what": what, "people": count}
+            for (name, what), count in self.counts.items()
+        ]
+        return {
+            "fits": not self.problems,
+            "problems": self.problems,
+            "notes": self.notes,
+            "people": self.n_people,
+            "unusable": self.n_unusable,
+            "counts": counts,
+        }
+
+
+def check_fitness(
+    actions: str | Path,
+    model: str | Path,
+    people: str | Path | None = None,
+    favorable: str | None = None,
+) -> Fitness:
+    """Check an action set against a model, and against people.
+
+    Files that cannot be read are errors; what does not fit is listed.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from holdfast.actions import NumberFeature
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> column = {"name": "months", "coefficient": 0.1}
+    >>> model = {"holdfast_model": 1, "classes": [False, True], "intercept": 0, "columns": [column]}
+    >>> _ = (folder / "model.json").write_text(json.dumps(model))
+    >>> ActionSet([NumberFeature("age")]).save(folder / "actions.yaml")
+    >>> check_fitness(folder / "actions.yaml", folder / "model.json").problems
+    ["the action set has no features for the columns ['months']"]
+    """
+    found = load_model(model, favorable)
+    given = ActionSet.load(actions)
+    table = None if people is None else open_table(people)
+    encoding = Encoding.of(found.model, favorable_class=found.favorable_class)
+    problems = list(misfits(encoding, given))
+    if encoding.model.kind != "linear":
+        why = why_closed(found.model)
+        problems.insert(0, why or f"the classifier is a {encoding.model.kind}, not a linear one")
+    notes = _notes(encoding, given)
+    if table is None or problems:
+        return Fitness(problems, notes)
+    columns = Columns.of(encoding, given)
+    total, unusable, counts = 0, 0, Counter[tuple[str, str]]()
+    for batch in table.batches(_ROWS):
+        if not total:
+            problems += columns.problems(table.names, _as_table(batch))
+            if problems:
+                break
+        total += batch.num_rows
+        if PROBLEM in batch.schema.names:
+            broken = batch.num_rows - batch.column(PROBLEM).null_count
+            counts["the file", "a row that cannot be read"] += broken
+        frame = columns.frame(_as_table(batch))
+        unusable += _count(frame, encoding, given, counts)
+    return Fitness(problems, notes, None if problems else total, unusable, dict(counts))
+
+
+def _as_table(batch: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_batches([batch])
+
+
+def _notes(encoding: Encoding, actions: ActionSet) -> list[str]:
+    derived = {name for each in actions.derived for name in (each.feature, *each.parents)}
+    unread = [name for name in actions if name not in encoding.features and name not in derived]
+    notes = []
+    if unread:
+        notes.append(f"the model does not read {', '.join(unread)}, so nobody is advised on it")
+    for name, part in encoding.features.items():
+        feature = actions[name] if name in actions else None  # noqa: SIM401  # it is no dict
+        if not isinstance(part, Category) or not isinstance(feature, CategoryFeature):
+            continue
+        foreign = [level for level in feature.levels if level not in part.levels]
+        absent = [level for level in part.levels if level not in feature.levels]
+        if foreign:
+            notes.append(f"{name}: the model does not know the levels {shorten(foreign)}")
+        if absent and not feature.stays:
+            notes.append(
+                f"{name}: the action set lacks the levels {shorten(absent)}; whoever has one of "
+                "them cannot be advised"
+            )
+    return notes
+
+
+def _count(
+    frame: pd.DataFrame,
+    encoding: Encoding,
+    actions: ActionSet,
+    counts: Counter[tuple[str, str]],
+) -> int:
+    """Count what is the matter with some people; return how many of them cannot be advised."""
+    reading = encoding.read(frame)
+    read_action_levels(reading, frame, encoding, actions)
+    read_derived(reading, frame, encoding, actions)
+    for reasons in reading.reasons.values():
+        for reason in reasons:
+            name, what = _split(reason, list(frame.columns))
+            counts[name, what] += 1
+    for name in encoding.features:
+        feature = actions[name]
+        if isinstance(feature, NumberFeature) and name in reading.numbers and not feature.stays:
+            values = reading.numbers[name]
+            with np.errstate(invalid="ignore"):
+                below, above = values < feature.lowest, values > feature.highest
+            for what, mask in (("below its bounds", below), ("above its bounds", above)):
+                if mask.any():
+                    counts[name, what] += int(mask.sum())
+    return len(reading.reasons)
+
+
+def _split(reason: str, names: list[str]) -> tuple[str, str]:
+    """Part the name of a feature from what is the matter with it."""
+    whose = [name for name in names if reason.startswith(f"{name} ")]
+    name = max(whose, key=len, default="")
+    return name, reason[len(name) :].strip().removeprefix("= ")

@@ -1,0 +1,293 @@
+"""Of the advice given earlier: which still holds under another model, and who must be told."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from holdfast.machinery.plain_files import replacing
+from holdfast.report.intervals import Interval, wilson
+from holdfast.report.judging import Judge
+from holdfast.report.people import (
+    AFTER,
+    BEFORE,
+    Source,
+    are_helped,
+    are_refused,
+    numbers,
+    texts,
+    whole_people,
+)
+
+if TYPE_CHECKING:
+    from holdfast.files.models import ModelFile
+    from holdfast.files.recourse import RecourseFile
+
+SUFFIXES = (".parquet", ".csv")
+_MOST_NAMED = 10
+_ABOUT = b"holdfast.audit"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What another model makes of the advice.
+
+    Attributes
+    ----------
+    model, sha256 : str
+        The other model; empty where the table does not say it.
+    people : int
+        How many refused people were given advice.
+    options, options_hold : int
+        How many ways they were shown, and how many of these the other model approves.
+    first_holds, some_holds : int
+        People whose first way holds; people of whom at least one does.
+    approved_now : int
+        People whom the other model approves as they are, without any change.
+    not_read : int
+        Ways that the other model cannot read; they do not hold.
+    below_guarantee : int
+        Ways that hold, but with a smaller probability than was guaranteed.
+    must_be_told : int
+        People not approved now of whom no way holds any more.
+    tell : list of int
+        The first of their row numbers.
+    margin_low, margin_mean : float
+        Least and mean margin of all ways; NaN where the model gives no probabilities.
+    """
+
+    model: str
+    sha256: str
+    people: int
+    options: int
+    options_hold: int
+    first_holds: int
+    some_holds: int
+    approved_now: int
+    not_read: int
+    below_guarantee: int
+    must_be_told: int
+    tell: list[int]
+    margin_low: float
+    margin_mean: float
+
+    @property
+    def survival(self) -> Interval:
+        """Share of people whose first way holds."""
+        return wilson(self.first_holds, self.people)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        from holdfast.report.plain import plain_of
+
+        return {**plain_of(self), "survival": plain_of(self.survival)}
+
+
+def audit(file: RecourseFile, model: ModelFile, out: Path | None = None) -> Audit:
+    """Judge advice given earlier by another model; write what became of each way, if asked to.
+
+    A way holds if the other model approves whoever follows it. Told must be who was refused, was
+    given advice, is not approved by the other model as they are, and has no way left that holds.
+
+    Parameters
+    ----------
+    file : RecourseFile
+    model : ModelFile
+        The other model. It must read no column that the file does not have.
+    out : Path, optional
+        A table to write, .parquet or .csv: a row for each way.
+    """
+    judge = Judge(model.model, model.favorable_class)
+    judge.check_columns(file.features)
+    source = Source.of(file)
+    guarantee = source.recourse.guarantee
+    about = {"model": str(model.path), "sha256": model.sha256, "guarantee": guarantee}
+    tally = _Tally()
+    with _writing(out, about) as write:
+        for table in whole_people(source.batches("current_validity")):
+            judged = _judged(table, judge, source)
+            tally.add(judged, guarantee)
+            write(judged)
+    return tally.audit(about)
+
+
+def read_audit(path: Path) -> Audit:
+    """Read a table that `audit` wrote, and add it up again."""
+    tally, about = _Tally(), dict[str, Any]()
+    for table in whole_people(_parts(path, about)):
+        absent = [name for name in _SCHEMA.names if name not in table.column_names]
+        if absent:
+            raise ValueError(
+                f"{path} is not a table of holdfast audit: it has no column {', '.join(absent)}"
+            )
+        tally.add(table, about.get("guarantee"))
+    return tally.audit(about)
+
+
+def _parts(path: Path, about: dict[str, Any]) -> Iterator[pa.Table]:
+    """Read a table piece by piece; what it says about itself is noted."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    try:
+        if path.suffix.lower() == ".csv":
+            for batch in pyarrow.csv.open_csv(path):
+                yield pa.Table.from_batches([batch])
+            return
+        with pyarrow.parquet.ParquetFile(path) as opened:
+            about.update(json.loads((opened.schema_arrow.metadata or {}).get(_ABOUT, b"{}")))
+            for batch in opened.iter_batches():
+                yield pa.Table.from_batches([batch])
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read as a table of holdfast audit: {error}") from None
+
+
+_SCHEMA = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("option", pa.int64()),
+        ("probability_before", pa.float64()),
+        ("probability_after", pa.float64()),
+        ("holds", pa.bool_()),
+        ("margin", pa.float64()),
+        ("approved_now", pa.bool_()),
+        ("must_be_told", pa.bool_()),
+        ("reason", pa.string()),
+    ]
+)
+
+
+def _judged(table: pa.Table, judge: Judge, source: Source) -> pa.Table:
+    """Judge all ways of some people, each of whom is there as a whole."""
+    advised = table.filter(pa.array(_are_advised(table, source.even)))
+    rows = advised["row"].to_numpy()
+    after = judge.judge(source.frame(advised, AFTER))
+    first, who = np.unique(rows, return_index=True, return_inverse=True)[1:]
+    now = judge.judge(source.frame(advised.take(pa.array(first)), BEFORE)).is_approved
+    some_holds = np.bincount(who, weights=after.is_approved, minlength=len(first)) > 0
+    told = ~now & ~some_holds
+    margin = after.probability - judge.threshold
+    unread = "the other model cannot read this row"
+    columns = {
+        "row": pa.array(rows, pa.int64()),
+        **{name: advised[name] for name in source.keys},
+        "option": pc.cast(advised["option"], pa.int64()),
+        "probability_before": pc.cast(advised["current_validity"], pa.float64()),
+        "probability_after": pa.array(after.probability, pa.float64(), from_pandas=True),
+        "holds": pa.array(after.is_approved),
+        "margin": pa.array(margin, pa.float64(), from_pandas=True),
+        "approved_now": pa.array(now[who]),
+        "must_be_told": pa.array(told[who]),
+        "reason": pa.array(["" if ok else unread for ok in after.is_read.tolist()], pa.string()),
+    }
+    return pa.table(columns)
+
+
+def _are_advised(table: pa.Table, even: float) -> NDArray[np.bool_]:
+    """Say which rows are advice for somebody who was refused."""
+    option, validity = numbers(table["option"]), numbers(table["current_validity"])
+    return are_refused(table) & are_helped(option, texts(table["status"]), validity, even)
+
+
+_COUNTED = (
+    "people",
+    "options",
+    "options_hold",
+    "first_holds",
+    "some_holds",
+    "approved_now",
+    "not_read",
+    "below_guarantee",
+    "must_be_told",
+)
+
+
+@dataclass
+class _Tally:
+    counts: dict[str, int] = field(default_factory=dict)
+    tell: list[int] = field(default_factory=list)
+    margins: int = 0
+    margin_sum: float = 0.0
+    margin_low: float = float("nan")
+
+    def add(self, table: pa.Table, guarantee: float | None) -> None:
+        """Count judged ways of some people."""
+        rows, holds = table["row"].to_numpy(), np.asarray(table["holds"])
+        now, told = np.asarray(table["approved_now"]), np.asarray(table["must_be_told"])
+        first, who = np.unique(rows, return_index=True, return_inverse=True)[1:]
+        some = np.bincount(who, weights=holds, minlength=len(first)) > 0
+        probability = numbers(table["probability_after"])
+        with np.errstate(invalid="ignore"):
+            below = holds & (probability < (0.0 if guarantee is None else guarantee))
+        more = {
+            "people": len(first),
+            "options": len(rows),
+            "options_hold": holds.sum(),
+            "first_holds": holds[first].sum(),
+            "some_holds": some.sum(),
+            "approved_now": now[first].sum(),
+            "not_read": sum(bool(reason) for reason in table["reason"].to_pylist()),
+            "below_guarantee": below.sum(),
+            "must_be_told": told[first].sum(),
+        }
+        for name, count in more.items():
+            self.counts[name] = self.counts.get(name, 0) + int(count)
+        self.tell = (self.tell + rows[first][told[first]].tolist())[:_MOST_NAMED]
+        margin = numbers(table["margin"])
+        margin = margin[np.isfinite(margin)]
+        if margin.size:
+            self.margins += margin.size
+            self.margin_sum += float(margin.sum())
+            self.margin_low = float(np.fmin(self.margin_low, margin.min()))
+
+    def audit(self, about: dict[str, Any]) -> Audit:
+        """Return what has been counted."""
+        return Audit(
+            model=about.get("model", ""),
+            sha256=about.get("sha256", ""),
+            **{name: self.counts.get(name, 0) for name in _COUNTED},
+            tell=self.tell,
+            margin_low=self.margin_low,
+            margin_mean=self.margin_sum / self.margins if self.margins else float("nan"),
+        )
+
+
+@contextlib.contextmanager
+def _writing(path: Path | None, about: dict[str, Any]) -> Iterator[Callable[[pa.Table], None]]:
+    """Give a function that writes tables to a file, which is there as a whole or not at all."""
+    if path is None:
+        yield lambda table: None
+        return
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"out = {path} does not end in one of {', '.join(SUFFIXES)}")
+    with replacing(path) as draft, contextlib.ExitStack() as stack:
+        writer: list[Any] = []
+
+        def write(table: pa.Table) -> None:
+            table = table.replace_schema_metadata({_ABOUT: json.dumps(about).encode()})
+            if not writer:
+                writer.append(stack.enter_context(_writer(path, draft, table.schema)))
+            writer[0].write_table(table)
+
+        yield write
+        if not writer:
+            write(_SCHEMA.empty_table())
+        stack.close()
+
+
+def _writer(path: Path, draft: Path, schema: pa.Schema) -> Any:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if path.suffix.lower() == ".csv":
+        return pyarrow.csv.CSVWriter(draft, schema)
+    return pyarrow.parquet.ParquetWriter(draft, schema)

@@ -1,0 +1,374 @@
+"""A letter to one applicant: what was decided, why, and what would change it, in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.actions import ActionSet, Follows
+from holdfast.files.tables import open_table
+from holdfast.models.encoding.reading import is_missing, plain
+from holdfast.recommend import RobustRecourse
+from holdfast.recommend.reasons import Constraint
+from holdfast.report.parts import (
+    Reference,
+    are_approved,
+    make_reference,
+    parts_of_score,
+    principal_reasons,
+)
+from holdfast.report.people import (
+    AFTER,
+    BEFORE,
+    Sample,
+    Source,
+    features_of,
+    numbers,
+    sort_people,
+    whole_people,
+)
+from holdfast.report.templating import render_given, render_own
+from holdfast.report.words import Words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from holdfast.files.recourse import RecourseFile
+
+MOST_WAYS = 3
+_REFERENCE_SAMPLE = 100_000  # approved people, from whom the median one is made
+
+
+@dataclass(frozen=True)
+class LetterSettings:
+    """How a letter is to be written.
+
+    Attributes
+    ----------
+    language : str
+        "en" or "de".
+    words : Path, optional
+        A file with other words.
+    lender : str
+        Who signs.
+    until : date, optional
+        Until when the advice applies.
+    today : date
+        The date of the letter.
+    """
+
+    language: str = "en"
+    words: Path | None = None
+    lender: str = ""
+    until: date | None = None
+    today: date = field(default_factory=date.today)
+
+    def __post_init__(self) -> None:
+        if self.until is not None and self.until < self.today:
+            raise ValueError(
+                f"until = {self.until} lies in the past: the letter is of {self.today}"
+            )
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A feature, its value in the application, and that of a typical approved one."""
+
+    label: str
+    yours: str
+    typical: str
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What a letter says; templates read it as `letter`.
+
+    Attributes
+    ----------
+    language, lender, date, title, greeting, decision, closing : str
+    references : list of (str, str)
+        The names of key columns, and their values.
+    reasons_heading, reasons_intro, yours, typical, typical_note : str
+    reasons : list of Reason
+        At most four.
+    ways_heading, ways_intro : str
+    ways : list of (str, list of str)
+        At most three: what each is called, and what it changes.
+    sure_heading : str
+    sure : list of str
+    barriers_heading, barriers_intro, barriers_close : str
+    barriers : list of str
+        Where there is no way: what is in the way.
+    protected : list of str
+        Features that nobody may be refused for, which cost the person much. For the lender; no
+        letter shows them.
+    """
+
+    language: str
+    lender: str
+    date: str
+    title: str
+    greeting: str
+    decision: str
+    closing: str
+    references: list[tuple[str, str]]
+    reasons_heading: str
+    reasons_intro: str
+    yours: str
+    typical: str
+    typical_note: str
+    reasons: list[Reason]
+    ways_heading: str
+    ways_intro: str
+    ways: list[tuple[str, list[str]]]
+    sure_heading: str
+    sure: list[str]
+    barriers_heading: str
+    barriers_intro: str
+    barriers_close: str
+    barriers: list[str]
+    protected: list[str]
+
+
+def find_person(
+    file: RecourseFile, row: int | None = None, keys: dict[str, str] | None = None
+) -> pa.Table:
+    """Return all that a file says of one person, found by row number or by key columns."""
+    if (row is None) == (not keys):
+        raise ValueError("say whose letter it is: either a row number or a key")
+    if row is None:
+        row = _row_of(file, keys or {})
+    last = -1
+    for table in whole_people(pa.Table.from_batches([batch]) for batch in file.batches()):
+        last = int(table["row"][len(table) - 1].as_py())
+        if row <= last:
+            person = table.filter(pc.equal(table["row"], row))
+            if len(person):
+                return person
+            break
+    rows = f"rows go from 0 to {last}" if last >= 0 else "it holds nobody"
+    raise ValueError(f"{file.path} has no row {row}; {rows}")
+
+
+def _row_of(file: RecourseFile, keys: dict[str, str]) -> int:
+    """Find the row number of the one person who has these keys."""
+    unknown = [name for name in keys if name not in file.keys]
+    if unknown:
+        there = ", ".join(file.keys) or "it has none; give a row number"
+        raise ValueError(f"{unknown[0]!r} is not a key column of {file.path}; there is: {there}")
+    rows: dict[int, None] = {}
+    for batch in file.batches(["row", *keys]):
+        table = pa.Table.from_batches([batch])
+        rows |= dict.fromkeys(table["row"].filter(pa.array(_have(table, keys))).to_pylist())
+    said = " and ".join(f"{name} = {value}" for name, value in keys.items())
+    if not rows:
+        raise ValueError(f"{file.path} has nobody with {said}")
+    if len(rows) > 1:
+        some, more = ", ".join(map(str, [*rows][:5])), " and more" if len(rows) > 5 else ""
+        raise ValueError(
+            f"{file.path} has {len(rows)} people with {said}, rows {some}{more}: give a row number"
+        )
+    return next(iter(rows))
+
+
+def _have(table: pa.Table, keys: dict[str, str]) -> Any:
+    mask = np.ones(len(table), dtype=bool)
+    for name, wanted in keys.items():
+        mask &= np.array([str(value) == wanted for value in table[name].to_pylist()], dtype=bool)
+    return mask
+
+
+def find_reference(source: Source, table: Path | None = None) -> Reference:
+    """Make the median approved applicant: of a table, or of the people in the file."""
+    sample = Sample(_REFERENCE_SAMPLE)
+    if table is None:
+        for batch in source.batches("current_validity"):
+            lot = sort_people(batch, source.even)
+            sample.add(lot.take(lot.is_approved))
+    else:
+        _draw_approved(source, table, sample)
+    drawn, prefix = sample.table(), BEFORE if table is None else ""
+    if drawn is None and table is None:
+        raise ValueError(
+            f"{source.file.path} holds nobody whom today's model approves, so that there is nobody "
+            "to compare with: give --reference, a table of applicants, such as the training data"
+        )
+    if drawn is None:
+        raise ValueError(f"today's model approves nobody in {table}: give another --reference")
+    return make_reference(source.frame(drawn, prefix), source.encoding)
+
+
+def _draw_approved(source: Source, path: Path, sample: Sample) -> None:
+    opened = open_table(path)
+    wrong = source.problems(opened.names)
+    if wrong:
+        raise ValueError(f"{path} cannot be the reference: {'; '.join(wrong)}")
+    first = 0
+    for batch in opened.batches(32_768, source.encoding.names):
+        table = pa.Table.from_batches([batch]).select(source.encoding.names)
+        rows = pa.array(np.arange(first, first + len(table)))
+        table, first = table.append_column("row", rows), first + len(table)
+        mask = are_approved(source.frame(table), source.encoding)
+        sample.add(table.filter(pa.array(mask)))
+
+
+def make_letter(
+    file: RecourseFile,
+    person: pa.Table,
+    settings: LetterSettings,
+    reference: Path | None = None,
+) -> Letter:
+    """Write a letter to one person, found by `find_person`; refuse where there is none to write.
+
+    Parameters
+    ----------
+    file : RecourseFile
+    person : Table
+        All options of the person.
+    settings : LetterSettings
+    reference : Path, optional
+        A table of applicants, of whom those approved are compared with, in place of the people of
+        the file.
+    """
+    first = person.slice(0, 1).to_pylist()[0]
+    _refuse_letter(first)
+    source = Source.of(file)
+    recourse = source.recourse
+    words = Words.of(settings.language, settings.words, file.features)
+    typical = find_reference(source, reference)
+    before = source.frame(person.slice(0, 1), BEFORE)
+    parts = parts_of_score(source.encoding, before, typical.row)
+    principal = principal_reasons(parts, recourse.actions)
+    helped = sort_people(person, source.even).is_helped.any()
+    ways = _ways(person, recourse.actions, words) if helped else []
+    barriers = [] if ways else _barriers(before, recourse, words)
+    reasons = _reasons(principal.reasons, first, typical, recourse.actions, words)
+    return Letter(
+        language=words.language,
+        lender=settings.lender,
+        date=words.date(settings.today),
+        **{name: words.say(name) for name in ("title", "greeting", "decision", "closing")},
+        references=[(words.say("reference_name"), str(first[name])) for name in file.keys],
+        **{name: words.say(name) for name in ("reasons_heading", "yours", "typical")},
+        reasons_intro=words.say("reasons_intro" if reasons else "reasons_none"),
+        typical_note=words.say("typical_note", count=words.number(typical.people)),
+        reasons=reasons,
+        ways_heading=words.say("ways_heading"),
+        ways_intro=words.say("ways_intro_many" if len(ways) > 1 else "ways_intro_one"),
+        ways=ways,
+        sure_heading=words.say("sure_heading"),
+        sure=_sure(person, source, words, settings.until) if ways else [],
+        barriers_heading=words.say("barriers_heading"),
+        barriers_intro=words.say("barriers_intro" if barriers else "barriers_none"),
+        barriers_close=words.say("barriers_close"),
+        barriers=barriers,
+        protected=principal.protected,
+    )
+
+
+def render_letter(letter: Letter, template: Path | None = None) -> str:
+    """Return the letter as a page of HTML, by our template or another."""
+    if template is None:
+        return render_own("letter.html", letter=letter)
+    return render_given(template, letter=letter)
+
+
+def _refuse_letter(first: dict[str, Any]) -> None:
+    who = f"row {first['row']}"
+    if first["approved"] is None:
+        raise ValueError(f"{who} could not be used, so there is no letter: {first['reason']}")
+    if first["approved"]:
+        raise ValueError(
+            f"{who} is approved by today's model, so there is no refusal to write about"
+        )
+
+
+def _reasons(
+    names: list[str],
+    first: dict[str, Any],
+    typical: Reference,
+    actions: ActionSet,
+    words: Words,
+) -> list[Reason]:
+    reasons = []
+    for name in names:
+        values = (first[BEFORE + name], typical.row[name].iloc[0])
+        yours, other = (words.value(name, value, _unit(actions, name)) for value in values)
+        reasons.append(Reason(words.label(name), yours, other))
+    return reasons
+
+
+def _unit(actions: ActionSet, name: str) -> str:
+    unit: str = getattr(actions[name], "unit", "") if name in actions else ""
+    return unit
+
+
+def _ways(person: pa.Table, actions: ActionSet, words: Words) -> list[tuple[str, list[str]]]:
+    ways: list[tuple[str, list[str]]] = []
+    follow = {each.feature for each in actions.derived}
+    follow |= {link.feature for link in actions.links if isinstance(link, Follows)}
+    for option in person.to_pylist()[:MOST_WAYS]:
+        names = [name for name in features_of(person, AFTER) if _is_changed(option, name)]
+        names.sort(key=lambda name: name in follow)
+        lines = [_change(option, name, name in follow, actions, words) for name in names]
+        ways.append((words.say("way_name", number=str(len(ways) + 1)), lines))
+    return ways
+
+
+def _is_changed(option: dict[str, Any], name: str) -> bool:
+    before, after = option[BEFORE + name], option[AFTER + name]
+    if is_missing(before) or is_missing(after):
+        return is_missing(before) != is_missing(after)
+    return bool(before != after)
+
+
+def _change(
+    option: dict[str, Any], name: str, follows: bool, actions: ActionSet, words: Words
+) -> str:
+    unit, before, after = _unit(actions, name), option[BEFORE + name], option[AFTER + name]
+    said = {"label": words.label(name), "after": words.value(name, after, unit)}
+    if is_missing(before):
+        return words.say("change_given", **said)
+    said["before"] = words.value(name, before, unit, with_unit=False)  # it is said once
+    return words.say("change_follows" if follows else "change", **said)
+
+
+def _sure(person: pa.Table, source: Source, words: Words, until: date | None) -> list[str]:
+    models, guarantee = source.recourse.robust_to, source.recourse.guarantee
+    is_set = not models.has_size or models.radius > 0.0
+    worst = numbers(person["worst_case_validity"])[:MOST_WAYS]
+    # without probabilities, only a guarantee says that all of the models approve
+    holds = (worst >= source.even).all() if np.isfinite(worst).all() else guarantee is not None
+    sentences = [words.say("sure_updates" if is_set and holds else "sure_today")]
+    if until is None:
+        return [*sentences, words.say("sure_no_date")]
+    return [*sentences, words.say("sure_until", date=words.date(until))]
+
+
+def _barriers(person: pd.DataFrame, recourse: RobustRecourse, words: Words) -> list[str]:
+    """Say what is in the way of somebody whom nothing helps: what would cost least to lift."""
+    releases = recourse.recommend(person).releases(person.index[0])
+    if not releases:
+        return []
+    return [_barrier(each, recourse.actions, words) for each in releases[0].constraints]
+
+
+def _barrier(constraint: Constraint, actions: ActionSet, words: Words) -> str:
+    name, setting = constraint.feature, constraint.setting
+    if name is None:
+        return words.say("barrier_max_changes")
+    label, feature = words.label(name), actions[name]
+    if setting == "direction":
+        return words.say(f"barrier_{feature.direction}", label=label)
+    if setting in ("moves", "allowed"):
+        return words.say("barrier_moves", label=label)
+    if setting == "immutable":
+        return words.say("barrier_immutable", label=label)
+    value = words.measured(plain(getattr(feature, setting)), _unit(actions, name))
+    return words.say(f"barrier_{setting}", label=label, value=value)

@@ -1,0 +1,66 @@
+"""Every command that README and docs show is run, in the order of its page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# What a page shows of other programs, or runs for a long time elsewhere in the tests.
+ELSEWHERE = ("pip ", "pytest", "spark-submit", "holdfast reproduce", "python benchmarks/")
+# Commands that are right to end with something that needs attention.
+ATTENTION = {"holdfast letter", "holdfast audit"}
+
+
+def commands_of(page: Path) -> list[str]:
+    """Return the commands of a page, each in one line."""
+    found = []
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text(), flags=re.DOTALL):
+        lines = block.replace("\\\n", " ").splitlines()
+        for line in lines:
+            parts = line.split("  #")[0].split(" && ")
+            found += [part.strip() for part in parts if part.strip() and part[0] != "#"]
+    return found
+
+
+def is_ours(command: str) -> bool:
+    setting_up = command.startswith(("python3 -m venv", ". .venv", "source "))
+    return not setting_up and not command.startswith(ELSEWHERE)
+
+
+def test_there_are_commands():
+    assert sum(len(list(filter(is_ours, commands_of(page)))) for page in PAGES) > 12
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    for command in filter(is_ours, commands_of(page)):
+        words = shlex.split(command)
+        if words[0] == "holdfast":
+            code = main(words[1:])
+            allowed = {0, 1} if " ".join(words[:2]) in ATTENTION else {0}
+            assert code in allowed, f"{command}: {capfd.readouterr().err}"
+        else:
+            assert words[0] == "python", command
+            subprocess.run([sys.executable, *words[1:]], check=True, cwd=tmp_path)
+
+
+def test_the_reproduction_takes_the_options_that_the_page_shows(monkeypatch):
+    import holdfast.paper.reproduce as room
+
+    seen = []
+    monkeypatch.setattr(room, "reproduce", lambda order: seen.append(order) or 0)
+    shown = [c for page in PAGES for c in commands_of(page) if c.startswith("holdfast reproduce")]
+    assert shown
+    for command in shown:
+        assert main(shlex.split(command)[1:]) == 0
+    assert len(seen) == len(shown)
