@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from files import family, make_german, make_numbers, memory_of
+from files import make_german, make_numbers
 from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
@@ -112,11 +112,22 @@ def processor_seconds() -> float:
 
 
 def largest_worker() -> float:
-    """Return the bytes of the largest Python worker of Spark's, with what it shares."""
-    others = family(os.getpid())[1:]
-    workers = [pid for pid in others if b"pyspark" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    python = [pid for pid in workers if b"java" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return max(map(memory_of, python))
+    """Return the most bytes that a Python worker of Spark's ever held."""
+    most = 0.0
+    for pid in family(os.getpid())[1:]:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"pyspark.daemon" in command:
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            peak = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+            most = max(most, *(1024.0 * each for each in peak))
+    return most
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and all that its threads have started."""
+    listed = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for path in listed for child in path.read_text().split()]
+    return [pid, *(each for child in children for each in family(child))]
 
 
 def processor() -> str:
