@@ -280,10 +280,13 @@ class _Partition:
     versions: dict[str, str]  # of the driver
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from threadpoolctl import threadpool_limits
+
         self._check_versions()
         blocks = Blocks(batches)
-        while (table := blocks.take(_PEOPLE)).num_rows:
-            yield from self._advise(table).to_batches(max_chunksize=_ROWS)
+        with threadpool_limits(1):  # a task has one core
+            while (table := blocks.take(_PEOPLE)).num_rows:
+                yield from self._advise(table).to_batches(max_chunksize=_ROWS)
 
     def _advise(self, table: pa.Table) -> pa.Table:
         import pyarrow as pa
