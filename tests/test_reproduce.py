@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import metadata
 
 import pytest
 from data_files import needs_files
@@ -239,9 +240,9 @@ def test_a_damaged_piece_is_named(tmp_path, only_german, small):
 
 def test_run_from_its_sources_it_says_so(monkeypatch):
     def missing(name):
-        raise store.metadata.PackageNotFoundError(name)
+        raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(store.metadata, "version", missing)
+    monkeypatch.setattr(metadata, "version", missing)
     assert store.versions()["holdfast"] == "not installed"
 
 
