@@ -250,9 +250,9 @@ def test_versions_of_kept_pieces_are_those_that_made_them(
     tmp_path, only_german, small, monkeypatch
 ):
     order = Order(out=tmp_path, quick=True, jobs=1)
-    monkeypatch.setattr(store, "versions", lambda: {"holdfast": "0", "numpy": "1.0"})
+    monkeypatch.setattr(store, "versions", lambda *packages: {"holdfast": "0", "numpy": "1.0"})
     run(order)
-    monkeypatch.setattr(store, "versions", lambda: {"holdfast": "0", "numpy": "9.9"})
+    monkeypatch.setattr(store, "versions", lambda *packages: {"holdfast": "0", "numpy": "9.9"})
     next((tmp_path / "pieces").iterdir()).unlink()
     run(order)
     assert read_table(tmp_path / "results.parquet")[1]["versions"]["numpy"] == "1.0, 9.9"
