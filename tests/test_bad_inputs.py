@@ -790,7 +790,6 @@ COMMANDS = [
     (["reproduce", "table1", "--out", "/proc/none"], "/proc/none"),
     (["reproduce", "table1", "--out", "/dev/null/below"], "/dev/null/below"),
     (["magic"], "magic"),
-    ([], "COMMAND"),
     (["demo", "--magic"], "--magic"),
 ]
 

@@ -110,6 +110,19 @@ def test_machine_code_is_found_wherever_the_package_lies(copy, tmp_path):
     assert Path(there).name == Path(where).name
 
 
+def test_machine_code_that_was_shipped_need_not_be_writable(tmp_path, monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    assert compiling._shipped("kernels-1") is None
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "shipped")
+    monkeypatch.chdir(tmp_path)
+    assert compiling._shipped("kernels-1") is None
+    kept = tmp_path / "shipped" / "kernels-1"
+    (kept / "holdfast.core.batch").mkdir(parents=True)
+    monkeypatch.setattr(Path, "mkdir", None)  # nothing is tried out
+    assert compiling._shipped("kernels-1") == str(kept)
+    assert compiling._shipped("kernels-2") is None
+
+
 def test_processes_that_compile_at_once_do_not_take_each_other_s_code(tmp_path):
     """Both have seen an empty index; whatever is found afterwards is what was asked for."""
 

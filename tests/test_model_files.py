@@ -356,6 +356,23 @@ def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(packed, tmp_p
         load_model(path)
 
 
+def test_what_is_packed_twice_counts_as_well(tmp_path, monkeypatch):
+    inner = zipped({"data.npy": b"0" * 1_000_000})
+    path = written(tmp_path, zipped({"schema.json": "{}", "1.npz": inner}), "model.skops")
+    monkeypatch.setattr(model_files, "MOST_MODEL_BYTES", 100_000)
+    assert path.stat().st_size < 10_000
+    with pytest.raises(ValueError, match=r"unpacks to more than 100,000 bytes"):
+        load_model(path)
+
+
+def test_a_packing_without_a_limit_is_refused(tmp_path):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression=zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("schema.json", "{}")
+    with pytest.raises(ValueError, match=r"packs 'schema.json' in a way that is not read"):
+        load_model(written(tmp_path, buffer.getvalue(), "model.skops"))
+
+
 PLACES = {
     "missing": ("none.skops", FileNotFoundError, "cannot be read: No such file"),
     "another ending": ("model.txt", ValueError, "ends in one of .skops, .json, .onnx, not '.txt'"),

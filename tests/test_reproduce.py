@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import metadata
 
 import pytest
 from data_files import needs_files
@@ -239,9 +240,9 @@ def test_a_damaged_piece_is_named(tmp_path, only_german, small):
 
 def test_run_from_its_sources_it_says_so(monkeypatch):
     def missing(name):
-        raise store.metadata.PackageNotFoundError(name)
+        raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(store.metadata, "version", missing)
+    monkeypatch.setattr(metadata, "version", missing)
     assert store.versions()["holdfast"] == "not installed"
 
 
@@ -249,9 +250,9 @@ def test_versions_of_kept_pieces_are_those_that_made_them(
     tmp_path, only_german, small, monkeypatch
 ):
     order = Order(out=tmp_path, quick=True, jobs=1)
-    monkeypatch.setattr(store, "versions", lambda: {"holdfast": "0", "numpy": "1.0"})
+    monkeypatch.setattr(store, "versions", lambda *packages: {"holdfast": "0", "numpy": "1.0"})
     run(order)
-    monkeypatch.setattr(store, "versions", lambda: {"holdfast": "0", "numpy": "9.9"})
+    monkeypatch.setattr(store, "versions", lambda *packages: {"holdfast": "0", "numpy": "9.9"})
     next((tmp_path / "pieces").iterdir()).unlink()
     run(order)
     assert read_table(tmp_path / "results.parquet")[1]["versions"]["numpy"] == "1.0, 9.9"

@@ -67,6 +67,7 @@ def make_app() -> typer.Typer:
     """Put the commands together."""
     app = typer.Typer(
         cls=_TwoWords,
+        rich_markup_mode="markdown",  # paragraphs are filled to the width of the terminal
         no_args_is_help=True,
         epilog=_EPILOG,
         pretty_exceptions_enable=False,

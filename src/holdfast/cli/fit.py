@@ -49,7 +49,7 @@ def fit_command(
     """
     from holdfast.files.models import load_model, save_model
     from holdfast.files.tables import read_frame
-    from holdfast.fitting import fit_default
+    from holdfast.fitting import fit_default, sounds_protected
 
     check_out(out, (".skops",))
     fitted = fit_default(read_frame(table), target, favorable, drop=drop or [])
@@ -57,6 +57,13 @@ def fit_command(
         say(f"{fitted.n_unlabelled:,} rows have no {target!r}, and are left out")
     for name, reason in fitted.columns.left_out.items():
         say(f"the column {name!r} is left out: {reason}")
+    suspects = [name for name in fitted.columns.used if sounds_protected(name)]
+    if suspects:
+        drops = " ".join(f"--drop {name}" for name in suspects)
+        say(
+            f"by their names, {', '.join(suspects)} may be protected by law. Where they are, the "
+            f"model must not use them: {drops}"
+        )
     save_model(fitted.model, out, fitted.favorable_class)
     written = load_model(out)
     if as_json:

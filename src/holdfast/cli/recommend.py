@@ -32,6 +32,7 @@ def recommend_command(
             "Parquet parts."
         ),
     ] = None,
+    *,
     actions: Annotated[
         str | None,
         typer.Option(help="What people can change: a file that `holdfast actions` has drafted."),

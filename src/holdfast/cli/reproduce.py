@@ -62,5 +62,7 @@ def reproduce_command(
 def _read_folds(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     if any(part not in set("01234") for part in parts):
-        raise typer.BadParameter(f"{text!r} is not a list of folds, such as 0,1,2")
+        raise typer.BadParameter(
+            f"{text!r} is not a list of folds, such as 0,1,2", param_hint="--folds"
+        )
     return sorted({int(part) for part in parts})

@@ -23,6 +23,7 @@ from holdfast.files.tables import TABLE_SUFFIXES, Blocks, TableFile, open_table
 from holdfast.machinery.plain_files import checksum
 from holdfast.machinery.stops import StoppedError
 from holdfast.machinery.threads import thread_count
+from holdfast.machinery.versions import versions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 _LEAST, _MOST = 256, 32_768  # people in a part
 _SECONDS = 5.0  # that a part should take: so much is lost where the run is killed
 _FEW = 2000  # people for whom no processes are started
+
+# What an answer may depend on.
+PARTS = ("numpy", "numba", "pandas", "pyarrow", "scikit-learn", "scipy")
 
 Progress = Callable[[int, int | None], None]
 
@@ -207,20 +211,7 @@ def record_of(
         "engine": job.engine,
         "checksums": checksums,
         "counts": {"people": people, "status": statuses},
-        "versions": versions(),
-    }
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what an answer may depend on."""
-    import platform
-    from importlib.metadata import version
-
-    packages = ("numpy", "numba", "pandas", "pyarrow", "scikit-learn", "scipy")
-    return {
-        "holdfast": version("holdfast"),
-        "python": platform.python_version(),
-        **{name: version(name) for name in packages},
+        "versions": versions(*PARTS),
     }
 
 

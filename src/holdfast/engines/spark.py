@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.engines.local import Finished, claim, record_of, refuse_other, versions
+from holdfast.engines.local import PARTS, Finished, claim, record_of, refuse_other
 from holdfast.engines.parts import alone_in
 from holdfast.engines.rows import SAMPLE, RowFunction, columns_of, fit_rows
 from holdfast.engines.spark_tables import SparkTable, in_plain_words, open_session
 from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
 from holdfast.files.tables import PROBLEM, Blocks
 from holdfast.machinery.extras import need
+from holdfast.machinery.versions import versions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -230,7 +231,7 @@ def _advice(df: DataFrame, rows: RowFunction) -> tuple[DataFrame, int]:
         counts[k] = count
     before = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
     placed = people.withColumn("place", F.monotonically_increasing_id())
-    work = _Partition(rows, before, versions())
+    work = _Partition(rows, before, versions(*PARTS))
     return placed.mapInArrow(work, _out_schema(df, rows)), int(counts.sum())
 
 
@@ -280,10 +281,13 @@ class _Partition:
     versions: dict[str, str]  # of the driver
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from threadpoolctl import threadpool_limits
+
         self._check_versions()
         blocks = Blocks(batches)
-        while (table := blocks.take(_PEOPLE)).num_rows:
-            yield from self._advise(table).to_batches(max_chunksize=_ROWS)
+        with threadpool_limits(1):  # a task has one core
+            while (table := blocks.take(_PEOPLE)).num_rows:
+                yield from self._advise(table).to_batches(max_chunksize=_ROWS)
 
     def _advise(self, table: pa.Table) -> pa.Table:
         import pyarrow as pa
@@ -298,7 +302,7 @@ class _Partition:
 
     def _check_versions(self) -> None:
         """Refuse other releases than the driver's: they might give other bits."""
-        mine = versions()
+        mine = versions(*PARTS)
         differ = [
             f"{name} {mine.get(name)} in place of {version}"
             for name, version in self.versions.items()

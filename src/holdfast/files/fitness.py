@@ -108,8 +108,10 @@ def check_fitness(
                 break
         total += batch.num_rows
         if PROBLEM in batch.schema.names:
-            broken = batch.num_rows - batch.column(PROBLEM).null_count
+            whole = batch.filter(batch.column(PROBLEM).is_null())
+            broken = batch.num_rows - whole.num_rows
             counts["the file", "a row that cannot be read"] += broken
+            unusable, batch = unusable + broken, whole
         frame = columns.frame(_as_table(batch))
         unusable += _count(frame, encoding, given, counts)
     return Fitness(problems, notes, None if problems else total, unusable, dict(counts))

@@ -107,8 +107,19 @@ def first_writable(homes: Iterable[Path], name: str) -> str | None:
     return None
 
 
+def _shipped(name: str) -> str | None:
+    """Return the directory that the user has named, if machine code of these sources is in it.
+
+    It may be one that nobody can write: what is compiled beyond is then not kept.
+    """
+    said = os.environ.get("NUMBA_CACHE_DIR")
+    directory = Path(said or ".").absolute() / name
+    return str(directory) if said and any(directory.glob("holdfast.*")) else None
+
+
+_STATE = _state_of_sources()
 # None: nothing can be kept, and every process compiles for itself
-CACHE_DIRECTORY = first_writable(_homes(), _state_of_sources())
+CACHE_DIRECTORY = _shipped(_STATE) or first_writable(_homes(), _STATE)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from holdfast.paper.piece import Piece
 from holdfast.paper.report import write_report
 from holdfast.paper.reproduce.display import Display
 from holdfast.paper.reproduce.plan import QUICK, Size, plan_pieces
-from holdfast.paper.reproduce.runner import Job, run_pieces
+from holdfast.paper.reproduce.runner import Workbench, run_pieces
 from holdfast.paper.reproduce.store import Store
 from holdfast.paper.tidy import write_table
 from holdfast.paper.world import DATASETS, SEED, load_folds, load_futures
@@ -78,11 +78,11 @@ def reproduce(order: Order, console: Console | None = None) -> int:
     console.print(f"{len(plan)} pieces, {len(plan) - len(missing)} of them finished before")
     for each in absent:
         console.print(f"not run: data absent: {each['what']}: {each['why']}", style="yellow")
-    job = Job(store.directory, store.sources, order.data, order.device)
+    bench = Workbench(store.directory, store.sources, order.data, order.device)
     with Display(missing, console) as display:
         try:
             if missing:
-                run_pieces(missing, job, _workers(order, missing), display.tell)
+                run_pieces(missing, bench, _workers(order, missing), display.tell)
         except KeyboardInterrupt:
             kept = sum(store.has(piece) for piece in plan)
             console.print(

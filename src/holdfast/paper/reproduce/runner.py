@@ -35,7 +35,7 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
+class Workbench:
     """What every worker needs to know."""
 
     store: Path
@@ -53,17 +53,17 @@ _SECONDS_OF_METHODS = {
 }
 
 
-def run_pieces(pieces: list[Piece], job: Job, workers: int, tell: Tell) -> None:
+def run_pieces(pieces: list[Piece], bench: Workbench, workers: int, tell: Tell) -> None:
     """Run all pieces; those that share a model go to one worker, one after the other."""
     batches = [list(batch) for _, batch in groupby(sorted(pieces, key=_batch), key=_batch)]
     batches.sort(key=lambda batch: -sum(effort(piece) for piece in batch))
     if workers == 1:
         with threadpool_limits(1):
             for batch in batches:
-                _work(batch, job, tell)
+                _work(batch, bench, tell)
         return
     with _one_thread_each():
-        _run_in_processes(batches, job, workers, tell)
+        _run_in_processes(batches, bench, workers, tell)
 
 
 def effort(piece: Piece) -> float:
@@ -80,18 +80,18 @@ def _batch(piece: Piece) -> tuple[str, str, int, str, str]:
     return (*piece.world, piece.linearise, piece.experiment)
 
 
-def _work(batch: list[Piece], job: Job, tell: Tell) -> None:
+def _work(batch: list[Piece], bench: Workbench, tell: Tell) -> None:
     """Run pieces one after the other; one that fails does not stop the others."""
     if any(piece.model == "network" for piece in batch):
         import torch
 
         torch.set_num_threads(1)  # more would round differently, and the processes share the cores
-    store, worker = Store(job.store, job.sources, job.device), os.getpid()
+    store, worker = Store(bench.store, bench.sources, bench.device), os.getpid()
     for piece in batch:
         tell(Event("begun", piece, worker))
         begin = time.perf_counter()
         try:
-            table = run_piece(piece, job.data, job.device)
+            table = run_piece(piece, bench.data, bench.device)
             store.save(piece, table, time.perf_counter() - begin)
         except Exception as error:
             why = "".join(traceback.format_exception_only(error)).strip()
@@ -109,18 +109,20 @@ def _begin(messages: Any) -> None:
     _messages = messages
 
 
-def _work_and_tell(batch: list[Piece], job: Job) -> None:
+def _work_and_tell(batch: list[Piece], bench: Workbench) -> None:
     with threadpool_limits(1):
-        _work(batch, job, _messages.put)
+        _work(batch, bench, _messages.put)
 
 
-def _run_in_processes(batches: list[list[Piece]], job: Job, workers: int, tell: Tell) -> None:
+def _run_in_processes(
+    batches: list[list[Piece]], bench: Workbench, workers: int, tell: Tell
+) -> None:
     context = multiprocessing.get_context("spawn")  # torch and numba do not survive a fork
     messages = context.Queue()
     pool = ProcessPoolExecutor(workers, context, _begin, (messages,))
     try:
-        _compile(pool, [piece for batch in batches for piece in batch], job, tell)
-        running = {pool.submit(_work_and_tell, batch, job) for batch in batches}
+        _compile(pool, [piece for batch in batches for piece in batch], bench, tell)
+        running = {pool.submit(_work_and_tell, batch, bench) for batch in batches}
         while running:
             try:
                 tell(messages.get(timeout=0.5))
@@ -141,7 +143,7 @@ def _run_in_processes(batches: list[list[Piece]], job: Job, workers: int, tell: 
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _compile(pool: ProcessPoolExecutor, pieces: list[Piece], job: Job, tell: Tell) -> None:
+def _compile(pool: ProcessPoolExecutor, pieces: list[Piece], bench: Workbench, tell: Tell) -> None:
     """Compile what the pieces need, unless it was done before: each kind of them in one worker."""
     small = one_of_each_kind(pieces)
     digest = hashlib.sha256(" ".join(sorted(map(str, small))).encode()).hexdigest()[:16]
@@ -149,7 +151,7 @@ def _compile(pool: ProcessPoolExecutor, pieces: list[Piece], job: Job, tell: Tel
     if mark is not None and mark.exists():
         return
     tell(Event("compiling", small[0], 0))
-    for future in [pool.submit(_try, piece, job) for piece in small]:
+    for future in [pool.submit(_try, piece, bench) for piece in small]:
         future.result()
     if mark is not None:
         mark.touch()
@@ -176,10 +178,10 @@ def one_of_each_kind(pieces: list[Piece]) -> list[Piece]:
     return sorted(kinds.values(), key=lambda piece: "inside" not in piece.constraints)
 
 
-def _try(piece: Piece, job: Job) -> None:
+def _try(piece: Piece, bench: Workbench) -> None:
     """Run a piece for the sake of what it compiles."""
     try:
-        run_piece(piece, job.data, job.device)
+        run_piece(piece, bench.data, bench.device)
     except Exception:
         return  # it is said when the piece itself is run
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import platform
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from holdfast.machinery.versions import versions
 from holdfast.paper.piece import Piece
 from holdfast.paper.tidy import read_table, write_table
 
 # What takes part in the numbers
 _PARTS = (
-    "holdfast",
     "numpy",
     "scipy",
     "numba",
@@ -57,7 +55,7 @@ class Store:
 
     def save(self, piece: Piece, table: pd.DataFrame, seconds: float) -> None:
         """Keep a finished piece, with the versions that made it."""
-        about = {"piece": piece.as_text(), "versions": versions(), "seconds": seconds}
+        about = {"piece": piece.as_text(), "versions": versions(*_PARTS), "seconds": seconds}
         write_table(table, self.path(piece), about)
 
     def load(self, piece: Piece) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -69,17 +67,6 @@ class Store:
                 f"{self.path(piece)} cannot be read; delete it and run the same command again "
                 f"({error})"
             ) from error
-
-
-def versions() -> dict[str, str]:
-    """Versions of whatever takes part in the numbers."""
-    found = {"python": platform.python_version(), "holdfast": "not installed"}  # run from sources
-    for name in _PARTS:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _digest_of_sources() -> str:
