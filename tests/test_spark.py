@@ -50,20 +50,29 @@ CONF = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
 }
-ENVIRONMENT = {
-    "SPARK_HOME": str(Path(pyspark.__file__).parent),
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
-}
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory):
+def environment(tmp_path_factory) -> dict[str, str]:
+    """How executors find Spark and Python; what they write goes to a temporary directory."""
+    home = tmp_path_factory.mktemp("home")
+    for path in Path(pyspark.__file__).parent.iterdir():
+        if path.name != "work":  # where executors write
+            (home / path.name).symlink_to(path)
+    return {
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
+@pytest.fixture(scope="module")
+def spark(environment, tmp_path_factory):
     from pyspark.sql import SparkSession
 
     place = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in ENVIRONMENT.items():
+        for name, value in environment.items():
             patch.setenv(name, value)
         builder = SparkSession.builder.master(CLUSTER)
         for name, value in CONF.items():
@@ -290,18 +299,16 @@ def command(world: Path, out: Path | str, *more: str, people: str | None = None)
     ]
 
 
-def test_the_command_with_a_session_of_its_own(world, local, tmp_path):
+def test_the_command_with_a_session_of_its_own(environment, world, local, tmp_path):
     """As a user types it: master and settings come from the environment."""
     settings = " ".join(f"--conf {name}={value}" for name, value in CONF.items())
-    environment = os.environ | ENVIRONMENT | {"PYTHONPATH": SOURCES}
-    master = "local-cluster[1,1,1024]"
-    environment["PYSPARK_SUBMIT_ARGS"] = f"--master {master} {settings} pyspark-shell"
+    said = f"--master local-cluster[1,1,1024] {settings} pyspark-shell"
     out = tmp_path / "out.parquet"
     ended = subprocess.run(
         [sys.executable, "-m", "holdfast", *command(world, out, "--json")],
         capture_output=True,
         text=True,
-        env=environment,
+        env=os.environ | environment | {"PYTHONPATH": SOURCES, "PYSPARK_SUBMIT_ARGS": said},
     )
     assert ended.returncode == 0, ended.stderr
     told = json.loads(ended.stdout)
