@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -50,20 +51,29 @@ CONF = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
 }
-ENVIRONMENT = {
-    "SPARK_HOME": str(Path(pyspark.__file__).parent),
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
-}
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory):
+def environment(tmp_path_factory) -> dict[str, str]:
+    """How executors find Spark and Python; what they write goes to a temporary directory."""
+    home = tmp_path_factory.mktemp("home")
+    for path in Path(pyspark.__file__).parent.iterdir():
+        if path.name != "work":  # where executors write
+            (home / path.name).symlink_to(path)
+    return {
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
+@pytest.fixture(scope="module")
+def spark(environment, tmp_path_factory):
     from pyspark.sql import SparkSession
 
     place = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in ENVIRONMENT.items():
+        for name, value in environment.items():
             patch.setenv(name, value)
         builder = SparkSession.builder.master(CLUSTER)
         for name, value in CONF.items():
@@ -290,21 +300,39 @@ def command(world: Path, out: Path | str, *more: str, people: str | None = None)
     ]
 
 
-def test_the_command_with_a_session_of_its_own(world, local, tmp_path):
-    """As a user types it: master and settings come from the environment."""
-    settings = " ".join(f"--conf {name}={value}" for name, value in CONF.items())
-    environment = os.environ | ENVIRONMENT | {"PYTHONPATH": SOURCES}
-    master = "local-cluster[1,1,1024]"
-    environment["PYSPARK_SUBMIT_ARGS"] = f"--master {master} {settings} pyspark-shell"
-    out = tmp_path / "out.parquet"
+def examples() -> list[str]:
+    """The Python of the page on clusters."""
+    page = Path(__file__).parents[1] / "docs" / "cluster.md"
+    return re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+def test_the_example_of_the_page(spark, world, local, tmp_path):
+    people = spark.read.parquet(str(world / "people.parquet")).withColumnRenamed("id.no", "id")
+    out = tmp_path / "recourse.parquet"  # Java does not follow who changes the directory
+    code = examples()[0].replace('"recourse.parquet"', repr(str(out)))
+    exec(code, {"people": people, "recourse": recourse_of(world)})
+    check_same(pq.read_table(out), local.drop(["since"]).rename_columns({"id.no": "id"}))
+
+
+def test_a_submitted_job(environment, world, local, tmp_path):
+    """As the page says: its file, submitted; the cluster's settings come from a file of Spark's."""
+    script, conf, out = tmp_path / "run.py", tmp_path / "conf", tmp_path / "out.parquet"
+    script.write_text(examples()[1])
+    conf.mkdir()
+    settings = CONF | {"spark.master": "local-cluster[1,1,1024]"}
+    (conf / "spark-defaults.conf").write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
+    said = {"PYTHONPATH": SOURCES, "PYSPARK_DRIVER_PYTHON": sys.executable}
     ended = subprocess.run(
-        [sys.executable, "-m", "holdfast", *command(world, out, "--json")],
+        [
+            str(Path(environment["SPARK_HOME"]) / "bin" / "spark-submit"),
+            *(str(script), *command(world, out, "--json")),
+        ],
         capture_output=True,
         text=True,
-        env=environment,
+        env=os.environ | environment | said | {"SPARK_CONF_DIR": str(conf)},
     )
     assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
+    told = json.loads(ended.stdout.splitlines()[-1])  # spark-submit mixes what is said beside in
     assert told["people"] == 120
     assert not told["was_done"]
     check_same(pq.read_table(out), local.drop(["since"]))
