@@ -268,7 +268,7 @@ def test_units():
 
 def test_how_sure_it_is(tmp_path):
     first, second = letter_to(3).sure
-    assert first.endswith("from time to time. This advice already allows for such updates.")
+    assert first.endswith("already allows for such updates, as long as they are not too large.")
     assert second.startswith("We cannot promise until when it applies.")
     file = make_recourse(tmp_path, german_people().iloc[:60], robust_to="p=1,radius=0", options=1)
     letter = letter_to(3, file, until=date(2027, 1, 31))
