@@ -48,7 +48,7 @@ def main() -> None:
     title = f"{options.people:,} people; a billion on {NODES} machines of {CORES} cores"
     table = Table(title=title)
     heads = ["local, people a second and core", "Spark, people a second and core"]
-    heads += ["MB a Python worker", "core hours for a billion", "hours on all", "price"]
+    heads += ["MB a Python worker", "core hours for a billion", "minutes on all", "price"]
     for head in ("table", *heads):
         table.add_column(head, justify="right")
     start_spark()
@@ -84,7 +84,7 @@ def figures(place: Path, make: Callable[[Path, int], None], options: Any) -> lis
         f"{spark:,.0f}",
         f"{largest_worker() / 1e6:,.0f}",
         f"{hours:,.0f}",
-        f"{hours / (NODES * CORES):.2f}",
+        f"{60 * hours / (NODES * CORES):.1f}",
         f"{hours * options.price:,.2f}",
     ]
 
