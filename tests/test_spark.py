@@ -348,6 +348,11 @@ def test_a_submitted_job(environment, world, local, tmp_path):
 
 def test_an_output_that_is_there(spark, world, local, tmp_path, capsys):
     out = tmp_path / "out.parquet"
+    # a run of other settings that has written nothing is in nobody's way
+    (tmp_path / "out.parquet.work").mkdir()
+    job_of(world, out, engine="spark").write(
+        tmp_path / "out.parquet.work" / "job.yaml", {"checksums": {}}
+    )
     assert main(command(world, out)) == 0
     manifest, first = manifest_of(out).read_text(), capsys.readouterr().out
     assert "120 people" in first

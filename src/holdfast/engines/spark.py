@@ -97,10 +97,10 @@ def run_on_spark(job: Job, *, expected: dict[str, str] | None = None) -> Finishe
         if done is not None:
             return done
         rows = _row_function(df, prepared.recourse, tuple(job.keys), job.people)
-        mode = "overwrite" if out.exists() else "errorifexists"  # it is what our own run left
-        with _claimed(out.beside(".work"), job, checksums):
+        left = out.exists()  # by a run that did not end well
+        with _claimed(out.beside(".work"), job, checksums, left):
             advice, count = _advice(df, rows)
-            out.write(advice, mode)
+            out.write(advice, "overwrite" if left else "errorifexists")
             statuses = _statuses(out, count)
             digest = out.checksum()
             checksums |= {} if digest is None else {"out": digest}
@@ -142,7 +142,7 @@ def _finished_before(
         )
     before, run = load_job(manifest)
     old = run.get("checksums", {})
-    refuse_other(before, old, job, checksums, manifest)
+    refuse_other(before, old, job, checksums, out.local or manifest)
     if "people" not in checksums:
         raise ValueError(
             f"{job.out} exists, and nobody can tell whether {job.people} is still what it was when "
@@ -155,10 +155,15 @@ def _finished_before(
 
 
 @contextlib.contextmanager
-def _claimed(work: Path, job: Job, checksums: dict[str, str]) -> Iterator[None]:
-    """Say for as long as a run lasts, or has not ended well, whose the output is."""
+def _claimed(work: Path, job: Job, checksums: dict[str, str], left: bool) -> Iterator[None]:
+    """Say for as long as a run lasts, or has not ended well, whose the output is.
+
+    Where nothing is left of an earlier run, it does not matter whose it was.
+    """
     work.mkdir(exist_ok=True)
     with alone_in(work):
+        if not left:
+            (work / "job.yaml").unlink(missing_ok=True)
         claim(work, job, checksums)
         yield
         shutil.rmtree(work)
