@@ -13,7 +13,8 @@ import pytest
 from holdfast.cli import main
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CLUSTER = ROOT / "docs" / "cluster.md"
+PAGES = [ROOT / "README.md", *sorted({*(ROOT / "docs").glob("*.md")} - {CLUSTER})]
 # What a page shows of other programs, or runs for a long time elsewhere in the tests.
 ELSEWHERE = ("pip ", "pytest", "spark-submit", "holdfast reproduce", "python benchmarks/")
 # Commands that are right to end with something that needs attention.
@@ -64,3 +65,23 @@ def test_the_reproduction_takes_the_options_that_the_page_shows(monkeypatch):
     for command in shown:
         assert main(shlex.split(command)[1:]) == 0
     assert len(seen) == len(shown)
+
+
+def test_the_cluster_takes_the_options_that_the_page_shows(monkeypatch):
+    """Its jobs are run in the tests of Spark; here, each command is read to its end."""
+    from holdfast.engines import local, spark
+    from holdfast.engines.local import Finished
+
+    seen = []
+
+    def run(job, **settings):
+        seen.append(job)
+        return Finished(job.out, Path(f"{job.out}.yaml"), 0, {}, False, {})
+
+    monkeypatch.setattr(local, "run_job", run)
+    monkeypatch.setattr(spark, "run_on_spark", run)
+    shown = [c.partition("recommend")[2] for c in commands_of(CLUSTER) if " recommend " in c]
+    for words in shown:
+        assert main(["recommend", *shlex.split(words)]) == 0
+    assert len(seen) == len(shown) == 3
+    assert not any(job.missing() for job in seen)
