@@ -179,9 +179,8 @@ def test_nobody(place):
     assert RecourseFile.open("out.parquet").frame().empty
 
 
-def test_numbers_may_be_texts_and_levels_may_be_dictionaries(place):
+def test_levels_may_be_dictionaries_and_numbers_whole(place):
     people = pd.read_parquet("people.parquet")
-    people["duration"] = people["duration"].astype(str)
     people["housing"] = people["housing"].astype("category")
     people["age"] = people["age"].astype("Int64")
     people.to_parquet("other.parquet")
@@ -317,6 +316,11 @@ BAD = {
         "column 'housing' holds 'tent' and others; none is one of the model's: 'for free', 'own'",
     ),
     "dates": (column("age", dates), {"people": "people.parquet"}, "column 'age' holds timestamp"),
+    "numbers as texts": (
+        column("age", lambda n: [str(k) for k in range(n)]),
+        {"people": "people.parquet"},
+        "column 'age' holds '0' and others; none is a number",
+    ),
     "lists": (column("age", lists), {"people": "people.parquet"}, "column 'age' holds list"),
     "not Parquet": (
         write("people.parquet", "hello"),
@@ -344,6 +348,16 @@ BAD = {
         "parts holds 'readme.txt'; a directory must hold Parquet parts and nothing else",
     ),
     "parts that differ": (parts_differ, {"people": "parts"}, "part-9.parquet has other columns"),
+    "an output among the input": (
+        nothing,
+        {"people": "parts", "out": "parts/out.parquet"},
+        "lies in parts, among the parts of the input",
+    ),
+    "a key that CSV cannot hold": (
+        column("tags", lists),
+        {"people": "people.parquet", "key": "tags", "out": "out.csv"},
+        "a CSV file cannot hold tags (list",
+    ),
     "no such key": (nothing, {"key": "id"}, "there is no column 'id' to be a key"),
     "a key of our own": (
         lambda: pd.read_csv("people.csv").assign(status=1).to_csv("people.csv"),
@@ -497,3 +511,39 @@ def test_a_byte_that_is_wrong_does_no_harm(tmp_path, place, value, suffix):
     data[min(int(place * len(data)), len(data) - 1)] = value
     path.write_bytes(bytes(data))
     read_all(path)
+
+
+def test_an_input_that_changes_during_a_run_is_refused(place, capsys, monkeypatch):
+    from holdfast.engines import local
+
+    advise = local._Run.advise
+
+    def meanwhile(run) -> None:
+        advise(run)
+        Path("people.csv").write_text(HEADER + PERSON)
+
+    monkeypatch.setattr(local._Run, "advise", meanwhile)
+    assert recommend() == 2
+    assert "was changed while the run was at work" in capsys.readouterr().err
+    assert not Path("out.parquet").exists()
+    assert not Path("out.parquet.work").exists()
+
+
+def test_a_run_begun_with_other_releases_is_not_gone_on_with(place, capsys, monkeypatch):
+    from holdfast.engines import local
+
+    with monkeypatch.context() as first:
+        first.setattr(local._Run, "put_together", lambda run, out: 1 / 0)
+        assert recommend() == 70
+    note = Path("out.parquet.work/job.yaml")
+    note.write_text(note.read_text().replace("numba: ", "numba: 9"))
+    assert recommend() == 2
+    assert "was begun with other releases (numba 9" in capsys.readouterr().err
+
+
+def test_a_directory_that_is_a_link(place, monkeypatch):
+    (place / "real").mkdir()
+    (place / "link").symlink_to(place / "real")
+    assert recommend(out="link/out.parquet") == 0
+    for there in ("link", "real"):
+        assert len(RecourseFile.open(Path(there) / "out.parquet").recourse().actions) == 5

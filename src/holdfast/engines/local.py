@@ -19,7 +19,14 @@ from holdfast.engines.parts import Parts, alone_in, write_whole
 from holdfast.engines.rows import SAMPLE, RowFunction, columns_of, fit_rows
 from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
 from holdfast.files.recourse import manifest_of
-from holdfast.files.tables import TABLE_SUFFIXES, Blocks, TableFile, open_table
+from holdfast.files.tables import (
+    CSV_SUFFIXES,
+    TABLE_SUFFIXES,
+    Blocks,
+    CsvTable,
+    TableFile,
+    open_table,
+)
 from holdfast.machinery.plain_files import checksum
 from holdfast.machinery.stops import StoppedError
 from holdfast.machinery.threads import thread_count
@@ -83,12 +90,11 @@ def run_job(
         Told now and then how many people are done, and of how many.
     """
     out = Path(job.out)
-    if out.suffix.lower() not in TABLE_SUFFIXES:
-        raise ValueError(f"out = {out} does not end in one of {', '.join(TABLE_SUFFIXES)}")
-    if not out.parent.is_dir():
-        raise FileNotFoundError(f"out = {out}: there is no directory {out.parent}")
+    _check_place(out, Path(job.people))
     began = time.perf_counter()
     rows, prepared, people = read_job(job)
+    _check_kinds(out, rows.out_schema)
+    seen = people.fingerprint()
     checksums = prepared.checksums | {"people": people.checksum()}
     check_unchanged(expected or {}, checksums, "the settings")
     work = out.with_name(f"{out.name}.work")
@@ -106,6 +112,7 @@ def run_job(
             Parts(work).tidy()
             run = _Run(rows, people, Parts(work), thread_count(n_jobs), progress)
             run.advise()
+            _check_still(people, seen, checksums["people"], work)
             statuses = run.put_together(out)
             seconds = run.seconds | {"all": time.perf_counter() - began}
             checksums |= {"out": checksum(out)}
@@ -128,6 +135,44 @@ def run_job(
     return Finished(str(out), manifest_of(out), people.n_rows or 0, statuses, False, seconds)
 
 
+def _check_place(out: Path, people: Path) -> None:
+    if out.suffix.lower() not in TABLE_SUFFIXES:
+        raise ValueError(f"out = {out} does not end in one of {', '.join(TABLE_SUFFIXES)}")
+    if not out.parent.is_dir():
+        raise FileNotFoundError(f"out = {out}: there is no directory {out.parent}")
+    if people.is_dir() and people.resolve() in out.resolve().parents:
+        raise ValueError(f"out = {out} lies in {people}, among the parts of the input")
+
+
+def _check_kinds(out: Path, schema: pa.Schema) -> None:
+    """Refuse columns that a CSV file cannot hold, before any work."""
+    import pyarrow as pa
+
+    if out.suffix.lower() not in CSV_SUFFIXES:
+        return
+    types = pa.types
+    wrong = [
+        f"{field.name} ({field.type})"
+        for field in schema
+        if types.is_nested(field.type)
+        or types.is_binary(field.type)
+        or types.is_large_binary(field.type)
+    ]
+    if wrong:
+        raise ValueError(f"{out}: a CSV file cannot hold {', '.join(wrong)}; write Parquet instead")
+
+
+def _check_still(people: TableFile, seen: list[Any], digest: str, work: Path) -> None:
+    """Refuse an input that was changed while it was read: nobody knows whose answers these are."""
+    if people.fingerprint() == seen or people.checksum() == digest:
+        return
+    Parts(work).remove()
+    raise ValueError(
+        f"{people.path} was changed while the run was at work; nothing was written. Run the same "
+        "command again"
+    )
+
+
 def read_job(job: Job) -> tuple[RowFunction, Prepared, TableFile]:
     """Read all that a job names; all that is wrong with it is said at once."""
     problems: list[str] = []
@@ -144,7 +189,8 @@ def read_job(job: Job) -> tuple[RowFunction, Prepared, TableFile]:
         raise ValueError("\n".join(problems))
     sample = Blocks(people.batches(SAMPLE)).take(SAMPLE)
     recourse, schema = prepared.recourse, _schema(people, sample)
-    rows = RowFunction(recourse, columns_of(recourse), schema, tuple(job.keys))
+    columns = columns_of(recourse, are_texts=isinstance(people, CsvTable))
+    rows = RowFunction(recourse, columns, schema, tuple(job.keys))
     fit_rows(rows, people.names, sample, job.people)
     return rows, prepared, people
 
@@ -176,11 +222,22 @@ def _finished_before(job: Job, checksums: dict[str, str]) -> Finished | None:
 def claim(work: Path, job: Job, checksums: dict[str, str]) -> None:
     """Say in the directory of work whose it is; refuse one of another job."""
     note = work / "job.yaml"
-    if note.exists():
-        before, run = load_job(note)
-        refuse_other(before, run["checksums"], job, checksums, work)
-    else:
-        job.write(note, {"checksums": checksums})
+    releases = versions(*PARTS)
+    if not note.exists():
+        job.write(note, {"checksums": checksums, "versions": releases})
+        return
+    before, run = load_job(note)
+    refuse_other(before, run["checksums"], job, checksums, work)
+    other = [
+        f"{name} {run['versions'].get(name)}"
+        for name in releases
+        if run["versions"].get(name) != releases[name]
+    ]
+    if other:
+        raise ValueError(
+            f"{work} was begun with other releases ({', '.join(other)}), which may give other "
+            "bits; delete it, and run the same command again"
+        )
 
 
 def refuse_other(

@@ -86,9 +86,7 @@ class RowFunction:
             kinds = {type(level) for level in levels}
             plain = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
             return plain.get(kinds.pop(), pa.string()) if len(kinds) == 1 else pa.string()
-        kind = self.schema.field(name).type
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        return pa.float64() if is_number or pa.types.is_decimal(kind) else pa.string()
+        return self.schema.field(name).type  # the model does not feel it: it goes through
 
     def __call__(self, table: pa.Table, first: int = 0) -> pa.Table:
         """Advise people; `first` is the position of the first of them among all."""
@@ -114,15 +112,24 @@ class RowFunction:
         for key in self.keys:
             out[key] = table[key].take(order)
         for field in self.out_schema:
-            name = field.name
-            if name in out:
-                continue
-            if name.startswith("person."):
-                column = people[name.removeprefix("person.")]
-                out[name] = _array(column, field.type).take(order)
-            else:
-                out[name] = _array(found[name], field.type)
+            if field.name not in out:
+                out[field.name] = self._column(field, table, people, found)
         return pa.table(out, schema=self.out_schema)
+
+    def _column(self, field: pa.Field, table: pa.Table, people: Any, found: pd.DataFrame) -> Any:
+        """Return one column of what is told; what the model does not feel is as it was given."""
+        import pyarrow as pa
+
+        when, _, name = field.name.partition(".")
+        order = found.index.to_numpy()
+        if when not in ("person", "recourse"):
+            return _array(found[field.name], field.type)
+        if self.columns.levels[name] == ():
+            nobody = (found["option"] == 0).to_numpy(dtype=bool) & (when == "recourse")
+            return table[name].take(pa.array(order, mask=nobody))
+        if when == "person":
+            return _array(people[name], field.type).take(pa.array(order))
+        return _array(found[field.name], field.type)
 
     def _with_unread(
         self, found: pd.DataFrame, usable: np.ndarray[Any, Any], why: list[str | None]
@@ -174,13 +181,14 @@ def _if_it_is(value: Any, kind: Any) -> Any:
 
     if value is None or value != value or isinstance(value, str):
         return None
-    return bool(value) if pa.types.is_boolean(kind) else int(value)
+    whole = bool(value) if pa.types.is_boolean(kind) else int(value)
+    return whole if whole == value else None
 
 
-def columns_of(recourse: RobustRecourse) -> Columns:
+def columns_of(recourse: RobustRecourse, *, are_texts: bool = False) -> Columns:
     """Return what is read of each person."""
     encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
-    return Columns.of(encoding, recourse.actions)
+    return Columns.of(encoding, recourse.actions, are_texts=are_texts)
 
 
 def fit_rows(rows: RowFunction, names: list[str], sample: pa.Table, where: str) -> None:

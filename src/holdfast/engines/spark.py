@@ -17,6 +17,7 @@ from holdfast.engines.parts import alone_in
 from holdfast.engines.rows import SAMPLE, RowFunction, columns_of, fit_rows
 from holdfast.engines.spark_tables import SparkTable, in_plain_words, open_session
 from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
+from holdfast.files.people import Columns
 from holdfast.files.tables import PROBLEM, Blocks
 from holdfast.machinery.extras import need
 from holdfast.machinery.versions import versions
@@ -66,7 +67,8 @@ def recommend(df: DataFrame, recourse: RobustRecourse, keys: Sequence[str] = ())
     >>> advice.write.parquet("recourse.parquet")  # doctest: +SKIP
     """
     need("spark", "holdfast.engines.spark", "pyspark")
-    return _advice(df, _row_function(df, recourse, tuple(keys), "the DataFrame"))[0]
+    columns = columns_of(recourse)
+    return _advice(df, _row_function(df, recourse, columns, tuple(keys), "the DataFrame"))[0]
 
 
 def run_on_spark(job: Job, *, expected: dict[str, str] | None = None) -> Finished:
@@ -96,7 +98,8 @@ def run_on_spark(job: Job, *, expected: dict[str, str] | None = None) -> Finishe
         done = _finished_before(job, checksums, out, manifest)
         if done is not None:
             return done
-        rows = _row_function(df, prepared.recourse, tuple(job.keys), job.people)
+        columns = columns_of(prepared.recourse, are_texts=people.is_csv)
+        rows = _row_function(df, prepared.recourse, columns, tuple(job.keys), job.people)
         left = out.exists()  # by a run that did not end well
         with _claimed(out.beside(".work"), job, checksums, left):
             advice, count = _advice(df, rows)
@@ -181,12 +184,11 @@ def _statuses(out: SparkTable, people: int) -> dict[str, int]:
 
 
 def _row_function(
-    df: DataFrame, recourse: RobustRecourse, keys: tuple[str, ...], where: str
+    df: DataFrame, recourse: RobustRecourse, columns: Columns, keys: tuple[str, ...], where: str
 ) -> RowFunction:
     """Return what advises the people of a DataFrame; refuse one that does not fit."""
     import pyarrow as pa
 
-    columns = columns_of(recourse)
     wanted = dict.fromkeys([*keys, *columns.levels, PROBLEM])
     names = [name for name in df.columns if name in wanted]
     twice = sorted({repr(name) for name in names if names.count(name) > 1})
@@ -251,10 +253,14 @@ def _out_schema(df: DataFrame, rows: RowFunction) -> StructType:
         "bool": types.BooleanType(),
         "string": types.StringType(),
     }
-    keys = {field.name: field.dataType for field in df.schema if field.name in rows.keys}
+    given = {field.name: field.dataType for field in df.schema}
+    same = {key: given[key] for key in rows.keys}
+    for name, levels in rows.columns.levels.items():
+        if levels == ():  # it goes through
+            same |= {f"person.{name}": given[name], f"recourse.{name}": given[name]}
     return types.StructType(
         [
-            types.StructField(field.name, keys.get(field.name) or plain[str(field.type)])
+            types.StructField(field.name, same.get(field.name) or plain[str(field.type)])
             for field in rows.out_schema
         ]
     )

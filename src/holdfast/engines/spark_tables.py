@@ -109,6 +109,11 @@ class SparkTable:
     def _suffix(self) -> str:
         return PurePosixPath(self.name).suffix.lower()
 
+    @property
+    def is_csv(self) -> bool:
+        """Whether its cells are texts."""
+        return self.path is not None and self._suffix in CSV_SUFFIXES
+
     def exists(self) -> bool:
         """Tell whether it is there."""
         if self.path is None:
@@ -138,7 +143,7 @@ class SparkTable:
         """Read it."""
         if self.path is None:
             return self.spark.table(self.name)
-        if self._suffix in CSV_SUFFIXES:
+        if self.is_csv:
             return _read_csv(self.spark, self.path)
         return self.spark.read.load(self.path, format=_FORMATS.get(self._suffix))
 

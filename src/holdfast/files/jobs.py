@@ -103,7 +103,7 @@ def load_job(path: str | Path) -> tuple[Job, dict[str, Any]]:
     run: dict[str, Any] = content.pop("run", {})
     job = Job(**content)
     paths = {
-        each.name: os.path.normpath(path.parent / getattr(job, each.name))
+        each.name: os.path.normpath(_nearby(path) / getattr(job, each.name))
         for each in fields(Job)
         if each.name in content and job._is_path(each.name)
     }
@@ -171,5 +171,11 @@ def check_unchanged(before: dict[str, str], now: dict[str, str], where: str) -> 
         raise ValueError(f"{where}: since that run, these files have changed: {', '.join(changed)}")
 
 
+def _nearby(path: Path) -> Path:
+    """Return the directory from which the paths in a file are counted, short where it can be."""
+    parent = path.parent
+    return parent if parent.resolve() == Path(os.path.abspath(parent)) else parent.resolve()
+
+
 def _relative(value: Any, near: Path) -> str:
-    return os.path.relpath(value, near or ".")
+    return os.path.relpath(os.path.realpath(value), os.path.realpath(near))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +29,18 @@ class Columns:
     Attributes
     ----------
     levels : dict
-        For each column, by name: its levels, or None for numbers.
+        For each column, by name: its levels; None for numbers; () where the model does not feel
+        it, whatever it is.
+    are_texts : bool
+        Whether cells are texts that stand for something else, as in a CSV file: numbers, levels,
+        or nothing. A text in a typed table is a text.
     """
 
     levels: dict[str, tuple[Any, ...] | None]
+    are_texts: bool = False
 
     @classmethod
-    def of(cls, encoding: Encoding, actions: ActionSet) -> Columns:
+    def of(cls, encoding: Encoding, actions: ActionSet, *, are_texts: bool = False) -> Columns:
         """Take all that the model reads, and all that something of it is derived from."""
         if not encoding.is_named:
             some = ", ".join(encoding.names[:3])
@@ -52,7 +58,7 @@ class Columns:
                 levels[name] = None
             else:  # the model does not feel it; something may be derived from it
                 levels[name] = getattr(actions[name], "levels", None) if name in derived else ()
-        return cls(levels)
+        return cls(levels, are_texts)
 
     def problems(self, names: list[str], sample: pa.Table) -> list[str]:
         """List all that is wrong with a file as a whole, from its names and its first rows."""
@@ -96,62 +102,87 @@ class Columns:
         import pyarrow as pa
 
         levels = self.levels[name]
+        if levels == ():
+            return self._unfelt(cells)
         if pa.types.is_dictionary(cells.type):
             cells = cells.cast(cells.type.value_type)
-        if pa.types.is_null(cells.type):
-            return np.full(len(cells), np.nan) if levels is None else _objects(cells.to_pylist())
-        if levels is None or (levels == () and not _is_text(cells.type)):
-            return _numbers(cells)
-        if levels == ():  # the model does not feel it, whatever it is
-            numbers = parse_numbers(cells)
-            return _objects(cells.to_pylist()) if numbers is None else _floats(numbers)
         if _is_text(cells.type):
-            return _objects(_as_levels(cells, levels))
-        return _objects(cells.to_pylist())
+            cells = cells.cast(pa.string())
+            if self.are_texts:
+                return _parsed(cells) if levels is None else _as_levels(cells, levels)
+            return _objects(cells.to_pylist())
+        return _numbers(cells) if levels is None else _objects(cells.to_pylist())
+
+    def _unfelt(self, cells: Any) -> Any:
+        """Return what the classifier does not read, though steps before it may see it."""
+        import pyarrow as pa
+
+        if pa.types.is_nested(cells.type):
+            return np.full(len(cells), np.nan)
+        if self.are_texts and _is_text(cells.type):
+            numbers = parse_numbers(cells)
+            cells = cells if numbers is None else numbers
+        return cells.to_pandas().to_numpy()
 
 
 def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
-    return any(is_it(kind) for is_it in (pa.types.is_string, pa.types.is_large_string))
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_it(kind) for is_it in kinds)
 
 
 def _numbers(cells: Any) -> Any:
+    """Return numbers in double precision; those in single precision as they are, to be shown so."""
     import pyarrow as pa
 
-    if not _is_text(cells.type):
-        return _floats(cells.cast(pa.float64(), safe=False))
+    if pa.types.is_null(cells.type):
+        return np.full(len(cells), np.nan)
+    if pa.types.is_float32(cells.type):
+        return np.asarray(cells.to_numpy())
+    if pa.types.is_decimal(cells.type):  # Arrow itself would round it twice
+        cells = parse_numbers(cells.cast(pa.string()))
+    return np.asarray(cells.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def _parsed(cells: Any) -> Any:
+    """Return texts as the numbers that they stand for; what is no number stays a text."""
     numbers = parse_numbers(cells)
     if numbers is not None:
-        return _floats(numbers)
-    return _objects([_number(text) for text in nullified(cells).to_pylist()])
+        return np.asarray(numbers.to_numpy(), dtype=np.float64)
+    return _translated(cells, _number)
 
 
-def _number(text: str | None) -> float | str:
+def _number(text: str, trimmed: str | None) -> Any:
     import pyarrow as pa
 
-    if text is None:
+    if trimmed is None:
         return float("nan")
-    parsed = parse_numbers(pa.array([text]))
-    return text if parsed is None else float(parsed[0].as_py())
+    parsed = parse_numbers(pa.array([trimmed]))
+    return trimmed if parsed is None else float(parsed[0].as_py())
 
 
-def _as_levels(cells: Any, levels: tuple[Any, ...]) -> list[Any]:
+def _as_levels(cells: Any, levels: tuple[Any, ...]) -> Any:
     """Return texts as the levels that they stand for; a known level is never a missing value."""
     known = {str(level): level for level in levels}
+
+    def read(text: str, trimmed: str | None) -> Any:
+        return known.get(text, known.get(text.strip(), _level(trimmed, levels)))
+
+    return _translated(cells, read)
+
+
+def _translated(cells: Any, read: Callable[[str, str | None], Any]) -> Any:
+    """Translate texts, each of them once, however often it is there; what is null stays so."""
     whole = cells.combine_chunks() if hasattr(cells, "chunks") else cells
     encoded = whole.dictionary_encode()
-    missing = nullified(encoded.dictionary).to_pylist()
-    read = []
-    for text, trimmed in zip(encoded.dictionary.to_pylist(), missing, strict=True):
-        read.append(known.get(text, known.get((text or "").strip(), _level(trimmed, levels))))
-    values = np.empty(len(read) + 1, dtype=object)
-    values[:-1], values[-1] = read, None
-    places = encoded.indices.to_numpy(zero_copy_only=False)
-    if places.dtype.kind == "f":  # of what is null
-        places = np.where(np.isnan(places), len(read), places).astype(np.int64)
-    listed: list[Any] = values[places].tolist()
-    return listed
+    texts = encoded.dictionary
+    trimmed = nullified(texts).to_pylist()
+    values = np.empty(len(texts) + 1, dtype=object)
+    for k, pair in enumerate(zip(texts.to_pylist(), trimmed, strict=True)):
+        values[k] = read(*pair)
+    places = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    return values[places.astype(np.int64)]
 
 
 def _level(text: str | None, levels: tuple[Any, ...]) -> Any:
@@ -160,12 +191,8 @@ def _level(text: str | None, levels: tuple[Any, ...]) -> Any:
         return text
     if all(isinstance(level, bool) for level in levels):
         return _TRUTHS.get(text.lower(), text)
-    number = _number(text)
+    number = _number(text, text)
     return next((level for level in levels if level == number), number)
-
-
-def _floats(cells: Any) -> Any:
-    return np.asarray(cells.to_numpy(), dtype=np.float64)
 
 
 def _objects(values: list[Any]) -> Any:

@@ -62,6 +62,14 @@ class TableFile(ABC):
         """Return the SHA-256 of the file; of a directory, that of all parts with their names."""
         return checksum(self.path)
 
+    def fingerprint(self) -> list[tuple[int, int, int]]:
+        """Return what tells at once that a file was touched: its size, its time and its place."""
+        looks = [path.stat() for path in self._paths()]
+        return [(look.st_size, look.st_mtime_ns, look.st_ino) for look in looks]
+
+    def _paths(self) -> list[Path]:
+        return [self.path]
+
 
 def open_table(path: str | Path) -> TableFile:
     """Open a table; what it is, its ending tells.
@@ -184,7 +192,8 @@ class ParquetTable(TableFile):
             self._file = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{path} is not a Parquet file that can be read: {error}") from None
-        self.names, self.n_rows = self._file.schema_arrow.names, self._file.metadata.num_rows
+        self.schema, self.n_rows = self._file.schema_arrow, self._file.metadata.num_rows
+        self.names = self.schema.names
         _check_names(path, self.names)
 
     def batches(self, rows: int, names: list[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -244,16 +253,41 @@ class PartsTable(TableFile):
             if part.names != self.names:
                 raise ValueError(f"{part.path} has other columns than {self.parts[0].path}")
         self.n_rows = sum(part.n_rows or 0 for part in self.parts)
+        self._schema = _common_schema(self.parts)
 
     def batches(self, rows: int, names: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Read it; see `TableFile.batches`."""
+        """Read it; see `TableFile.batches`. A column has one type in all parts."""
+        import pyarrow as pa
+
+        schema = pa.schema([self._schema.field(name) for name in names or self.names])
         for part in self.parts:
-            yield from part.batches(rows, names)
+            for batch in part.batches(rows, names):
+                yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
+
+    def _paths(self) -> list[Path]:
+        return [part.path for part in self.parts]
 
     def checksum(self) -> str:
         """Return the SHA-256 of the names and checksums of all parts."""
         lines = [f"{part.checksum()}  {part.path.name}\n" for part in self.parts]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _common_schema(parts: list[ParquetTable]) -> pa.Schema:
+    """Return types that hold the columns of all parts: of whole numbers and others, the others."""
+    import pyarrow as pa
+
+    common = parts[0].schema
+    for part in parts[1:]:
+        try:
+            schemas = [common.remove_metadata(), part.schema.remove_metadata()]
+            common = pa.unify_schemas(schemas, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            why = str(error).partition("\n")[0]
+            raise ValueError(
+                f"{part.path} has columns of other types than {parts[0].path}: {why}"
+            ) from None
+    return common
 
 
 def read_frame(path: str | Path, names: list[str] | None = None) -> pd.DataFrame:
@@ -300,8 +334,8 @@ def _series(cells: Any) -> Any:
     """Return a column of a typed table; decimal numbers and dictionaries as what they stand for."""
     import pyarrow as pa
 
-    if pa.types.is_decimal(cells.type):
-        cells = cells.cast(pa.float64())
+    if pa.types.is_decimal(cells.type):  # Arrow itself would round it twice
+        cells = parse_numbers(cells.cast(pa.string()))
     if pa.types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
     return cells.to_pandas()
@@ -373,6 +407,8 @@ def _check_names(path: Path, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{path} has several columns of the name {name!r}")
+    if PROBLEM in names:
+        raise ValueError(f"{path} has a column {PROBLEM!r}, a name that is ours; rename it")
 
 
 def _cells(count: int) -> str:
