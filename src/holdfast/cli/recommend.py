@@ -76,7 +76,8 @@ def recommend_command(
     out: Annotated[
         str | None,
         typer.Option(
-            help="Where to: .parquet, .csv, .arrow or .feather. Its manifest lies beside."
+            help="Where to: .parquet, .arrow or .feather; .csv too, but report, letter and audit "
+            "do not read that. Its manifest lies beside."
         ),
     ] = None,
     settings: Annotated[
@@ -93,7 +94,7 @@ def recommend_command(
             "any path or table that Spark knows, and the session is that of the environment."
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes; -1: one for each processor.")] = -1,
+    jobs: Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each processor.")] = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Say what came of it as JSON.")] = False,
 ) -> Ending:
     """Recommend to everybody in a table what to change, and have it hold for models to come.
@@ -153,6 +154,9 @@ def _job(settings: Path | None, **given: Any) -> tuple[Job, dict[str, str]]:
     if missing:
         named = ", ".join(_FLAGS[name] for name in missing)
         raise ValueError(f"say also {named} (see holdfast recommend --help)")
+    goals = (job.guarantee, job.cost_weight, job.guarantee_points)
+    if sum(goal is not None for goal in goals) != 1:
+        raise ValueError("give exactly one of --guarantee, --cost-weight and --guarantee-points")
     return job, expected
 
 

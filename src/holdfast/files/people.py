@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,7 @@ class Columns:
             return []
         if levels is None:
             good = any(not isinstance(value, str) for value in values)
-            expected = "none is a number"
+            expected = "none is a number" + _hint(values[0])
         else:
             good = any(value in levels for value in values)
             expected = f"none is one of the model's: {', '.join(map(repr, levels[:6]))}"
@@ -123,6 +124,13 @@ class Columns:
             numbers = parse_numbers(cells)
             cells = cells if numbers is None else numbers
         return cells.to_pandas().to_numpy()
+
+
+def _hint(value: Any) -> str:
+    """Say what is the matter with a number that is written as in some countries."""
+    if isinstance(value, str) and re.fullmatch(r"[+-]?[\d.]*,\d+", value.strip()):
+        return "; write decimal numbers with a point"
+    return ""
 
 
 def _is_text(kind: Any) -> bool:

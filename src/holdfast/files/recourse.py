@@ -51,7 +51,7 @@ class RecourseFile:
 
     @classmethod
     def open(cls, path: str | Path) -> RecourseFile:
-        """Open what a run has left."""
+        """Open what a run has left; what was changed since is refused."""
         path, manifest = Path(path), manifest_of(path)
         table = open_table(path)
         if isinstance(table, CsvTable):
@@ -66,6 +66,12 @@ class RecourseFile:
                 f"{path} lacks its manifest: {manifest.name} must lie beside it, as the run left it"
             )
         job, run = load_job(manifest)
+        known = run.get("checksums", {}).get("out")
+        if known is not None and table.checksum() != known:
+            raise ValueError(
+                f"{path} was changed after the run that wrote it: it is not what the run advised. "
+                "Take the file as the run left it, or run `holdfast recommend` again"
+            )
         return cls(path, job, run, table)
 
     @property
