@@ -20,7 +20,7 @@ def actions_command(
         typer.Argument(help="People, such as the training data: .csv, .parquet, .arrow, .feather."),
     ],
     target: Annotated[str, typer.Option(help="The column of the outcome, which is no feature.")],
-    out: Annotated[Path, typer.Option(help="Where to: a .yaml file, to be edited.")],
+    out: Annotated[Path, typer.Option(help="Where to: a new .yaml file, to be edited.")],
     drop: Annotated[
         list[str] | None, typer.Option(help="A column that is no feature; may be repeated.")
     ] = None,
@@ -51,9 +51,15 @@ def actions_command(
     from holdfast.actions.annotated import annotated
     from holdfast.files.tables import read_frame
     from holdfast.fitting import draft_actions, sounds_protected
-    from holdfast.machinery.plain_files import write_text
+    from holdfast.machinery.plain_files import refuse_input_as_output, write_text
 
     check_out(out, (".yaml", ".yml"))
+    refuse_input_as_output(out, table)
+    if out.exists():
+        raise ValueError(
+            f"--out {out} is there already, and may have been edited: delete it, or choose "
+            "another name"
+        )
     units = dict(_unit(text) for text in unit or [])
     actions = draft_actions(
         read_frame(table),

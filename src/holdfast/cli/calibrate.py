@@ -79,9 +79,11 @@ def calibrate_command(
     """
     from holdfast.files.calibrating import Rehearsed, calibrate_files
     from holdfast.files.model_sets import MODEL_SET, save_model_set
+    from holdfast.machinery.plain_files import refuse_input_as_output
 
     if out is not None:
         check_out(out, MODEL_SET.suffixes)
+        refuse_input_as_output(out, model, table, actions, *(past_models or ()))
     asked = Rehearsed(
         model=model,
         table=table,

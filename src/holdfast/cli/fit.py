@@ -50,8 +50,10 @@ def fit_command(
     from holdfast.files.models import load_model, save_model
     from holdfast.files.tables import read_frame
     from holdfast.fitting import fit_default, sounds_protected
+    from holdfast.machinery.plain_files import refuse_input_as_output
 
     check_out(out, (".skops",))
+    refuse_input_as_output(out, table)
     fitted = fit_default(read_frame(table), target, favorable, drop=drop or [])
     if fitted.n_unlabelled:
         say(f"{fitted.n_unlabelled:,} rows have no {target!r}, and are left out")

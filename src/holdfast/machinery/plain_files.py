@@ -181,6 +181,37 @@ def _place(steps: Any) -> str:
     return place or "the file"
 
 
+def refuse_input_as_output(out: Path, *inputs: Path | None) -> None:
+    """Refuse to write to a file that is read, or into a directory whose files are read.
+
+    Parameters
+    ----------
+    out : Path
+        What would be written.
+    *inputs : Path or None
+        What is read; None stands for what was not given.
+
+    Examples
+    --------
+    >>> refuse_input_as_output(Path("report.html"), Path("recourse.parquet"), None)
+    >>> refuse_input_as_output(Path("recourse.parquet"), Path("./recourse.parquet"))
+    Traceback (most recent call last):
+    ValueError: out = recourse.parquet would overwrite an input: write to another file
+    """
+    place = out.resolve()
+    for path in inputs:
+        if path is None:
+            continue
+        read = path.resolve()
+        # a disk may hold a file under names that differ in case alone
+        if place == read or (out.exists() and path.exists() and out.samefile(path)):
+            raise ValueError(f"out = {out} would overwrite an input: write to another file")
+        if path.is_dir() and read in place.parents:
+            raise ValueError(
+                f"out = {out} lies in {path}, whose files are read: write to another directory"
+            )
+
+
 @contextlib.contextmanager
 def replacing(path: Path, drafts: Path | None = None) -> Iterator[Path]:
     """Give a temporary path; what is written there takes the place of the file at the end.
