@@ -285,3 +285,36 @@ def test_names_that_sound_protected():
     assert not any(map(sounds_protected, free))
     german = [name for name in load_german().features if sounds_protected(name)]
     assert german == ["personal_status", "age", "foreign_worker"]
+
+
+def test_numbers_can_be_categories_and_ids_are_found_with_gaps():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"region": rng.integers(1, 6, 300), "income": rng.normal(size=300)})
+    table["bad"] = (table["region"] == 3) | (rng.random(300) < 0.2)
+    fitted = fit_default(table, "bad", False, categories=["region"])
+    assert fitted.columns.levels == {"region": [1, 2, 3, 4, 5]}
+    drafted = draft_actions(table, "bad", categories=["region"])
+    assert list(drafted["region"].levels) == [1, 2, 3, 4, 5]
+    recourse = holdfast.RobustRecourse(
+        fitted.model,
+        robust_to=holdfast.NormBall(1, 0.01),
+        actions=drafted,
+        guarantee=0.5,
+        favorable_class=False,
+    )
+    assert len(recourse.recommend(table.drop(columns="bad"))) == 300
+    with pytest.raises(ValueError, match="--category: the table has no such feature as 'regoin'"):
+        fit_default(table, "bad", False, categories=["regoin"])
+    counted = table.assign(id=np.arange(300))
+    counted["bad"] = counted["bad"].astype(object)
+    counted.loc[[7, 100], "bad"] = None
+    with pytest.raises(ValueError, match="id: it numbers the rows"):
+        fit_default(counted, "bad", False)
+
+
+def test_decimal_commas_are_named():
+    rng = np.random.default_rng(0)
+    texts = [f"{value:.2f}".replace(".", ",") for value in rng.normal(size=200)]
+    table = pd.DataFrame({"rate": texts, "bad": rng.random(200) < 0.5})
+    with pytest.raises(ValueError, match="rate: it holds numbers with a decimal comma"):
+        fit_default(table, "bad", False)

@@ -150,9 +150,8 @@ def _line(indent: int, key: str, value: Any, meaning: str, used: bool) -> str:
 def _inline(value: Any) -> str:
     """Write a value on one line, as it may stand anywhere in YAML."""
     endless = 10**9
-    text = yaml.safe_dump([value], default_flow_style=True, width=endless, sort_keys=False)
+    how: dict[str, Any] = {"width": endless, "sort_keys": False, "allow_unicode": True}
+    text: str = yaml.safe_dump([value], default_flow_style=True, **how)
     if "\n" in text.rstrip("\n"):  # a text of several lines: with its breaks spelled out
-        text = yaml.safe_dump(
-            [value], default_flow_style=True, width=endless, sort_keys=False, default_style='"'
-        )
+        text = yaml.safe_dump([value], default_flow_style=True, default_style='"', **how)
     return text.strip()[1:-1]

@@ -33,7 +33,7 @@ def save(actions: ActionSet, path: str | Path) -> None:
     else:
         import yaml
 
-        text = yaml.safe_dump(content, sort_keys=False)
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     write_text(path, text)
 
 

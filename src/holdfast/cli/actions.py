@@ -24,6 +24,10 @@ def actions_command(
     drop: Annotated[
         list[str] | None, typer.Option(help="A column that is no feature; may be repeated.")
     ] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of numbers that is a category; may be repeated."),
+    ] = None,
     immutable: Annotated[
         list[str] | None,
         typer.Option(help="A column that may not change; may be repeated."),
@@ -67,6 +71,7 @@ def actions_command(
         drop=drop or [],
         immutable=immutable or [],
         protected=protected or [],
+        categories=category or [],
         units=units,
     )
     write_text(out, annotated(actions))

@@ -34,6 +34,10 @@ def fit_command(
         list[str] | None,
         typer.Option(help="A column not to use, such as an id; may be repeated."),
     ] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of numbers that is a category; may be repeated."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Show what came of it as one JSON document.")
     ] = False,
@@ -54,7 +58,9 @@ def fit_command(
 
     check_out(out, (".skops",))
     refuse_input_as_output(out, table)
-    fitted = fit_default(read_frame(table), target, favorable, drop=drop or [])
+    fitted = fit_default(
+        read_frame(table), target, favorable, drop=drop or [], categories=category or []
+    )
     if fitted.n_unlabelled:
         say(f"{fitted.n_unlabelled:,} rows have no {target!r}, and are left out")
     for name, reason in fitted.columns.left_out.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.actions.feature import suggest
+from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.reading import plain
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_LEVELS = 50
+_GAPS = 1.2  # the steps of a column that counts rows, on average
+_COMMA = re.compile(r"\s*[+-]?[\d.]*,?\d+\s*")
 _FEWEST_TO_COUNT = 20  # rows from which on a column of 1, 2, 3, ... is taken for a count of them
 
 
@@ -58,8 +63,10 @@ def read_names(frame: pd.DataFrame, target: str, drop: Iterable[str]) -> list[st
     return dropped
 
 
-def read_columns(table: pd.DataFrame) -> ColumnKinds:
+def read_columns(table: pd.DataFrame, categories: Iterable[str] = ()) -> ColumnKinds:
     """Sort the columns of a table by what they are; all that is wrong is listed at once.
+
+    `categories` are columns of numbers that are categories all the same.
 
     Examples
     --------
@@ -69,7 +76,11 @@ def read_columns(table: pd.DataFrame) -> ColumnKinds:
     ColumnKinds(numbers=['age'], gaps=['age'], levels={'home': ['own', 'rent']}, left_out={'one': \
 'everybody has the same value, 1'})
     """
-    columns, wrong = ColumnKinds(), dict[str, str]()
+    columns, wrong, coded = ColumnKinds(), dict[str, str](), set(categories)
+    for name in coded:
+        if name not in table.columns:
+            there = suggest(name, list(map(str, table.columns)))
+            raise ValueError(f"--category: the table has no such feature as {name!r}; {there}")
     for name in table.columns:
         seen = table[name].dropna().infer_objects()
         kind = getattr(seen.dtype, "kind", "O")
@@ -82,15 +93,21 @@ def read_columns(table: pd.DataFrame) -> ColumnKinds:
             wrong[name] = f"it holds values of the type {type(seen.iloc[0]).__name__}"
         elif len(distinct) == 1 and len(seen) == len(table):
             columns.left_out[name] = f"everybody has the same value, {distinct[0]!r}"
-        elif kind in "iuf":
+        elif kind in "iuf" and name not in coded:
             _read_number(name, table[name], seen, columns, wrong)
         else:
             _read_category(name, distinct, len(seen), len(table), columns, wrong)
     if wrong:
         lines = [f"  {name}: {reason}" for name, reason in wrong.items()]
-        drops = " ".join(f"--drop {name}" for name in wrong)
+        drops = " ".join(f"--drop {shlex.quote(name)}" for name in wrong)
         raise ValueError(
-            "\n".join(["these columns cannot be used:", *lines, f"leave them out with {drops}"])
+            "\n".join(
+                [
+                    "these columns cannot be used:",
+                    *lines,
+                    f"leave them out with {drops}",
+                ]
+            )
         )
     if not columns.used:
         raise ValueError("there is no column left to learn from")
@@ -114,13 +131,19 @@ def _read_number(
     if not np.isfinite(values).all():
         wrong[name] = "it holds infinite values"
         return
-    steps = np.diff(np.sort(values))
-    if len(values) == len(column) >= _FEWEST_TO_COUNT and (steps == 1.0).all():
+    if len(values) == len(column) >= _FEWEST_TO_COUNT and _counts_rows(values):
         wrong[name] = "it numbers the rows, one after another: an id, which tells nothing"
         return
     columns.numbers.append(name)
     if len(seen) < len(column):
         columns.gaps.append(name)
+
+
+def _counts_rows(values: Floats) -> bool:
+    """Whether whole numbers follow one another, with few gaps: rows may have been left out."""
+    steps = np.diff(np.sort(values))
+    whole = (values == np.floor(values)).all()
+    return bool(whole and (steps > 0.0).all() and steps.sum() <= _GAPS * len(steps))
 
 
 def _read_category(
@@ -134,6 +157,8 @@ def _read_category(
     kinds = {type(value).__name__ for value in distinct}
     if len(kinds) > 1:
         wrong[name] = f"it mixes {' and '.join(sorted(kinds))}"
+    elif all(isinstance(value, str) and _COMMA.fullmatch(value) for value in distinct):
+        wrong[name] = "it holds numbers with a decimal comma: write them with a point"
     elif len(distinct) == n_seen > 2:
         wrong[name] = "all of its texts are different: an id, or free text"
     elif len(distinct) > MOST_LEVELS:

@@ -81,7 +81,14 @@ class Fitted:
         }
 
 
-def fit_default(table: Any, target: str, favorable: Any, *, drop: Iterable[str] = ()) -> Fitted:
+def fit_default(
+    table: Any,
+    target: str,
+    favorable: Any,
+    *,
+    drop: Iterable[str] = (),
+    categories: Iterable[str] = (),
+) -> Fitted:
     """Fit a model that `RobustRecourse` reads, from nothing but a table.
 
     Numbers are scaled; where some are missing, they are taken for the median, and a column says so.
@@ -98,7 +105,9 @@ def fit_default(table: Any, target: str, favorable: Any, *, drop: Iterable[str] 
     favorable : label or str
         The outcome that people want, or how it is typed: "0".
     drop : iterable of str
-        ColumnKinds not to use.
+        Columns not to use.
+    categories : iterable of str
+        Columns of numbers that are categories all the same.
 
     Examples
     --------
@@ -120,7 +129,7 @@ def fit_default(table: Any, target: str, favorable: Any, *, drop: Iterable[str] 
     labels, classes = _labels(target, frame[target][labelled])
     wanted = _wanted(classes, favorable)
     people = frame.loc[labelled].drop(columns=[target, *dropped])
-    columns = read_columns(people)
+    columns = read_columns(people, categories)
     people = _as_fitted(people, columns)
     rows = _drawn(labels, classes)
     with threadpool_limits(1):  # for models this small, threads only get in each other's way

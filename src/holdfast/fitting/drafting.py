@@ -15,6 +15,7 @@ _PROTECTED = {
     *("age", "birth", "birthday", "birthdate", "dob"),
     *("sex", "gender", "pregnant", "pregnancy", "marital", "married"),
     *("race", "ethnic", "ethnicity", "nationality", "national", "citizenship"),
+    *("alter", "geburt", "geburtsdatum", "geschlecht", "familienstand", "staatsangehörigkeit"),
     *("foreign", "foreigner", "immigrant", "religion", "religious", "disability", "disabled"),
 }
 _PHRASES = ("personal_status", "family_status", "civil_status", "skin_colour", "skin_color")
@@ -27,6 +28,7 @@ def draft_actions(
     drop: Iterable[str] = (),
     immutable: Iterable[str] = (),
     protected: Iterable[str] = (),
+    categories: Iterable[str] = (),
     units: dict[str, str] | None = None,
 ) -> ActionSet:
     """Draft an action set for the features of a table: all of its columns but the target.
@@ -44,10 +46,15 @@ def draft_actions(
     frame = as_table(table)
     dropped = read_names(frame, target, drop)
     features = frame.drop(columns=[target, *dropped])
-    read_columns(features)
+    coded = list(categories)
+    read_columns(features, coded)
     empty = [name for name in features.columns if features[name].isna().all()]
     return ActionSet.from_data(
-        features.drop(columns=empty), immutable=immutable, protected=protected, units=units
+        features.drop(columns=empty),
+        immutable=immutable,
+        protected=protected,
+        categories=coded,
+        units=units,
     )
 
 
@@ -59,7 +66,7 @@ def sounds_protected(name: str) -> bool:
     >>> [sounds_protected(name) for name in ("age", "AgeInYears", "foreign_worker", "mortgage")]
     [True, True, True, False]
     """
-    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
+    parts = re.findall(r"[A-ZÄÖÜ]?[a-zäöüß]+|[A-ZÄÖÜ]+(?![a-zäöüß])", name)
     words = "_".join(part.lower() for part in parts)
     return any(phrase in words for phrase in _PHRASES) or not _PROTECTED.isdisjoint(
         words.split("_")
