@@ -288,8 +288,7 @@ WRONG = {
     "a draft's id": ((*DRAFT, "--out", "a.yaml"), "leave them out with --drop id"),
     "a draft that was edited": (
         (*DRAFT, "--drop", "id", "--out", "actions.yaml"),
-        "--out actions.yaml is there already, and may have been edited: delete it, or choose "
-        "another name",
+        "--out actions.yaml is there already, and may have been edited: delete it, or choose",
     ),
     "a draft among the table's parts": (
         ("actions", "parts", *DRAFT[2:], "--out", "parts/a.yaml"),
