@@ -7,11 +7,17 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+import holdfast
 from holdfast import ActionSet, AtMost
 from holdfast.actions import CategoryFeature, NumberFeature
 from holdfast.cli import main
 from holdfast.datasets import load_german
+from holdfast.files.calibrating import Rehearsed, calibrate_files
 from holdfast.files.model_sets import read_model_set
 from holdfast.files.models import load_model, save_model
 from holdfast.fitting import fit_default
@@ -255,6 +261,30 @@ def test_calibrate_reads_outcomes_as_the_model_knows_them(run, folder):
     )  # fmt: skip
     assert code == 0
     assert json.loads(out)["chosen"] == "l2"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_calibrate_reads_people_as_recommend_does(suffix, folder):
+    """Levels that look like numbers are the texts that the model was trained on."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"income": rng.normal(50.0, 10.0, 300).round()})
+    table["code"] = rng.choice(["1", "2", "NA"], 300)
+    table["paid"] = np.where(table.income + 8 * (table.code == "1") > 52.0, "1", "0")
+    table["paid"] = table["paid"].where(rng.random(300) < 0.9, table["paid"][::-1].to_numpy())
+    columns = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), ["code"]))
+    model = make_pipeline(columns, LogisticRegression())
+    save_model(model.fit(table[["income", "code"]], table["paid"]), folder / "codes.skops", "1")
+    table.loc[7, "paid"] = None
+    table.to_parquet(folder / "codes.parquet", index=False)
+    table.to_csv(folder / "codes.csv", index=False)
+    asked = Rehearsed(folder / "codes.skops", folder / f"codes.{suffix}", "paid")
+    found = calibrate_files(asked, survival=0.6, confidence=0.6, families=["l2"], n_models=20)
+    said = table[table["paid"].notna()]
+    expected = holdfast.calibrate(
+        load_model(folder / "codes.skops").model, said[["income", "code"]], said["paid"],
+        survival=0.6, confidence=0.6, families=["l2"], n_models=20, favorable_class="1",
+    )  # fmt: skip
+    assert found.table.equals(expected.table)
 
 
 def test_calibrate_takes_dates(run, folder):
