@@ -7,11 +7,18 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast import ActionSet, AtMost
+import holdfast
+from holdfast import ActionSet, AtMost, Ratio
 from holdfast.actions import CategoryFeature, NumberFeature
 from holdfast.cli import main
 from holdfast.datasets import load_german
+from holdfast.files.calibrating import Rehearsed, calibrate_files
+from holdfast.files.fitness import check_fitness
 from holdfast.files.model_sets import read_model_set
 from holdfast.files.models import load_model, save_model
 from holdfast.fitting import fit_default
@@ -168,11 +175,42 @@ def test_check_counts_people(run, folder):
     assert (said["people"], said["unusable"]) == (101, 4)
     assert counts["the file", "a row that cannot be read"] == 1
     assert counts["duration", "above its bounds"] == 1
-    assert counts["duration", "'soon': a finite number was expected"] == 1
+    assert counts["duration", "a finite number was expected"] == 1
     assert counts["age", "is missing"] == 1
-    assert any(what.startswith("'tent'") for name, what in counts if name == "housing")
+    assert any("has never seen it" in what for name, what in counts if name == "housing")
+    examples = {each["feature"]: each["example"] for each in said["counts"] if each["example"]}
+    assert examples == {"duration": "'soon'", "housing": "'tent'"}
     shown = run("actions", "check", "actions.yaml", "model.skops", "people.csv")[1]
     assert "101 people, 97 of whom can be advised." in shown
+
+
+def test_check_says_as_much_of_many_people_as_of_few(folder):
+    """Whatever people have, wrong values are counted together, also of what is derived."""
+    people = german().head(200).drop(columns="default").astype({"age": object, "housing": object})
+    people.loc[20:, "age"] = [f"about {k}" for k in people.index[20:]]
+    people.loc[20:, "housing"] = [f"house {k}" for k in people.index[20:]]
+    people["monthly"] = people["credit_amount"] / people["duration"]
+    people.loc[100:, "monthly"] += people.index[100:]
+    people.to_csv(folder / "many.csv", index=False)
+    columns = [{"name": name, "coefficient": 0.1} for name in ("age", "monthly", "duration")]
+    columns.append({"name": "housing", "levels": {"own": 0.5, "rent": 0.1, "for free": 0.2}})
+    model = {"holdfast_model": 1, "classes": [0, 1], "favorable": 0, "intercept": 0.1}
+    (folder / "many.json").write_text(json.dumps({**model, "columns": columns}))
+    features = [NumberFeature(name, lower=0, upper=20_000) for name in ("age", "monthly")]
+    features.append(NumberFeature("duration", lower=1, upper=100, step=1))
+    features.append(NumberFeature("credit_amount", lower=0, upper=20_000, step=1000))
+    features.append(CategoryFeature("housing", ["own", "rent", "for free"]))
+    derived = [Ratio("monthly", "credit_amount", "duration")]
+    ActionSet(features, derived=derived).save(folder / "many.yaml")
+    found = check_fitness(folder / "many.yaml", folder / "many.json", folder / "many.csv")
+    assert (found.n_people, found.n_unusable) == (200, 180)
+    counts = {(name, what.partition(",")[0]): count for (name, what), count in found.counts.items()}
+    assert counts["age", "a finite number was expected"] == 180
+    assert counts["housing", "the encoder has never seen it"] == 180
+    assert counts["monthly", "cannot be used"] == 100
+    assert len(found.counts) <= 6
+    assert found.examples["age", "a finite number was expected"] == "'about 20'"
+    assert "credit_amount" in found.examples["monthly", "cannot be used"]
 
 
 def test_check_refuses_people_of_another_table(run, folder):
@@ -255,6 +293,30 @@ def test_calibrate_reads_outcomes_as_the_model_knows_them(run, folder):
     )  # fmt: skip
     assert code == 0
     assert json.loads(out)["chosen"] == "l2"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_calibrate_reads_people_as_recommend_does(suffix, folder):
+    """Levels that look like numbers are the texts that the model was trained on."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"income": rng.normal(50.0, 10.0, 300).round()})
+    table["code"] = rng.choice(["1", "2", "NA"], 300)
+    table["paid"] = np.where(table.income + 8 * (table.code == "1") > 52.0, "1", "0")
+    table["paid"] = table["paid"].where(rng.random(300) < 0.9, table["paid"][::-1].to_numpy())
+    columns = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), ["code"]))
+    model = make_pipeline(columns, LogisticRegression())
+    save_model(model.fit(table[["income", "code"]], table["paid"]), folder / "codes.skops", "1")
+    table.loc[7, "paid"] = None
+    table.to_parquet(folder / "codes.parquet", index=False)
+    table.to_csv(folder / "codes.csv", index=False)
+    asked = Rehearsed(folder / "codes.skops", folder / f"codes.{suffix}", "paid")
+    found = calibrate_files(asked, survival=0.6, confidence=0.6, families=["l2"], n_models=20)
+    said = table[table["paid"].notna()]
+    expected = holdfast.calibrate(
+        load_model(folder / "codes.skops").model, said[["income", "code"]], said["paid"],
+        survival=0.6, confidence=0.6, families=["l2"], n_models=20, favorable_class="1",
+    )  # fmt: skip
+    assert found.table.equals(expected.table)
 
 
 def test_calibrate_takes_dates(run, folder):

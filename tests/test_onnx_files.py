@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -273,6 +274,56 @@ def test_what_is_not_understood_is_said(case, tmp_path):
         loaded(model, tmp_path)
     assert message in str(error.value)
     assert str(error.value).startswith(str(tmp_path))
+
+
+ENDLESS = {
+    "a wide input": ([SIGMOID], 2**62, "it reads 4,611,686,018,427,387,904 columns; at most"),
+    "doubled columns": (
+        [node("Concat", [f"{k}" if k else "X"] * 2, [f"{k + 1}"], axis=1) for k in range(60)],
+        2,
+        "its ops read and make more than 500,000 columns in all",
+    ),
+    "many picked": (
+        [node("Gather", ["X", "many"], ["a"], axis=1)] * 3,
+        2,
+        "its ops read and make more than 500,000 columns in all",
+    ),
+    "many levels of many columns": (
+        [node("OneHotEncoder", ["X"], ["a"], cats_int64s=list(range(1000)))],
+        1000,
+        "its ops read and make more than 500,000 columns in all",
+    ),
+    "many passes": (
+        [node("Cast", ["X"], ["a"], to=FLOAT)] * 30,
+        20_000,
+        "its ops read and make more than 500,000 columns in all",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ENDLESS)
+def test_columns_without_end_are_refused_before_they_are_made(case, tmp_path):
+    nodes, width, message = ENDLESS[case]
+    many = constant("many", np.zeros(200_000), np.int64)
+    with pytest.raises(ValueError, match=message):
+        loaded(graph_of(nodes, inputs=[("X", FLOAT, width)], constants=[many]), tmp_path)
+
+
+def test_a_category_of_many_levels_takes_no_table_of_their_square(tmp_path):
+    count = 30_000
+    nodes = [
+        node("OneHotEncoder", ["X"], ["a"], cats_int64s=list(range(count))),
+        node("Flatten", ["a"], ["b"]),
+        node("MatMul", ["b", "W"], ["s"]),
+        SIGMOID,
+    ]
+    weights = constant("W", np.linspace(-1.0, 1.0, count)[:, None])
+    tracemalloc.start()
+    found = loaded(graph_of(nodes, inputs=[("X", INT64, 1)], constants=[weights]), tmp_path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.model.predict_proba(pd.DataFrame({"X": [count - 1]}))[0, 1] > 0.7
+    assert most < 500_000_000  # a dense row for each level is 7 GB
 
 
 def test_constants_in_other_files_are_not_read(tmp_path):

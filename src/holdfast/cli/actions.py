@@ -144,7 +144,9 @@ def _show(found: Fitness) -> None:
     usable = found.n_people - found.n_unusable
     console.print(f"\n{found.n_people:,} people, {usable:,} of whom can be advised.")
     if found.counts:
-        table = table_of(("feature", "left"), ("what", "left"), ("people", "right"))
-        for (name, what), count in found.counts.items():
-            table.add_row(name, what, f"{count:,}")
+        table = table_of(
+            ("feature", "left"), ("what", "left"), ("people", "right"), ("one of them", "left")
+        )
+        for key, count in found.counts.items():
+            table.add_row(*key, f"{count:,}", found.examples.get(key, ""))
         console.print(table)

@@ -13,15 +13,18 @@ from holdfast.actions.feature import suggest
 from holdfast.calibration import calibrate
 from holdfast.files.models import ModelFile, load_model
 from holdfast.files.people import Columns
-from holdfast.files.tables import read_frame
+from holdfast.files.tables import open_table, read_frame
 from holdfast.models.classes import label_of, spelled
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import plain
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from holdfast.calibration.sizing import Sizing
+
+_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -78,46 +81,68 @@ versions of it with --past-models, or the model as a .skops file
             "versions of it with --past-models, or the model as a .skops file"
         )
     actions = None if files.actions is None else ActionSet.load(files.actions)
-    frame = read_frame(files.table)
-    for name in [files.target, *([files.time] if files.time is not None else [])]:
-        if name not in frame:
-            known = suggest(name, [str(column) for column in frame.columns])
-            raise ValueError(f"{files.table} has no column {name!r}; {known}")
-    frame = frame[frame[files.target].notna()].reset_index(drop=True)
+    names = [files.target, *([files.time] if files.time is not None else [])]
+    known = open_table(files.table).names
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{files.table} has no column {name!r}; {suggest(name, known)}")
+    frame = read_frame(files.table, list(dict.fromkeys(names)))  # refuses rows that are broken
+    cells = _cells(found, files)
+    outcomes = _outcomes(cells[files.target], found, files)
+    seen = np.array([outcome is not None for outcome in outcomes], dtype=bool)
+    kind = object if isinstance(found.model.classes_[0], str) else found.model.classes_.dtype
     return calibrate(
         found.model,
-        _people(frame, found, files),
-        _outcomes(frame[files.target], found, files),
+        _people(cells.filter(seen), found),
+        np.array([outcome for outcome in outcomes if outcome is not None], dtype=kind),
         actions=actions,
         past_models=[version.model for version in past] or None,
-        time=None if files.time is None else _when(frame[files.time], files),
+        time=None if files.time is None else _when(frame[files.time][seen], files),
         favorable_class=found.favorable_class,
         **settings,
     )
 
 
-def _people(frame: pd.DataFrame, found: ModelFile, files: Rehearsed) -> pd.DataFrame:
-    """Return the columns that the model reads, typed as it knows them; missing ones are NaN."""
+def _columns(found: ModelFile) -> Columns:
+    encoding = Encoding.of(found.model, favorable_class=found.favorable_class)
+    return Columns.of(encoding, ActionSet([]))
+
+
+def _cells(found: ModelFile, files: Rehearsed) -> pa.Table:
+    """Return the columns of the model and of the outcome as they lie in the file."""
     import pyarrow as pa
 
-    encoding = Encoding.of(found.model, favorable_class=found.favorable_class)
-    columns = Columns.of(encoding, ActionSet([]))
-    problems = [f"there is no column {name!r}" for name in columns.levels if name not in frame]
+    table, names = open_table(files.table), list(_columns(found).levels)
+    problems = [f"there is no column {name!r}" for name in names if name not in table.names]
     if problems:
         raise ValueError("\n".join([f"{files.table} does not fit the model:", *problems]))
-    people = columns.frame(pa.Table.from_pandas(frame[list(columns.levels)], preserve_index=False))
+    parts = list(table.batches(_ROWS, list(dict.fromkeys([*names, files.target]))))
+    if not parts:
+        raise ValueError(f"{files.table} has no rows")
+    return pa.Table.from_batches(parts)
+
+
+def _people(cells: pa.Table, found: ModelFile) -> pd.DataFrame:
+    """Return people as `recommend` reads them, typed as the model knows them.
+
+    What is missing is NaN, as when a model is trained.
+    """
+    people = _columns(found).frame(cells)
     for name in people.columns:
         if people[name].dtype == object and people[name].isna().any():
             people[name] = people[name].where(people[name].notna(), np.nan)
     return people
 
 
-def _outcomes(column: pd.Series[Any], found: ModelFile, files: Rehearsed) -> Any:
-    """Return the outcomes as the model's own labels."""
+def _outcomes(cells: Any, found: ModelFile, files: Rehearsed) -> list[Any]:
+    """Return the outcomes as the model's own labels, None where there is none."""
     classes = [plain(label) for label in found.model.classes_]
+    read = Columns({files.target: tuple(classes)}).column(files.target, cells).tolist()
     meant: dict[Any, Any] = {}
-    for value in column.unique().tolist():
-        value = plain(value)
+    for value in dict.fromkeys(read):
+        if value is None or value != value:
+            meant[value] = None
+            continue
         same = [label for label in classes if type(label) is type(value) and label == value]
         try:
             meant[value] = same[0] if same else label_of(classes, str(value))
@@ -126,8 +151,7 @@ def _outcomes(column: pd.Series[Any], found: ModelFile, files: Rehearsed) -> Any
                 f"{files.table}: {files.target} = {value!r} is none of the model's classes, "
                 f"{spelled(classes)}"
             ) from None
-    kind = object if isinstance(classes[0], str) else type(classes[0])
-    return np.array([meant[plain(value)] for value in column.tolist()], dtype=kind)
+    return [meant[value] for value in read]
 
 
 def _when(column: pd.Series[Any], files: Rehearsed) -> Any:

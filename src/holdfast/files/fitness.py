@@ -16,9 +16,10 @@ from holdfast.actions.number import NumberFeature
 from holdfast.files.models import load_model
 from holdfast.files.people import Columns
 from holdfast.files.tables import PROBLEM, open_table
+from holdfast.machinery.numbers import Floats, shown
 from holdfast.models.calibrator import why_closed
 from holdfast.models.encoding import Category, Encoding
-from holdfast.models.encoding.reading import shorten
+from holdfast.models.encoding.reading import plain, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +43,8 @@ class Fitness:
         How many of them cannot be advised.
     counts : dict
         For each pair of a feature and what is the matter, how many people have it.
+    examples : dict
+        For some of these pairs, what the first of the people has.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -49,11 +52,17 @@ class Fitness:
     n_people: int | None = None
     n_unusable: int = 0
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    examples: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain texts, numbers and lists."""
         counts = [
-            {"feature": name, "what": what, "people": count}
+            {
+                "feature": name,
+                "what": what,
+                "people": count,
+                "example": self.examples.get((name, what)),
+            }
             for (name, what), count in self.counts.items()
         ]
         return {
@@ -99,8 +108,8 @@ def check_fitness(
     notes = _notes(encoding, given)
     if table is None or problems:
         return Fitness(problems, notes)
-    columns = Columns.of(encoding, given)
-    total, unusable, counts = 0, 0, Counter[tuple[str, str]]()
+    columns, tally = Columns.of(encoding, given), _Tally(encoding, given)
+    total, unusable = 0, 0
     for batch in table.batches(_ROWS):
         if not total:
             problems += columns.problems(table.names, _as_table(batch))
@@ -110,11 +119,11 @@ def check_fitness(
         if PROBLEM in batch.schema.names:
             whole = batch.filter(batch.column(PROBLEM).is_null())
             broken = batch.num_rows - whole.num_rows
-            counts["the file", "a row that cannot be read"] += broken
+            tally.counts["the file", "a row that cannot be read"] += broken
             unusable, batch = unusable + broken, whole
-        frame = columns.frame(_as_table(batch))
-        unusable += _count(frame, encoding, given, counts)
-    return Fitness(problems, notes, None if problems else total, unusable, dict(counts))
+        unusable += tally.add(columns.frame(_as_table(batch)))
+    n_people = None if problems else total
+    return Fitness(problems, notes, n_people, unusable, dict(tally.counts), tally.examples)
 
 
 def _as_table(batch: Any) -> Any:
@@ -145,34 +154,47 @@ def _notes(encoding: Encoding, actions: ActionSet) -> list[str]:
     return notes
 
 
-def _count(
-    frame: pd.DataFrame,
-    encoding: Encoding,
-    actions: ActionSet,
-    counts: Counter[tuple[str, str]],
-) -> int:
-    """Count what is the matter with some people; return how many of them cannot be advised."""
-    reading = encoding.read(frame)
-    read_action_levels(reading, frame, encoding, actions)
-    read_derived(reading, frame, encoding, actions)
-    for reasons in reading.reasons.values():
-        for reason in reasons:
-            name, what = _split(reason, list(frame.columns))
-            counts[name, what] += 1
-    for name in encoding.features:
-        feature = actions[name]
-        if isinstance(feature, NumberFeature) and name in reading.numbers and not feature.stays:
-            values = reading.numbers[name]
-            with np.errstate(invalid="ignore"):
-                below, above = values < feature.lowest, values > feature.highest
-            for what, mask in (("below its bounds", below), ("above its bounds", above)):
-                if mask.any():
-                    counts[name, what] += int(mask.sum())
-    return len(reading.reasons)
+class _Tally:
+    """What is the matter with how many people; it does not grow with their number."""
 
+    def __init__(self, encoding: Encoding, actions: ActionSet) -> None:
+        self.encoding, self.actions = encoding, actions
+        self.counts = Counter[tuple[str, str]]()
+        self.examples: dict[tuple[str, str], str] = {}
 
-def _split(reason: str, names: list[str]) -> tuple[str, str]:
-    """Part the name of a feature from what is the matter with it."""
-    whose = [name for name in names if reason.startswith(f"{name} ")]
-    name = max(whose, key=len, default="")
-    return name, reason[len(name) :].strip().removeprefix("= ")
+    def add(self, people: pd.DataFrame) -> int:
+        """Count some people; return how many of them cannot be advised."""
+        reading = self.encoding.read(people)
+        read_action_levels(reading, people, self.encoding, self.actions)
+        read_derived(reading, people, self.encoding, self.actions)
+        for row, reasons in reading.reasons.items():
+            for reason in reasons:
+                name, what, example = self._sort(reason, people, row)
+                self.counts[name, what] += 1
+                if example:
+                    self.examples.setdefault((name, what), example)
+        for name in self.encoding.features:
+            feature = self.actions[name]
+            if isinstance(feature, NumberFeature) and name in reading.numbers and not feature.stays:
+                self._count_outside(name, feature, reading.numbers[name])
+        return len(reading.reasons)
+
+    def _count_outside(self, name: str, feature: NumberFeature, values: Floats) -> None:
+        with np.errstate(invalid="ignore"):
+            below, above = values < feature.lowest, values > feature.highest
+        for what, mask in (("below its bounds", below), ("above its bounds", above)):
+            if mask.any():
+                self.counts[name, what] += int(mask.sum())
+
+    def _sort(self, reason: str, people: pd.DataFrame, row: int) -> tuple[str, str, str]:
+        """Part a reason into a feature, what is the matter whoever has it, and an example."""
+        whose = [str(name) for name in people.columns if reason.startswith(f"{name} ")]
+        name = max(whose, key=len, default="")
+        if reason == f"{name} is missing":
+            return name, "is missing", ""
+        value = plain(people[name].iloc[row]) if name else None
+        told = f"{name} = {value!r}: "
+        # of what is derived, the reason tells more of the person than the value
+        if reason.startswith(told) and name not in {each.feature for each in self.actions.derived}:
+            return name, reason[len(told) :], shown(value)
+        return name, "cannot be used", reason

@@ -7,6 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+# Looking columns up by name takes scikit-learn the square of their number; no table has as many.
+MOST_COLUMNS = 20_000
+_ROWS = 4  # made up
+
 
 class NumberTerm(NamedTuple):
     """A column of numbers: ``coefficient * (value - mean) / scale`` is added to the score."""
@@ -53,6 +57,7 @@ def pipeline_of(
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+    refuse_many(len(terms))
     numbers = [term for term in terms if isinstance(term, NumberTerm)]
     levels = [_sorted(term) for term in terms if isinstance(term, LevelTerm)]
     steps: list[Any] = []
@@ -86,6 +91,12 @@ def pipeline_of(
     return model
 
 
+def refuse_many(count: int) -> None:
+    """Refuse a model of more columns than any table has."""
+    if count > MOST_COLUMNS:
+        raise ValueError(f"it reads {count:,} columns; at most {MOST_COLUMNS:,} can be read")
+
+
 def _sorted(term: LevelTerm) -> LevelTerm:
     """Return it with its levels in order, which scikit-learn demands of numbers."""
     pairs = sorted(zip(term.levels, term.coefficients, strict=True))
@@ -98,15 +109,17 @@ def _dtype(levels: tuple[Any, ...]) -> Any:
 
 
 def _made_up(terms: Sequence[NumberTerm | LevelTerm]) -> Any:
-    """Return rows in which every column takes different values, and every level is there."""
+    """Return a few rows in which numbers differ; the levels are told to the encoder, not seen.
+
+    As many rows as there are levels would make a table of the square of their number.
+    """
     import pandas as pd
 
-    most = max(len(term.levels) if isinstance(term, LevelTerm) else 2 for term in terms)
-    rows = 2 * max(most, 2)
-    columns = {}
+    columns: dict[str, Any] = {}
     for term in terms:
         if isinstance(term, NumberTerm):
-            columns[term.name] = pd.Series(np.arange(rows, dtype=np.float64))
+            columns[term.name] = np.arange(_ROWS, dtype=np.float64)
         else:
-            columns[term.name] = pd.Series([term.levels[k % len(term.levels)] for k in range(rows)])
+            seen = [term.levels[k % len(term.levels)] for k in range(_ROWS)]
+            columns[term.name] = pd.Series(seen).array
     return pd.DataFrame(columns)

@@ -12,9 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from holdfast.files.linear_models import refuse_many
 from holdfast.machinery.numbers import Floats
 
 _FLOATS, _WHOLE, _TEXT = (1, 11), (6, 7), 8  # element types of ONNX
+# A few bytes can describe columns without end: what all ops read and make, in all, is counted
+# before it is made.
+_MOST_MADE = 500_000
 
 
 class RawColumn(NamedTuple):
@@ -108,10 +112,12 @@ class _Walk:
         inputs = [each for each in graph.input if each.name not in self.constants]
         raw = _raw_columns(inputs, names)
         self.found = LinearGraph(raw)
-        self.columns: dict[str, tuple[Column, ...]] = {}
+        inside: dict[str, list[Column]] = {}
         for k, column in enumerate(raw):
             start: Column = Text(k) if column.kind == _TEXT else Scaled(k)
-            self.columns[column.source] = (*self.columns.get(column.source, ()), start)
+            inside.setdefault(column.source, []).append(start)
+        self.columns = {name: tuple(columns) for name, columns in inside.items()}
+        self.count = 0  # of the columns that ops have read or made
         self.scores: dict[str, Scores] = {}
         self.after: set[str] = set()  # what comes out of the classifier
 
@@ -136,7 +142,14 @@ class _Walk:
             if given and all(name in self.constants for name in given):
                 raise ValueError(f"the op {node.op_type} computes with constants only")
             raise ValueError(f"the op {node.op_type} reads {given[:1]}, which is not known")
+        self.expect(sum(len(self.columns.get(name, ())) for name in given))
         reader(self, node, _attributes(node))
+
+    def expect(self, count: int) -> None:
+        """Count columns before an op reads or makes them, and refuse too many."""
+        self.count += count
+        if self.count > _MOST_MADE:
+            raise ValueError(f"its ops read and make more than {_MOST_MADE:,} columns in all")
 
     def constant(self, node: Any, k: int) -> Any:
         """Return a constant that a node reads."""
@@ -195,6 +208,7 @@ def _raw_columns(inputs: list[Any], names: Sequence[str] | None) -> list[RawColu
     widths = [_width(each) for each in inputs]
     if not inputs:
         raise ValueError("its graph has no inputs")
+    refuse_many(sum(widths))
     if len(inputs) == 1 and widths[0] > 1:
         used = [f"x{j}" for j in range(widths[0])] if names is None else list(names)
         if len(used) != widths[0]:
@@ -246,7 +260,7 @@ def _cast(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
 
 def _reshape(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     columns = walk.one(node)
-    shape = [int(k) for k in np.ravel(walk.constant(node, 1))]
+    shape = [int(k) for k in np.ravel(walk.constant(node, 1))[:3]]
     if len(shape) != 2 or shape[0] not in (-1, 0) or shape[1] not in (-1, len(columns)):
         raise ValueError(f"the op Reshape to {shape} takes people apart")
     _pass(walk, node, given)
@@ -261,19 +275,21 @@ def _flatten(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
 def _concat(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     if given.get("axis") not in (1, -1):
         raise ValueError("the op Concat puts people together, not columns")
-    joined: tuple[Column, ...] = ()
+    joined: list[Column] = []
     for name in node.input:
         if name not in walk.columns:
             raise ValueError(f"the op Concat reads {name!r}, which is no column of people")
         joined += walk.columns[name]
-    walk.columns[node.output[0]] = joined
+    walk.columns[node.output[0]] = tuple(joined)
 
 
 def _gather(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     columns = walk.one(node)
     if node.op_type == "Gather" and given.get("axis", 0) not in (1, -1):
         raise ValueError("the op Gather picks people, not columns")
-    places = [int(k) for k in np.ravel(walk.constant(node, 1))]
+    picked = np.ravel(walk.constant(node, 1))
+    walk.expect(picked.size)
+    places = [int(k) for k in picked]
     if any(not -len(columns) <= k < len(columns) for k in places):
         raise ValueError(f"the op {node.op_type} picks a column that there is not")
     walk.columns[node.output[0]] = tuple(columns[k] for k in places)
@@ -291,7 +307,7 @@ def _scaler(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
 
 def _arithmetic(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     """Add, Sub, Mul or Div with a constant."""
-    values = np.asarray(walk.constant(node, 1), dtype=np.float64)
+    values = walk.constant(node, 1)
     if node.input[0] in walk.scores:
         scores = walk.scores[node.input[0]]
         if node.op_type not in ("Add", "Sub"):
@@ -325,9 +341,11 @@ def _shifted(column: Column, factor: float, offset: float, node: Any) -> Column:
 
 
 def _spread(values: Any, count: int, node: Any) -> Floats:
+    if np.ndim(values) > 2 or np.size(values) not in (1, count):
+        raise ValueError(f"the op {node.op_type} has {np.size(values)} numbers for {count} columns")
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim > 2 or array.size not in (1, count) or not np.isfinite(array).all():
-        raise ValueError(f"the op {node.op_type} has {array.size} numbers for {count} columns")
+    if not np.isfinite(array).all():
+        raise ValueError(f"the op {node.op_type} has numbers that are not finite")
     return np.broadcast_to(np.ravel(array), (count,)) if array.size == 1 else np.ravel(array)
 
 
@@ -335,6 +353,7 @@ def _one_hot(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     texts = tuple(each.decode("utf-8") for each in given.get("cats_strings", ()))
     levels: tuple[Any, ...] = texts or tuple(int(k) for k in given.get("cats_int64s", ()))
     made: list[Column] = []
+    walk.expect(len(walk.one(node)) * len(levels))
     for column in walk.one(node):
         raw = column.raw
         wanted = Text(raw) if texts else Scaled(raw)
@@ -382,7 +401,7 @@ def _log_odds(scores: Scores, after: str, node: Any) -> Scores:
 def _product(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     """MatMul or Gemm: columns times a constant matrix."""
     columns = walk.numbers(node)
-    matrix = np.asarray(walk.constant(node, 1), dtype=np.float64)
+    matrix = walk.constant(node, 1)
     if given.get("transA"):
         raise ValueError("the op Gemm turns people into columns")
     matrix = matrix.T if given.get("transB") else matrix
@@ -398,7 +417,7 @@ def _product(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
         intercept = float(given.get("beta", 1.0)) * _spread(
             walk.constant(node, 2), matrix.shape[1], node
         )
-    coef = float(given.get("alpha", 1.0)) * matrix.T
+    coef = float(given.get("alpha", 1.0)) * matrix.T.astype(np.float64)
     walk.scores[node.output[0]] = Scores(columns, coef, intercept)
 
 

@@ -69,14 +69,12 @@ def _terms(graph: LinearGraph) -> list[NumberTerm | LevelTerm]:
     """Return what each raw column adds, in the order of the inputs."""
     if not (np.isfinite(graph.coef).all() and np.isfinite(graph.intercept)):
         raise ValueError("its coefficients are not all finite")
-    terms: list[NumberTerm | LevelTerm] = []
-    for k, raw in enumerate(graph.raw):
-        read = [j for j, column in enumerate(graph.columns) if column.raw == k]
-        if read:
-            terms.append(_term(raw, [(graph.columns[j], float(graph.coef[j])) for j in read]))
-    if not terms:
+    read: dict[int, list[tuple[Any, float]]] = {}
+    for column, coefficient in zip(graph.columns, graph.coef.tolist(), strict=True):
+        read.setdefault(column.raw, []).append((column, coefficient))
+    if not read:
         raise ValueError("its classifier reads no column")
-    return terms
+    return [_term(graph.raw[k], read[k]) for k in sorted(read)]
 
 
 def _term(raw: RawColumn, read: list[tuple[Any, float]]) -> NumberTerm | LevelTerm:
@@ -91,9 +89,13 @@ def _term(raw: RawColumn, read: list[tuple[Any, float]]) -> NumberTerm | LevelTe
         scale = 1.0 / abs(first.factor)
         return NumberTerm(raw.name, sign * read[0][1], -first.offset / first.factor, scale)
     coefficients = dict.fromkeys(first.levels, 0.0)
+    same = {id(first.levels)}  # the columns of one encoder share their levels
     for column, coefficient in read:
-        if not isinstance(column, IsLevel) or column.levels != first.levels:
+        if not isinstance(column, IsLevel) or (
+            id(column.levels) not in same and column.levels != first.levels
+        ):
             raise ValueError(f"the classifier reads the column {raw.name!r} in two ways")
+        same.add(id(column.levels))
         coefficients[column.level] += coefficient
     values = tuple(coefficients.values())
     return LevelTerm(raw.name, first.levels, values, takes_unknown=first.takes_unknown)
@@ -121,9 +123,9 @@ def _made_up(graph: LinearGraph) -> list[Any]:
     """Return values for each raw column, around where the graph expects them."""
     rng = np.random.default_rng(0)
     people: list[Any] = []
+    read = {column.raw: column for column in reversed(graph.columns)}
     for k, raw in enumerate(graph.raw):
-        read = [column for column in graph.columns if column.raw == k]
-        first = read[0] if read else Scaled(k)
+        first = read.get(k, Scaled(k))
         if isinstance(first, IsLevel):
             levels = np.array(first.levels, dtype=object)
             people.append(levels[rng.integers(len(levels), size=_POINTS)])
