@@ -286,6 +286,60 @@ def test_advice_that_not_all_models_approve_is_not_called_safe(tmp_path):
     assert "already allows" in letter_to(int(firm.row.iloc[0]), file).sure[0]
 
 
+def unasked_file(folder, people=slice(300), **asked):
+    """Advice of which nobody asked that today's model approves it."""
+    settings = {"guarantee": None, "robust_to": "p=1,radius=0.1", "options": 3, **asked}
+    return make_recourse(folder, german_people().iloc[people], **settings)
+
+
+def test_each_way_is_one_that_the_model_approves(tmp_path):
+    file = unasked_file(tmp_path, cost_weight=0.15)
+    frame, model = file.frame(), file.model_file().model
+    refused = frame[(frame.approved == False) & (frame.option >= 1)]  # noqa: E712
+    after = refused[[f"recourse.{name}" for name in file.features]]
+    approves = pd.Series(model.predict(after.set_axis(file.features, axis=1)) == 0, refused.index)
+    mixed = [
+        row
+        for row, some in approves.groupby(refused.row)
+        if some.nunique() == 2  # today's model approves some of the options, not all
+    ]
+    assert len(mixed) >= 3
+    for row in mixed:
+        letter = letter_to(row, file)
+        right = refused[(refused.row == row) & approves]
+        assert len(letter.ways) == len(right)
+        assert [name for name, _ in letter.ways] == [f"Way {k + 1}" for k in range(len(right))]
+        for (_, lines), (_, option) in zip(letter.ways, right.iterrows(), strict=True):
+            changed = [
+                name
+                for name in file.features
+                if option[f"person.{name}"] != option[f"recourse.{name}"]
+            ]
+            assert len(lines) == len(changed) > 0
+
+
+@pytest.mark.parametrize("asked", [{"cost_weight": 0.5}, {"guarantee": 0.2}])
+def test_no_letter_says_that_there_is_no_way_where_none_was_asked_for(tmp_path, capsys, asked):
+    file = unasked_file(tmp_path, slice(100), **asked)
+    frame = file.frame()
+    still = frame[(frame.approved == False) & (frame.status == "still refused")]  # noqa: E712
+    row, out = int(still.row.iloc[0]), tmp_path / "letter.html"
+    assert not (frame[frame.row == row].current_validity >= 0.5).any()
+    code, _, wrong = run(capsys, "letter", file.path, "--row", row, "--out", out)
+    assert code == 2
+    assert f"row {row}: the run did not ask for an approval" in wrong
+    assert "a guarantee of at least 0.5" in wrong
+    assert not out.exists()
+
+
+def test_no_letter_says_that_there_is_no_way_where_it_is_not_known():
+    person = find_person(german_file(), 374)
+    place = person.schema.get_field_index("status")
+    person = person.set_column(place, "status", [["gap open"]])
+    with pytest.raises(ValueError, match="row 374: it is not known whether there is a way"):
+        make_letter(german_file(), person, settings())
+
+
 def test_whom_nothing_helps(lost):
     letter = letter_to(374, language="de")
     assert 374 in lost

@@ -29,13 +29,16 @@ from holdfast.report.people import (
     BEFORE,
     Sample,
     Source,
+    are_helped,
     features_of,
     numbers,
     sort_people,
+    texts,
     whole_people,
 )
 from holdfast.report.templating import render_given, render_own
 from holdfast.report.words import Words
+from holdfast.result.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -233,6 +236,10 @@ def make_letter(
 ) -> Letter:
     """Write a letter to one person, found by `find_person`; refuse where there is none to write.
 
+    Ways are the options that today's model approves. Where there are none, the letter says what is
+    in the way only if it was found out that there is no way; it is refused where the run did not
+    ask for an approval.
+
     Parameters
     ----------
     file : RecourseFile
@@ -252,8 +259,10 @@ def make_letter(
     before = source.frame(person.slice(0, 1), BEFORE)
     parts = parts_of_score(source.encoding, before, typical.row)
     principal = principal_reasons(parts, recourse.actions)
-    helped = sort_people(person, source.even).is_helped.any()
-    ways = _ways(person, recourse.actions, words) if helped else []
+    approved = _approved_options(person, source)
+    ways = _ways(approved, recourse.actions, words)
+    if not ways:
+        _refuse_without_way(first, source.even)
     barriers = [] if ways else _barriers(before, recourse, words)
     reasons = _reasons(principal.reasons, first, typical, recourse.actions, words)
     return Letter(
@@ -271,7 +280,7 @@ def make_letter(
         ways_intro=words.say("ways_intro_many" if len(ways) > 1 else "ways_intro_one"),
         ways=ways,
         sure_heading=words.say("sure_heading"),
-        sure=_sure(person, source, words, settings.until) if ways else [],
+        sure=_sure(approved, source, words, settings.until) if ways else [],
         barriers_heading=words.say("barriers_heading"),
         barriers_intro=words.say("barriers_intro" if barriers else "barriers_none"),
         barriers_close=words.say("barriers_close"),
@@ -295,6 +304,33 @@ def _refuse_letter(first: dict[str, Any]) -> None:
         raise ValueError(
             f"{who} is approved by today's model, so there is no refusal to write about"
         )
+
+
+def _refuse_without_way(first: dict[str, Any], even: float) -> None:
+    """Refuse to say that there is no way, unless that is what was found out."""
+    if first["option"]:
+        least = "" if np.isnan(even) else f" of at least {even:.12g}"
+        raise ValueError(
+            f"row {first['row']}: the run did not ask for an approval, and today's model would "
+            "refuse what it advises, so there is no letter to write: run `holdfast recommend` "
+            f"again and ask for a guarantee{least}, the model's own threshold"
+        )
+    if first["status"] != Status.INFEASIBLE:
+        raise ValueError(
+            f"row {first['row']}: it is not known whether there is a way, so there is no letter to "
+            f"write: {first['reason']}"
+        )
+
+
+def _approved_options(person: pa.Table, source: Source) -> pa.Table:
+    """Return the options that today's model approves, at most so many as a letter shows."""
+    validity = numbers(person["current_validity"])
+    mask = are_helped(numbers(person["option"]), texts(person["status"]), validity, source.even)
+    if np.isnan(validity).any() and mask.any():  # no probability says it: the model is asked
+        mask[mask] = are_approved(
+            source.frame(person.filter(pa.array(mask)), AFTER), source.encoding
+        )
+    return person.filter(pa.array(mask)).slice(0, MOST_WAYS)
 
 
 def _reference(first: dict[str, Any], keys: list[str], actions: ActionSet) -> str:
@@ -325,12 +361,12 @@ def _unit(actions: ActionSet, name: str) -> str:
     return unit
 
 
-def _ways(person: pa.Table, actions: ActionSet, words: Words) -> list[tuple[str, list[str]]]:
+def _ways(approved: pa.Table, actions: ActionSet, words: Words) -> list[tuple[str, list[str]]]:
     ways: list[tuple[str, list[str]]] = []
     follow = {each.feature for each in actions.derived}
     follow |= {link.feature for link in actions.links if isinstance(link, Follows)}
-    for option in person.to_pylist()[:MOST_WAYS]:
-        names = [name for name in features_of(person, AFTER) if _is_changed(option, name)]
+    for option in approved.to_pylist():
+        names = [name for name in features_of(approved, AFTER) if _is_changed(option, name)]
         names.sort(key=lambda name: name in follow)
         lines = [_change(option, name, name in follow, actions, words) for name in names]
         ways.append((words.say("way_name", number=str(len(ways) + 1)), lines))
@@ -355,10 +391,10 @@ def _change(
     return words.say("change_follows" if follows else "change", **said)
 
 
-def _sure(person: pa.Table, source: Source, words: Words, until: date | None) -> list[str]:
+def _sure(approved: pa.Table, source: Source, words: Words, until: date | None) -> list[str]:
     models, guarantee = source.recourse.robust_to, source.recourse.guarantee
     is_set = not models.has_size or models.radius > 0.0
-    worst = numbers(person["worst_case_validity"])[:MOST_WAYS]
+    worst = numbers(approved["worst_case_validity"])
     # without probabilities, only a guarantee says that all of the models approve
     holds = (worst >= source.even).all() if np.isfinite(worst).all() else guarantee is not None
     sentences = [words.say("sure_updates" if is_set and holds else "sure_today")]
