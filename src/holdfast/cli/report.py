@@ -81,14 +81,16 @@ def load_later(file: RecourseFile, path: Path, favorable: str | None) -> ModelFi
 
 
 def _show(summary: Summary, out: Path) -> None:
-    from rich.console import Console
-
     from holdfast.report.figures import count_text, share_text
 
     counts = summary.counts
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{count_text(counts.people, 'person', 'people')}, {counts.refused:,} refused.")
-    if counts.refused:
+    print(f"{count_text(counts.people, 'person', 'people')}, {counts.refused:,} refused.")
+    if counts.not_known:
+        print(
+            f"{counts.helped:,} of these can be helped, {counts.not_helped:,} cannot; of "
+            f"{counts.not_known:,} it is not known, and the report says why."
+        )
+    elif counts.refused:
         share = share_text(summary.share_helped.estimate)
-        console.print(f"{counts.helped:,} of these can be helped ({share}).")
-    console.print(f"The report is in {out}.")
+        print(f"{counts.helped:,} of these can be helped ({share}).")
+    print(f"The report is in {out}.")

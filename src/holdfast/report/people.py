@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from holdfast.evaluate.scores import worst_case_score
 from holdfast.files.people import Columns
 from holdfast.machinery.numbers import Floats
+from holdfast.models.base import accepts
 from holdfast.models.encoding import Encoding
 from holdfast.result.status import Status
 
@@ -32,6 +34,7 @@ class Lot(NamedTuple):
     is_approved: NDArray[np.bool_]
     is_refused: NDArray[np.bool_]  # by today's model
     is_helped: NDArray[np.bool_]  # refused, and advised to something that today's model approves
+    is_lost: NDArray[np.bool_]  # refused, and it was found out that nothing gives the guarantee
     status: NDArray[np.object_]
 
     def take(self, which: NDArray[np.bool_]) -> pa.Table:
@@ -87,6 +90,12 @@ class Source:
         plain = table.select([prefix + name for name in names]).rename_columns(names)
         return self._columns.frame(plain).set_axis(table["row"].to_pylist(), axis=0)
 
+    def are_firm(self, people: pa.Table) -> NDArray[np.bool_]:
+        """Say whom every model of the set approves as they are."""
+        points = self.encoding.encode(self.frame(people, BEFORE))
+        worst = worst_case_score(self.encoding.model, points, self.recourse.robust_to)
+        return accepts(self.encoding.model, worst)
+
     def problems(self, names: list[str]) -> list[str]:
         """List what is wrong with a table of other people, from the names of its columns."""
         return [f"it has no column {name!r}" for name in self.encoding.names if name not in names]
@@ -98,7 +107,8 @@ def sort_people(table: pa.Table, even: float) -> Lot:
     is_approved, is_refused = are_approved_as_they_are(table), are_refused(table)
     status = texts(table["status"])
     helped = are_helped(numbers(table["option"]), status, numbers(table["current_validity"]), even)
-    return Lot(table, is_approved, is_refused, is_refused & helped, status)
+    lost = is_refused & (status == Status.INFEASIBLE)
+    return Lot(table, is_approved, is_refused, is_refused & helped, lost, status)
 
 
 def are_approved_as_they_are(table: pa.Table) -> NDArray[np.bool_]:
