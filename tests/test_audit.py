@@ -40,6 +40,7 @@ def expected(file, model, threshold=0.5):
     table = frame[["row", "customer", "region", "option"]].copy()
     table["probability_before"] = frame["current_validity"]
     table["probability_after"] = model.predict_proba(after)[:, 0]
+    table["guarantee"] = 0.5
     table["holds"] = model.predict(after) == 0
     table["margin"] = table.probability_after - threshold
     table["approved_now"] = model.predict(before) == 0
@@ -116,6 +117,47 @@ def test_less_than_was_guaranteed_is_counted(tmp_path):
     frame = pd.read_parquet(tmp_path / "audit.parquet")
     below = frame.holds & (frame.probability_after < 0.6)
     assert audit(file, model).below_guarantee == int(below.sum()) > 0
+
+
+POINTS = {"points": 600, "odds": 1, "double": 20}
+
+
+@pytest.mark.parametrize("name", ["audit.parquet", "audit.csv"])
+@pytest.mark.parametrize(
+    ("asked", "least"),
+    [
+        ({"guarantee": 0.6}, 0.6),
+        ({"guarantee": None, "points": POINTS, "guarantee_points": 620.0}, 2.0 / 3.0),
+        ({"guarantee": None, "cost_weight": 0.05}, None),
+    ],
+)
+def test_the_guarantee_is_kept_with_the_table(tmp_path, name, asked, least):
+    file = make_recourse(tmp_path, german_people().iloc[:200], options=1, **asked)
+    written = audit(file, load_model(later_models()[0]), tmp_path / name)
+    frame = (pd.read_csv if name.endswith(".csv") else pd.read_parquet)(tmp_path / name)
+    below = frame.holds & (frame.probability_after < (0.0 if least is None else least))
+    assert written.below_guarantee == int(below.sum())
+    assert (written.below_guarantee > 0) == (least is not None)
+    assert read_audit(tmp_path / name).below_guarantee == written.below_guarantee
+    if least is None:
+        assert frame.guarantee.isna().all()
+    else:
+        assert frame.guarantee.to_numpy() == pytest.approx(least)
+
+
+def test_nothing_is_guessed_from_the_first_cells_of_a_table(tmp_path):
+    path = tmp_path / "audit.csv"
+    written = audit(german_file(), load_model(later_models()[0]), path)
+    small = pd.read_csv(path, keep_default_na=False)
+    large = pd.concat([small] * 60, ignore_index=True)
+    large["row"] = np.arange(len(large))
+    large["customer"] = ["1"] * (len(large) - 1) + ["C0001"]
+    large.loc[len(large) - 1, "reason"] = "the other model cannot read this row"
+    large.to_csv(path, index=False)
+    assert path.stat().st_size > 1 << 20  # more than is read at a time
+    found = read_audit(path)
+    assert found.not_read == 1
+    assert found.options == 60 * written.options
 
 
 def test_a_model_that_is_no_linear_one(tmp_path):

@@ -90,6 +90,15 @@ class Source:
         plain = table.select([prefix + name for name in names]).rename_columns(names)
         return self._columns.frame(plain).set_axis(table["row"].to_pylist(), axis=0)
 
+    @property
+    def guarantee(self) -> float | None:
+        """The probability that was guaranteed, also where points were; None where none was."""
+        asked = self.recourse
+        if asked.guarantee_points is None or asked.points is None:
+            return asked.guarantee
+        loss = self.encoding.model.choose_loss(asked.loss)
+        return float(loss.probability(asked.points.score(loss, asked.guarantee_points)))
+
     def are_firm(self, people: pa.Table) -> NDArray[np.bool_]:
         """Say whom every model of the set approves as they are."""
         points = self.encoding.encode(self.frame(people, BEFORE))
