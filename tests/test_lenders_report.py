@@ -464,6 +464,21 @@ def test_wrong_options_are_said(tmp_path, capsys, options, says):
     assert not out.exists()
 
 
+def test_no_input_is_overwritten(tmp_path, capsys):
+    later = tmp_path / "later.html"
+    later.write_bytes(later_models()[0].read_bytes())
+    path = german_file().path
+    code, _, wrong = run(capsys, "report", path, "--out", later, "--models", later)
+    assert (code, "later.html would overwrite an input" in wrong) == (2, True)
+    assert later.read_bytes() == later_models()[0].read_bytes()
+
+
+def test_brackets_in_a_path_stay(tmp_path, capsys):
+    out = tmp_path / "r[red].html"
+    _, said, _ = run(capsys, "report", german_file().path, "--out", out)
+    assert said.splitlines()[-1] == f"The report is in {out}."
+
+
 def test_wrong_files_are_said(tmp_path, capsys):
     code, _, wrong = run(capsys, "report", german_file().path, "--out", tmp_path / "report.txt")
     assert (code, "does not end in .html" in wrong) == (2, True)

@@ -473,6 +473,16 @@ def test_the_command(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_no_input_is_overwritten(tmp_path, capsys):
+    template = tmp_path / "mine.html"
+    template.write_text("{{ letter.title }}")
+    asked = ("--row", 3, "--template", template, "--out", tmp_path / "." / "mine.html")
+    code, _, wrong = run(capsys, "letter", german_file().path, *asked)
+    assert code == 2
+    assert "mine.html would overwrite an input" in wrong
+    assert template.read_text() == "{{ letter.title }}"
+
+
 def test_the_lender_is_warned_of_what_is_protected(tmp_path, capsys):
     out = tmp_path / "letter.html"
     code, _, warned = run(capsys, "letter", german_file().path, "--row", 11, "--out", out)

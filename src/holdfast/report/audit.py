@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from holdfast.machinery.plain_files import replacing
+from holdfast.machinery.plain_files import refuse_input_as_output, replacing
 from holdfast.report.intervals import Interval, wilson
 from holdfast.report.judging import Judge
 from holdfast.report.people import (
@@ -23,6 +23,7 @@ from holdfast.report.people import (
     Source,
     are_helped,
     are_refused,
+    inputs_of,
     numbers,
     texts,
     whole_people,
@@ -87,7 +88,7 @@ class Audit:
 
     def to_plain(self) -> dict[str, Any]:
         """Return it for JSON."""
-        from holdfast.report.plain import plain_of
+        from holdfast.machinery.plain import plain_of
 
         return {**plain_of(self), "survival": plain_of(self.survival)}
 
@@ -104,8 +105,10 @@ def audit(file: RecourseFile, model: ModelFile, out: Path | None = None) -> Audi
     model : ModelFile
         The other model. It must read no column that the file does not have.
     out : Path, optional
-        A table to write, .parquet or .csv: a row for each way.
+        A table to write, .parquet or .csv: a row for each way. None of what is read may be it.
     """
+    if out is not None:
+        refuse_input_as_output(out, *inputs_of(file), model.path)
     judge = Judge(model.model, model.favorable_class)
     judge.check_columns(file.features)
     source = Source.of(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.evaluate.scores import worst_case_score
 from holdfast.files.people import Columns
+from holdfast.files.recourse import RecourseFile, manifest_of
 from holdfast.machinery.numbers import Floats
 from holdfast.models.base import accepts
 from holdfast.models.encoding import Encoding
@@ -21,10 +23,15 @@ from holdfast.result.status import Status
 if TYPE_CHECKING:
     import pandas as pd
 
-    from holdfast.files.recourse import RecourseFile
     from holdfast.recommend import RobustRecourse
 
 BEFORE, AFTER = "person.", "recourse."
+
+
+def inputs_of(file: RecourseFile) -> list[Path]:
+    """List a recourse file, its manifest and what the run read: nothing may be written there."""
+    job = file.job
+    return [file.path, manifest_of(file.path), *map(Path, (job.model, job.people, job.actions))]
 
 
 class Lot(NamedTuple):

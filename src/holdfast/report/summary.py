@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.machinery.plain import plain_of
 from holdfast.report.audit import Audit, audit, read_audit
 from holdfast.report.changes import Changes, FeatureShare
 from holdfast.report.groups import GroupFigures, Groups, group_column
@@ -24,7 +25,6 @@ from holdfast.report.people import (
     numbers,
     sort_people,
 )
-from holdfast.report.plain import plain_of
 from holdfast.report.robustness import Robustness, compare_sizes
 from holdfast.report.sketch import Histogram, Sketch
 
