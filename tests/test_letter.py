@@ -421,6 +421,27 @@ def test_what_is_missing_and_what_follows(tmp_path):
     assert re.fullmatch(r"Burden then goes from [\d.]+ to [\d.]+ by itself", lines[1])
 
 
+def test_what_is_computed_from_something_protected_is_protected(tmp_path):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"debt": random.integers(1, 40, 300) * 100.0})
+    table["age"] = random.integers(20, 70, 300).astype(float)
+    table["burden"] = table.debt / table.age
+    bad = (table.burden + random.normal(0, 5, 300) > 45).astype(int)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, bad)
+    actions = holdfast.ActionSet.from_data(table, protected=["age"])
+    actions.set("debt", step=100, lower=0)
+    actions.set("burden", step=None, lower=None, upper=None)
+    actions.derived.append(holdfast.Ratio("burden", "debt", "age"))
+    file = make_recourse(tmp_path, table, actions, model, options=1, keys=[])
+    frame = file.frame()
+    rows = frame[(frame.approved == False) & (frame.option == 1)].row  # noqa: E712
+    letters = [letter_to(int(row), file) for row in rows.iloc[:5]]
+    assert any("burden" in letter.protected for letter in letters)
+    for letter in letters:
+        assert letter.ways[0][1][0].startswith("Debt: from ")
+        assert "burden" not in words_of(render_letter(letter)).lower()
+
+
 def test_a_number_that_is_given(tmp_path):
     random = np.random.default_rng(1)
     table = pd.DataFrame({"income": random.integers(10, 60, 300) * 100.0})
@@ -646,9 +667,20 @@ def test_a_template_of_ones_own(tmp_path):
     assert "&lt;100" in page
 
 
+def test_no_template_gets_what_is_protected(tmp_path):
+    path, letter = tmp_path / "mine.html", letter_to(11)
+    assert letter.protected == ["personal_status"]
+    path.write_text("{{ letter }}")
+    page = render_letter(letter, path)
+    assert "About your application" in page
+    assert "protected" not in page
+    assert "personal" not in page
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ("{{ letter.protected }}", "protected"),
         ("{{ letter.leander }}", "leander"),
         ("{% for x in %}", "line 1"),
         ("{{ letter.__class__.__init__.__globals__ }}", "unsafe"),

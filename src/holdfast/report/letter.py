@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from holdfast.report.parts import (
     make_reference,
     parts_of_score,
     principal_reasons,
+    protected_features,
 )
 from holdfast.report.people import (
     AFTER,
@@ -111,8 +113,8 @@ class Letter:
     barriers : list of str
         Where there is no way: what is in the way.
     protected : list of str
-        Features that nobody may be refused for, which cost the person much. For the lender; no
-        letter shows them.
+        Features that nobody may be refused for, or computed from such a one, which cost the person
+        much. For the lender: no template gets them.
     """
 
     language: str
@@ -290,10 +292,16 @@ def make_letter(
 
 
 def render_letter(letter: Letter, template: Path | None = None) -> str:
-    """Return the letter as a page of HTML, by our template or another."""
+    """Return the letter as a page of HTML, by our template or another.
+
+    Templates get all of it but `protected`, which is for the lender.
+    """
+    told = {each.name: getattr(letter, each.name) for each in fields(letter)}
+    del told["protected"]
+    shown = SimpleNamespace(**told)
     if template is None:
-        return render_own("letter.html", letter=letter)
-    return render_given(template, letter=letter)
+        return render_own("letter.html", letter=shown)
+    return render_given(template, letter=shown)
 
 
 def _refuse_letter(first: dict[str, Any]) -> None:
@@ -335,8 +343,9 @@ def _approved_options(person: pa.Table, source: Source) -> pa.Table:
 
 def _reference(first: dict[str, Any], keys: list[str], actions: ActionSet) -> str:
     """Return the first key that does not say what is protected."""
+    kept = protected_features(actions)
     for name in keys:
-        if name not in actions or not actions[name].protected:
+        if name not in kept:
             return "" if first[name] is None else numeral(first[name])
     return ""
 
@@ -365,8 +374,10 @@ def _ways(approved: pa.Table, actions: ActionSet, words: Words) -> list[tuple[st
     ways: list[tuple[str, list[str]]] = []
     follow = {each.feature for each in actions.derived}
     follow |= {link.feature for link in actions.links if isinstance(link, Follows)}
+    # what is computed from something protected follows by itself, and need not be named
+    told = [n for n in features_of(approved, AFTER) if n not in protected_features(actions)]
     for option in approved.to_pylist():
-        names = [name for name in features_of(approved, AFTER) if _is_changed(option, name)]
+        names = [name for name in told if _is_changed(option, name)]
         names.sort(key=lambda name: name in follow)
         lines = [_change(option, name, name in follow, actions, words) for name in names]
         ways.append((words.say("way_name", number=str(len(ways) + 1)), lines))
@@ -405,10 +416,11 @@ def _sure(approved: pa.Table, source: Source, words: Words, until: date | None) 
 
 def _barriers(person: pd.DataFrame, recourse: RobustRecourse, words: Words) -> list[str]:
     """Say what is in the way of somebody whom nothing helps: what would cost least to lift."""
-    releases = recourse.recommend(person).releases(person.index[0])
-    if not releases:
-        return []
-    return [_barrier(each, recourse.actions, words) for each in releases[0].constraints]
+    kept = protected_features(recourse.actions)
+    for release in recourse.recommend(person).releases(person.index[0]):
+        if not any(each.feature in kept for each in release.constraints):
+            return [_barrier(each, recourse.actions, words) for each in release.constraints]
+    return []
 
 
 def _barrier(constraint: Constraint, actions: ActionSet, words: Words) -> str:
