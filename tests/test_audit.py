@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
 from hypothesis import given
 from hypothesis import strategies as st
 from recourse_files import (
@@ -19,13 +21,16 @@ from recourse_files import (
     make_recourse,
 )
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 
 from holdfast.cli import main
+from holdfast.cli.report import load_later
 from holdfast.datasets import load_german
 from holdfast.files.models import ModelFile, load_model, save_model
 from holdfast.files.recourse import RecourseFile
+from holdfast.machinery.plain_files import refuse_input_as_output
 from holdfast.report import audit, read_audit
 from holdfast.report.audit import _SCHEMA
 
@@ -40,6 +45,7 @@ def expected(file, model, threshold=0.5):
     table = frame[["row", "customer", "region", "option"]].copy()
     table["probability_before"] = frame["current_validity"]
     table["probability_after"] = model.predict_proba(after)[:, 0]
+    table["guarantee"] = 0.5
     table["holds"] = model.predict(after) == 0
     table["margin"] = table.probability_after - threshold
     table["approved_now"] = model.predict(before) == 0
@@ -101,7 +107,11 @@ def test_a_threshold_of_its_own(tmp_path):
     strict = FixedThresholdClassifier(german_model(), threshold=0.4, pos_label=1)
     table = load_german().features[german_file().features]
     strict.fit(table, (~load_german().approved).astype(int))
-    found = audit(german_file(), ModelFile(tmp_path, strict, 0, "", True), tmp_path / "a.parquet")
+    found = audit(
+        german_file(),
+        ModelFile(tmp_path / "other.skops", strict, 0, "", True),
+        tmp_path / "a.parquet",
+    )
     wanted = expected(german_file(), strict, threshold=0.6)
     frame = pd.read_parquet(tmp_path / "a.parquet")
     assert frame.holds.tolist() == wanted.holds.tolist()
@@ -118,12 +128,57 @@ def test_less_than_was_guaranteed_is_counted(tmp_path):
     assert audit(file, model).below_guarantee == int(below.sum()) > 0
 
 
+POINTS = {"points": 600, "odds": 1, "double": 20}
+
+
+@pytest.mark.parametrize("name", ["audit.parquet", "audit.csv"])
+@pytest.mark.parametrize(
+    ("asked", "least"),
+    [
+        ({"guarantee": 0.6}, 0.6),
+        ({"guarantee": None, "points": POINTS, "guarantee_points": 620.0}, 2.0 / 3.0),
+        ({"guarantee": None, "cost_weight": 0.05}, None),
+    ],
+)
+def test_the_guarantee_is_kept_with_the_table(tmp_path, name, asked, least):
+    file = make_recourse(tmp_path, german_people().iloc[:200], options=1, **asked)
+    written = audit(file, load_model(later_models()[0]), tmp_path / name)
+    frame = (pd.read_csv if name.endswith(".csv") else pd.read_parquet)(tmp_path / name)
+    below = frame.holds & (frame.probability_after < (0.0 if least is None else least))
+    assert written.below_guarantee == int(below.sum())
+    assert (written.below_guarantee > 0) == (least is not None)
+    assert read_audit(tmp_path / name).below_guarantee == written.below_guarantee
+    if least is None:
+        assert frame.guarantee.isna().all()
+    else:
+        assert frame.guarantee.to_numpy() == pytest.approx(least)
+
+
+def test_nothing_is_guessed_from_the_first_cells_of_a_table(tmp_path):
+    path = tmp_path / "audit.csv"
+    written = audit(german_file(), load_model(later_models()[0]), path)
+    small = pd.read_csv(path, keep_default_na=False)
+    large = pd.concat([small] * 60, ignore_index=True)
+    large["row"] = np.arange(len(large))
+    large["customer"] = ["1"] * (len(large) - 1) + ["C0001"]
+    large.loc[len(large) - 1, "reason"] = "the other model cannot read this row"
+    large.to_csv(path, index=False)
+    assert path.stat().st_size > 1 << 20  # more than is read at a time
+    found = read_audit(path)
+    assert found.not_read == 1
+    assert found.options == 60 * written.options
+
+
 def test_a_model_that_is_no_linear_one(tmp_path):
     table = load_german().features[german_file().features]
     forest = make_pipeline(
         german_model()[0], RandomForestClassifier(20, max_depth=5, random_state=0)
     ).fit(table, (~load_german().approved).astype(int))
-    audit(german_file(), ModelFile(tmp_path, forest, 0, "", True), tmp_path / "audit.parquet")
+    audit(
+        german_file(),
+        ModelFile(tmp_path / "other.skops", forest, 0, "", True),
+        tmp_path / "audit.parquet",
+    )
     same(pd.read_parquet(tmp_path / "audit.parquet"), expected(german_file(), forest))
 
 
@@ -135,7 +190,11 @@ def test_ways_that_cannot_be_read_do_not_hold(tmp_path):
     model = german_model()
     labels = (~load_german().approved).astype(int)
     model.fit(usable[names].astype({"duration": float}), labels[usable.index])
-    found = audit(german_file(), ModelFile(tmp_path, model, 0, "", True), tmp_path / "a.parquet")
+    found = audit(
+        german_file(),
+        ModelFile(tmp_path / "other.skops", model, 0, "", True),
+        tmp_path / "a.parquet",
+    )
     frame = pd.read_parquet(tmp_path / "a.parquet")
     unread = frame.reason != ""
     assert found.not_read == int(unread.sum()) > 0
@@ -190,6 +249,82 @@ def test_the_command(tmp_path, capsys):
     assert json.loads(said)["must_be_told"] == read_audit(tmp_path / "audit.csv").must_be_told
     code, said, _ = run(capsys, "audit", path, "--model", path.parent / "model.skops")
     assert (code, "Nobody must be told." in said) == (0, True)
+
+
+@pytest.mark.parametrize("name", ["recourse.parquet", "./x/../recourse.parquet", "people.csv"])
+def test_no_input_is_overwritten(tmp_path, capsys, name):
+    file = make_recourse(tmp_path, german_people().iloc[:20], options=1)
+    (tmp_path / "x").mkdir()
+    there = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    asked = ("--model", later_models()[0], "--out", tmp_path / name)
+    code, _, wrong = run(capsys, "audit", file.path, *asked)
+    assert code == 2
+    assert "would overwrite an input" in wrong
+    assert there == {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+
+def test_no_output_lands_among_the_parts_of_an_input(tmp_path):
+    with pytest.raises(ValueError, match="whose files are read"):
+        refuse_input_as_output(tmp_path / "part.parquet", tmp_path)
+    refuse_input_as_output(tmp_path / "part.parquet", tmp_path / "part", None)
+    (tmp_path / "link.html").symlink_to(tmp_path / "mine.html")
+    with pytest.raises(ValueError, match="would overwrite an input"):
+        refuse_input_as_output(tmp_path / "link.html", tmp_path / "mine.html")
+
+
+def opposite_model():
+    """The model of the run with its labels turned round: here 1 is what people want."""
+    model = german_model()
+    last = model[-1]
+    last.coef_, last.intercept_ = -last.coef_, -last.intercept_
+    return model
+
+
+def test_the_file_of_a_later_model_says_its_own_class(tmp_path, capsys):
+    later = tmp_path / "later.skops"
+    save_model(opposite_model(), later, favorable_class=1)
+    code, said, warned = run(capsys, "audit", german_file().path, "--model", later, "--json")
+    assert (code, warned) == (0, "")
+    assert json.loads(said)["first_holds"] == 149
+
+
+def test_it_is_said_which_class_is_taken_where_no_file_says_it(tmp_path, capsys):
+    later = tmp_path / "later.skops"
+    skops.io.dump(german_model(), later)
+    code, said, warned = run(capsys, "audit", german_file().path, "--model", later, "--json")
+    assert code == 0
+    assert json.loads(said)["first_holds"] == 149
+    assert f"{later} does not say which class people want: 0 is taken, as in the run" in warned
+    asked = ("--model", later, "--favorable", "0", "--json")
+    assert run(capsys, "audit", german_file().path, *asked)[2] == ""
+
+
+def test_a_later_model_with_other_classes_that_says_none(tmp_path, capsys):
+    model, later = german_model(), tmp_path / "later.skops"
+    model[-1].classes_ = np.array(["good", "bad"])
+    skops.io.dump(model, later)
+    code, _, wrong = run(capsys, "audit", german_file().path, "--model", later)
+    assert code == 2
+    assert "the file does not say which class people want: give --favorable" in wrong
+
+
+def test_where_a_run_wants_false_a_later_model_that_says_nothing_does_too(tmp_path, capsys):
+    later = tmp_path / "later.skops"
+    skops.io.dump(LogisticRegression().fit([[0.0], [1.0]], [False, True]), later)
+    of_run = SimpleNamespace(model_file=lambda: SimpleNamespace(favorable_class=False))
+    assert load_later(of_run, later, None).favorable_class is False
+    assert "False is taken, as in the run" in capsys.readouterr().err
+    save_model(load_model(later).model, later, favorable_class=True)
+    assert load_later(of_run, later, None).favorable_class is True
+    assert capsys.readouterr().err == ""
+
+
+def test_brackets_in_a_path_stay(tmp_path, capsys):
+    out = tmp_path / "a[red].csv"
+    _, said, _ = run(
+        capsys, "audit", german_file().path, "--model", later_models()[0], "--out", out
+    )
+    assert f"is in {out}." in said
 
 
 def test_a_model_of_other_columns_is_refused(tmp_path, capsys):

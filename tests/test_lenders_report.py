@@ -360,6 +360,44 @@ def test_advice_that_today_s_model_still_refuses_is_no_help(tmp_path):
     assert counts.why_not["still refused"] == int((refused.status == "still refused").sum())
 
 
+@pytest.mark.parametrize("asked", [{"cost_weight": 0.5}, {"guarantee": 0.2}])
+def test_nobody_is_called_hopeless_of_whom_no_yes_was_asked_for(tmp_path, capsys, asked):
+    people = german_people().iloc[:200]
+    file = make_recourse(tmp_path, people, options=1, **{"guarantee": None, **asked})
+    frame = file.frame()
+    refused = frame[frame.approved == False]  # noqa: E712
+    found = summarise(file, "region")
+    counts = found.counts
+    assert counts.not_known == int((refused.status == "still refused").sum()) > 0
+    assert counts.not_helped == int((refused.status == "infeasible").sum())
+    assert counts.refused == counts.helped + counts.not_helped + counts.not_known
+    assert len(found.lost) == min(counts.not_helped, 10)
+    page = write_report_page(found)
+    assert f"of {counts.not_known} it is not known, because the run did not ask for a yes" in page
+    assert f"{counts.not_known} not asked for a yes (" in page
+    assert f"{counts.not_known} not asked for a yes.</desc>" in page
+    assert f"Who was not asked for a yes ({counts.not_known}): " in page
+    for untrue in ("% of them can change", "None of them can change", "does not help"):
+        assert untrue not in page
+    code, said, _ = run(capsys, "report", file.path, "--out", tmp_path / "report.html")
+    assert code == 0
+    assert f"cannot; of {counts.not_known} it is not known" in said
+
+
+@pytest.mark.parametrize("asked", [{"cost_weight": 0.1}, {"guarantee": 0.8}, {"guarantee": 0.3}])
+def test_who_is_approved_by_every_model_does_not_depend_on_what_was_asked(tmp_path, asked):
+    people = german_people().iloc[:200]
+    settings = {"robust_to": "p=1,radius=0.3", "options": 1}
+    (tmp_path / "even").mkdir()
+    even = make_recourse(tmp_path / "even", people, guarantee=0.5, **settings)
+    file = make_recourse(tmp_path, people, **{"guarantee": None, **settings, **asked})
+    wanted, found = (summarise(each).counts for each in (even, file))
+    first = even.frame()
+    firm = (first.approved == True) & (first.status == "already valid")  # noqa: E712
+    assert found.approved_firmly == wanted.approved_firmly == int(firm.sum()) > 0
+    assert found.approved == wanted.approved > found.approved_firmly
+
+
 def test_a_model_without_probabilities(tmp_path):
     table = load_german().features[german_file().features]
     default = (~load_german().approved).astype(int)
@@ -424,6 +462,21 @@ def test_wrong_options_are_said(tmp_path, capsys, options, says):
     assert code == 2
     assert says in wrong
     assert not out.exists()
+
+
+def test_no_input_is_overwritten(tmp_path, capsys):
+    later = tmp_path / "later.html"
+    later.write_bytes(later_models()[0].read_bytes())
+    path = german_file().path
+    code, _, wrong = run(capsys, "report", path, "--out", later, "--models", later)
+    assert (code, "later.html would overwrite an input" in wrong) == (2, True)
+    assert later.read_bytes() == later_models()[0].read_bytes()
+
+
+def test_brackets_in_a_path_stay(tmp_path, capsys):
+    out = tmp_path / "r[red].html"
+    _, said, _ = run(capsys, "report", german_file().path, "--out", out)
+    assert said.splitlines()[-1] == f"The report is in {out}."
 
 
 def test_wrong_files_are_said(tmp_path, capsys):

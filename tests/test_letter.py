@@ -286,6 +286,60 @@ def test_advice_that_not_all_models_approve_is_not_called_safe(tmp_path):
     assert "already allows" in letter_to(int(firm.row.iloc[0]), file).sure[0]
 
 
+def unasked_file(folder, people=slice(300), **asked):
+    """Advice of which nobody asked that today's model approves it."""
+    settings = {"guarantee": None, "robust_to": "p=1,radius=0.1", "options": 3, **asked}
+    return make_recourse(folder, german_people().iloc[people], **settings)
+
+
+def test_each_way_is_one_that_the_model_approves(tmp_path):
+    file = unasked_file(tmp_path, cost_weight=0.15)
+    frame, model = file.frame(), file.model_file().model
+    refused = frame[(frame.approved == False) & (frame.option >= 1)]  # noqa: E712
+    after = refused[[f"recourse.{name}" for name in file.features]]
+    approves = pd.Series(model.predict(after.set_axis(file.features, axis=1)) == 0, refused.index)
+    mixed = [
+        row
+        for row, some in approves.groupby(refused.row)
+        if some.nunique() == 2  # today's model approves some of the options, not all
+    ]
+    assert len(mixed) >= 3
+    for row in mixed:
+        letter = letter_to(row, file)
+        right = refused[(refused.row == row) & approves]
+        assert len(letter.ways) == len(right)
+        assert [name for name, _ in letter.ways] == [f"Way {k + 1}" for k in range(len(right))]
+        for (_, lines), (_, option) in zip(letter.ways, right.iterrows(), strict=True):
+            changed = [
+                name
+                for name in file.features
+                if option[f"person.{name}"] != option[f"recourse.{name}"]
+            ]
+            assert len(lines) == len(changed) > 0
+
+
+@pytest.mark.parametrize("asked", [{"cost_weight": 0.5}, {"guarantee": 0.2}])
+def test_no_letter_says_that_there_is_no_way_where_none_was_asked_for(tmp_path, capsys, asked):
+    file = unasked_file(tmp_path, slice(100), **asked)
+    frame = file.frame()
+    still = frame[(frame.approved == False) & (frame.status == "still refused")]  # noqa: E712
+    row, out = int(still.row.iloc[0]), tmp_path / "letter.html"
+    assert not (frame[frame.row == row].current_validity >= 0.5).any()
+    code, _, wrong = run(capsys, "letter", file.path, "--row", row, "--out", out)
+    assert code == 2
+    assert f"row {row}: the run did not ask for an approval" in wrong
+    assert "a guarantee of at least 0.5" in wrong
+    assert not out.exists()
+
+
+def test_no_letter_says_that_there_is_no_way_where_it_is_not_known():
+    person = find_person(german_file(), 374)
+    place = person.schema.get_field_index("status")
+    person = person.set_column(place, "status", [["gap open"]])
+    with pytest.raises(ValueError, match="row 374: it is not known whether there is a way"):
+        make_letter(german_file(), person, settings())
+
+
 def test_whom_nothing_helps(lost):
     letter = letter_to(374, language="de")
     assert 374 in lost
@@ -367,6 +421,27 @@ def test_what_is_missing_and_what_follows(tmp_path):
     assert re.fullmatch(r"Burden then goes from [\d.]+ to [\d.]+ by itself", lines[1])
 
 
+def test_what_is_computed_from_something_protected_is_protected(tmp_path):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"debt": random.integers(1, 40, 300) * 100.0})
+    table["age"] = random.integers(20, 70, 300).astype(float)
+    table["burden"] = table.debt / table.age
+    bad = (table.burden + random.normal(0, 5, 300) > 45).astype(int)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, bad)
+    actions = holdfast.ActionSet.from_data(table, protected=["age"])
+    actions.set("debt", step=100, lower=0)
+    actions.set("burden", step=None, lower=None, upper=None)
+    actions.derived.append(holdfast.Ratio("burden", "debt", "age"))
+    file = make_recourse(tmp_path, table, actions, model, options=1, keys=[])
+    frame = file.frame()
+    rows = frame[(frame.approved == False) & (frame.option == 1)].row  # noqa: E712
+    letters = [letter_to(int(row), file) for row in rows.iloc[:5]]
+    assert any("burden" in letter.protected for letter in letters)
+    for letter in letters:
+        assert letter.ways[0][1][0].startswith("Debt: from ")
+        assert "burden" not in words_of(render_letter(letter)).lower()
+
+
 def test_a_number_that_is_given(tmp_path):
     random = np.random.default_rng(1)
     table = pd.DataFrame({"income": random.integers(10, 60, 300) * 100.0})
@@ -417,6 +492,16 @@ def test_the_command(tmp_path, capsys):
     assert "C0003" in page
     assert "31. Dezember 2099" in page
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_no_input_is_overwritten(tmp_path, capsys):
+    template = tmp_path / "mine.html"
+    template.write_text("{{ letter.title }}")
+    asked = ("--row", 3, "--template", template, "--out", tmp_path / "." / "mine.html")
+    code, _, wrong = run(capsys, "letter", german_file().path, *asked)
+    assert code == 2
+    assert "mine.html would overwrite an input" in wrong
+    assert template.read_text() == "{{ letter.title }}"
 
 
 def test_the_lender_is_warned_of_what_is_protected(tmp_path, capsys):
@@ -582,9 +667,20 @@ def test_a_template_of_ones_own(tmp_path):
     assert "&lt;100" in page
 
 
+def test_no_template_gets_what_is_protected(tmp_path):
+    path, letter = tmp_path / "mine.html", letter_to(11)
+    assert letter.protected == ["personal_status"]
+    path.write_text("{{ letter }}")
+    page = render_letter(letter, path)
+    assert "About your application" in page
+    assert "protected" not in page
+    assert "personal" not in page
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ("{{ letter.protected }}", "protected"),
         ("{{ letter.leander }}", "leander"),
         ("{% for x in %}", "line 1"),
         ("{{ letter.__class__.__init__.__globals__ }}", "unsafe"),

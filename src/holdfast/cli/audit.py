@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.cli.ending import Ending
+from holdfast.cli.outputs import RecoursePath, print_json, table_of
 from holdfast.cli.report import load_later
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def audit_command(
-    recourse: Annotated[
-        Path, typer.Argument(help="What `holdfast recommend` has written, its manifest beside it.")
-    ],
+    recourse: RecoursePath,
     *,
     model: Annotated[Path, typer.Option(help="The other model, which reads the same columns.")],
     favorable: Annotated[
         str | None,
-        typer.Option(help="The class of it that people want (default: as in the run)."),
+        typer.Option(
+            help="The class of it that people want (default: as its file says, else as in the run)."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -45,7 +45,7 @@ def audit_command(
     file = RecourseFile.open(recourse)
     found = audit(file, load_later(file, model, favorable), out)
     if as_json:
-        print(json.dumps(found.to_plain()))
+        print_json(found.to_plain())
     else:
         _show(found, out)
     return Ending.ATTENTION if found.must_be_told else Ending.DONE
@@ -53,14 +53,12 @@ def audit_command(
 
 def _show(found: Audit, out: Path | None) -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
 
     from holdfast.report.figures import share_range
 
-    console = Console(highlight=False)
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold")
+    console = Console(highlight=False, markup=False)
+    table = table_of(("", "right"), ("", "left"))
     for count, meaning in (
         (found.people, "people were refused, and given advice"),
         (found.first_holds, f"of their first ways hold: {share_range(found.survival)}"),
@@ -75,7 +73,8 @@ def _show(found: Audit, out: Path | None) -> None:
         rows = ", ".join(map(str, found.tell))
         more = found.must_be_told - len(found.tell)
         rest = f" and {more:,} more" if more else ""
-        console.print(f"\n[bold]{found.must_be_told:,} must be told[/bold]: rows {rows}{rest}.")
+        console.print(Text(f"\n{found.must_be_told:,} must be told", "bold"), end="")
+        console.print(f": rows {rows}{rest}.")
     else:
         console.print("\nNobody must be told.")
     if out is not None:

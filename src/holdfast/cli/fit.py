@@ -84,17 +84,13 @@ def fit_command(
 def _show(fitted: Fitted, out: Path) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     found = fitted.measures
     console.print(
         f"A logistic regression on {fitted.n_rows:,} people and {len(fitted.columns.used)} "
-        f"features, C = {fitted.C:.3g} by cross-validation, is in {out}.",
-        markup=False,
+        f"features, C = {fitted.C:.3g} by cross-validation, is in {out}."
     )
-    console.print(
-        f"People want {fitted.target} = {fitted.favorable_class!r}.\n",
-        markup=False,
-    )
+    console.print(f"People want {fitted.target} = {fitted.favorable_class!r}.\n")
     measures = table_of(
         ("on people it has not seen", "left"), ("", "right"), ("without it", "right")
     )

@@ -9,13 +9,12 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.ending import Ending, say
+from holdfast.cli.outputs import RecoursePath
 from holdfast.cli.report import check_page
 
 
 def letter_command(
-    recourse: Annotated[
-        Path, typer.Argument(help="What `holdfast recommend` has written, its manifest beside it.")
-    ],
+    recourse: RecoursePath,
     *,
     out: Annotated[Path, typer.Option(help="Where to: an .html file, which prints on A4.")],
     row: Annotated[
@@ -56,13 +55,15 @@ def letter_command(
     labels: {duration: Duration of the loan}
     """
     from holdfast.files.recourse import RecourseFile
-    from holdfast.machinery.plain_files import write_text
+    from holdfast.machinery.plain_files import refuse_input_as_output, write_text
     from holdfast.report import LetterSettings, find_person, make_letter, render_letter
+    from holdfast.report.people import inputs_of
 
     check_page(out)
     ends = None if until is None else _date(until)
     settings = LetterSettings(language, words, lender, ends)
     file = RecourseFile.open(recourse)
+    refuse_input_as_output(out, *inputs_of(file), words, template, reference)
     person = find_person(file, row, dict(_pair(text) for text in key or ()))
     letter = make_letter(file, person, settings, reference)
     write_text(out, render_letter(letter, template))

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from holdfast.cli.ending import say
+from holdfast.machinery.plain import plain_of
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+RecoursePath = Annotated[
+    Path, typer.Argument(help="What `holdfast recommend` has written, its manifest beside it.")
+]
 
 
 def check_out(path: Path, suffixes: tuple[str, ...]) -> None:
@@ -27,10 +33,14 @@ def check_out(path: Path, suffixes: tuple[str, ...]) -> None:
 
 
 def table_of(*columns: tuple[str, str]) -> Table:
-    """Return an empty table of these columns, each with its side: "left" or "right"."""
+    """Return an empty table of these columns, each with its side: "left" or "right".
+
+    Where no column has a title, there is no line of titles.
+    """
     from rich.table import Table
 
-    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False)
+    titled = any(title for title, _ in columns)
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, show_header=titled)
     for title, side in columns:
         table.add_column(title, justify=side, overflow="fold")  # type: ignore[arg-type]
     return table
@@ -38,7 +48,7 @@ def table_of(*columns: tuple[str, str]) -> Table:
 
 def print_json(content: Any) -> None:
     """Print one JSON document; a number that is none is null."""
-    print(json.dumps(_finite(content), allow_nan=False))
+    print(json.dumps(plain_of(content), allow_nan=False))
 
 
 @contextmanager
@@ -51,15 +61,3 @@ def saying_warnings() -> Iterator[None]:
         str(each.message) for each in caught if issubclass(each.category, UserWarning)
     ):
         say(text)
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {str(key): _finite(value) for key, value in content.items()}
-    if isinstance(content, (list, tuple)):
-        return [_finite(value) for value in content]
-    if hasattr(content, "item"):
-        content = content.item()
-    if isinstance(content, float) and not math.isfinite(content):
-        return None
-    return content

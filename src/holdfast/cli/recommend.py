@@ -252,7 +252,7 @@ def _show(finished: Finished, as_json: bool) -> None:
 
     from holdfast.result.status import Status
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     if finished.was_done:
         console.print("An earlier run has done this already; nothing was changed.")
     table = Table(box=None, padding=(0, 2), show_edge=False)

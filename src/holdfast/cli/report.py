@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.ending import Ending
+from holdfast.cli.ending import Ending, say
+from holdfast.cli.outputs import RecoursePath, print_json
 
 if TYPE_CHECKING:
     from holdfast.files.models import ModelFile
@@ -19,9 +19,7 @@ _PAGES = (".html", ".htm")
 
 
 def report_command(
-    recourse: Annotated[
-        Path, typer.Argument(help="What `holdfast recommend` has written, its manifest beside it.")
-    ],
+    recourse: RecoursePath,
     *,
     out: Annotated[Path, typer.Option(help="Where to: an .html file that needs nothing else.")],
     group: Annotated[
@@ -34,7 +32,10 @@ def report_command(
     ] = None,
     favorable: Annotated[
         str | None,
-        typer.Option(help="The class that people want of these models (default: as in the run)."),
+        typer.Option(
+            help="The class that people want of these models (default: as their files "
+            "say, else as in the run)."
+        ),
     ] = None,
     audit: Annotated[
         Path | None, typer.Option(help="A table that `holdfast audit` has written, to be shown.")
@@ -50,16 +51,18 @@ def report_command(
     compared, the hardest cases, and the settings with checksums.
     """
     from holdfast.files.recourse import RecourseFile
-    from holdfast.machinery.plain_files import write_text
+    from holdfast.machinery.plain_files import refuse_input_as_output, write_text
     from holdfast.report import summarise, write_report_page
+    from holdfast.report.people import inputs_of
 
     check_page(out)
     file = RecourseFile.open(recourse)
+    refuse_input_as_output(out, *inputs_of(file), *(models or ()), audit)
     later = [load_later(file, path, favorable) for path in models or ()]
     summary = summarise(file, group, later, audit)
     write_text(out, write_report_page(summary))
     if as_json:
-        print(json.dumps(summary.to_plain(), default=str))
+        print_json(summary.to_plain())
     else:
         _show(summary, out)
     return Ending.DONE
@@ -72,23 +75,43 @@ def check_page(out: Path) -> None:
 
 
 def load_later(file: RecourseFile, path: Path, favorable: str | None) -> ModelFile:
-    """Read a later model; unless it is said, the class that people want is that of the run."""
+    """Read a later model; unless it is typed, or its file says it, the class is that of the run."""
     from holdfast.files.models import load_model
 
-    if favorable is None:
-        favorable = str(file.model_file().favorable_class)
-    return load_model(path, favorable)
+    if favorable is not None:
+        return load_model(path, favorable)
+    wanted = file.model_file().favorable_class
+    found: ModelFile | ValueError
+    try:
+        found = load_model(path)
+        if found.favorable_class == wanted or str(found.favorable_class) == str(wanted):
+            return found
+    except ValueError as error:
+        found = error
+    try:
+        alike = load_model(path, str(wanted))
+    except ValueError:  # its file says another class, or it has none that is called so
+        if isinstance(found, ValueError):
+            raise found from None
+        return found
+    say(
+        f"{path} does not say which class people want: {alike.favorable_class!r} is taken, as in "
+        "the run; --favorable says another"
+    )
+    return alike
 
 
 def _show(summary: Summary, out: Path) -> None:
-    from rich.console import Console
-
     from holdfast.report.figures import count_text, share_text
 
     counts = summary.counts
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{count_text(counts.people, 'person', 'people')}, {counts.refused:,} refused.")
-    if counts.refused:
+    print(f"{count_text(counts.people, 'person', 'people')}, {counts.refused:,} refused.")
+    if counts.not_known:
+        print(
+            f"{counts.helped:,} of these can be helped, {counts.not_helped:,} cannot; of "
+            f"{counts.not_known:,} it is not known, and the report says why."
+        )
+    elif counts.refused:
         share = share_text(summary.share_helped.estimate)
-        console.print(f"{counts.helped:,} of these can be helped ({share}).")
-    console.print(f"The report is in {out}.")
+        print(f"{counts.helped:,} of these can be helped ({share}).")
+    print(f"The report is in {out}.")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from holdfast.machinery.plain_files import replacing
+from holdfast.machinery.plain_files import refuse_input_as_output, replacing
 from holdfast.report.intervals import Interval, wilson
 from holdfast.report.judging import Judge
 from holdfast.report.people import (
@@ -23,6 +23,7 @@ from holdfast.report.people import (
     Source,
     are_helped,
     are_refused,
+    inputs_of,
     numbers,
     texts,
     whole_people,
@@ -87,7 +88,7 @@ class Audit:
 
     def to_plain(self) -> dict[str, Any]:
         """Return it for JSON."""
-        from holdfast.report.plain import plain_of
+        from holdfast.machinery.plain import plain_of
 
         return {**plain_of(self), "survival": plain_of(self.survival)}
 
@@ -104,18 +105,19 @@ def audit(file: RecourseFile, model: ModelFile, out: Path | None = None) -> Audi
     model : ModelFile
         The other model. It must read no column that the file does not have.
     out : Path, optional
-        A table to write, .parquet or .csv: a row for each way.
+        A table to write, .parquet or .csv: a row for each way. None of what is read may be it.
     """
+    if out is not None:
+        refuse_input_as_output(out, *inputs_of(file), model.path)
     judge = Judge(model.model, model.favorable_class)
     judge.check_columns(file.features)
     source = Source.of(file)
-    guarantee = source.recourse.guarantee
-    about = {"model": str(model.path), "sha256": model.sha256, "guarantee": guarantee}
+    about = {"model": str(model.path), "sha256": model.sha256}
     tally = _Tally()
     with _writing(out, about) as write:
         for table in whole_people(source.batches("current_validity")):
             judged = _judged(table, judge, source)
-            tally.add(judged, guarantee)
+            tally.add(judged)
             write(judged)
     return tally.audit(about)
 
@@ -124,7 +126,7 @@ def read_audit(path: Path) -> Audit:
     """Read a table that `audit` wrote, and add it up again."""
     tally, about = _Tally(), dict[str, Any]()
     for table in whole_people(_parts(path, about)):
-        tally.add(table, about.get("guarantee"))
+        tally.add(table)
     return tally.audit(about)
 
 
@@ -149,7 +151,11 @@ def _batches(path: Path, about: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet
 
     if path.suffix.lower() == ".csv":
-        yield from pyarrow.csv.open_csv(path)
+        # nothing is guessed from the first cells, and other columns are not looked at
+        there = pyarrow.csv.open_csv(path).schema.names
+        names = [name for name in _SCHEMA.names if name in there]
+        asked = pyarrow.csv.ConvertOptions(column_types=_SCHEMA, include_columns=names)
+        yield from pyarrow.csv.open_csv(path, convert_options=asked)
         return
     with pyarrow.parquet.ParquetFile(path) as opened:
         said = (opened.schema_arrow.metadata or {}).get(_ABOUT, b"{}")
@@ -163,6 +169,7 @@ _SCHEMA = pa.schema(
         ("option", pa.int64()),
         ("probability_before", pa.float64()),
         ("probability_after", pa.float64()),
+        ("guarantee", pa.float64()),
         ("holds", pa.bool_()),
         ("margin", pa.float64()),
         ("approved_now", pa.bool_()),
@@ -189,6 +196,7 @@ def _judged(table: pa.Table, judge: Judge, source: Source) -> pa.Table:
         "option": pc.cast(advised["option"], pa.int64()),
         "probability_before": pc.cast(advised["current_validity"], pa.float64()),
         "probability_after": pa.array(after.probability, pa.float64(), from_pandas=True),
+        "guarantee": pa.array([source.guarantee] * len(rows), pa.float64()),
         "holds": pa.array(after.is_approved),
         "margin": pa.array(margin, pa.float64(), from_pandas=True),
         "approved_now": pa.array(now[who]),
@@ -225,7 +233,7 @@ class _Tally:
     margin_sum: float = 0.0
     margin_low: float = float("nan")
 
-    def add(self, table: pa.Table, guarantee: float | None) -> None:
+    def add(self, table: pa.Table) -> None:
         """Count judged ways of some people."""
         rows, holds = table["row"].to_numpy(), np.asarray(table["holds"])
         now, told = np.asarray(table["approved_now"]), np.asarray(table["must_be_told"])
@@ -233,7 +241,7 @@ class _Tally:
         some = np.bincount(who, weights=holds, minlength=len(first)) > 0
         probability = numbers(table["probability_after"])
         with np.errstate(invalid="ignore"):
-            below = holds & (probability < (0.0 if guarantee is None else guarantee))
+            below = holds & (probability < numbers(table["guarantee"]))
         more = {
             "people": len(first),
             "options": len(rows),

@@ -56,7 +56,7 @@ class Hardest:
 
     def add(self, lot: Lot) -> None:
         """Look at some people."""
-        lost, helped = lot.take(lot.is_refused & ~lot.is_helped), lot.take(lot.is_helped)
+        lost, helped = lot.take(lot.is_lost), lot.take(lot.is_helped)
         self._lost.add(lost, -numbers(lost["initial_validity"]))
         self._dear.add(helped, numbers(helped["cost"]))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,19 +24,23 @@ from holdfast.report.parts import (
     make_reference,
     parts_of_score,
     principal_reasons,
+    protected_features,
 )
 from holdfast.report.people import (
     AFTER,
     BEFORE,
     Sample,
     Source,
+    are_helped,
     features_of,
     numbers,
     sort_people,
+    texts,
     whole_people,
 )
 from holdfast.report.templating import render_given, render_own
 from holdfast.report.words import Words
+from holdfast.result.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,8 +113,8 @@ class Letter:
     barriers : list of str
         Where there is no way: what is in the way.
     protected : list of str
-        Features that nobody may be refused for, which cost the person much. For the lender; no
-        letter shows them.
+        Features that nobody may be refused for, or computed from such a one, which cost the person
+        much. For the lender: no template gets them.
     """
 
     language: str
@@ -233,6 +238,10 @@ def make_letter(
 ) -> Letter:
     """Write a letter to one person, found by `find_person`; refuse where there is none to write.
 
+    Ways are the options that today's model approves. Where there are none, the letter says what is
+    in the way only if it was found out that there is no way; it is refused where the run did not
+    ask for an approval.
+
     Parameters
     ----------
     file : RecourseFile
@@ -252,8 +261,10 @@ def make_letter(
     before = source.frame(person.slice(0, 1), BEFORE)
     parts = parts_of_score(source.encoding, before, typical.row)
     principal = principal_reasons(parts, recourse.actions)
-    helped = sort_people(person, source.even).is_helped.any()
-    ways = _ways(person, recourse.actions, words) if helped else []
+    approved = _approved_options(person, source)
+    ways = _ways(approved, recourse.actions, words)
+    if not ways:
+        _refuse_without_way(first, source.even)
     barriers = [] if ways else _barriers(before, recourse, words)
     reasons = _reasons(principal.reasons, first, typical, recourse.actions, words)
     return Letter(
@@ -271,7 +282,7 @@ def make_letter(
         ways_intro=words.say("ways_intro_many" if len(ways) > 1 else "ways_intro_one"),
         ways=ways,
         sure_heading=words.say("sure_heading"),
-        sure=_sure(person, source, words, settings.until) if ways else [],
+        sure=_sure(approved, source, words, settings.until) if ways else [],
         barriers_heading=words.say("barriers_heading"),
         barriers_intro=words.say("barriers_intro" if barriers else "barriers_none"),
         barriers_close=words.say("barriers_close"),
@@ -281,10 +292,16 @@ def make_letter(
 
 
 def render_letter(letter: Letter, template: Path | None = None) -> str:
-    """Return the letter as a page of HTML, by our template or another."""
+    """Return the letter as a page of HTML, by our template or another.
+
+    Templates get all of it but `protected`, which is for the lender.
+    """
+    told = {each.name: getattr(letter, each.name) for each in fields(letter)}
+    del told["protected"]
+    shown = SimpleNamespace(**told)
     if template is None:
-        return render_own("letter.html", letter=letter)
-    return render_given(template, letter=letter)
+        return render_own("letter.html", letter=shown)
+    return render_given(template, letter=shown)
 
 
 def _refuse_letter(first: dict[str, Any]) -> None:
@@ -297,10 +314,38 @@ def _refuse_letter(first: dict[str, Any]) -> None:
         )
 
 
+def _refuse_without_way(first: dict[str, Any], even: float) -> None:
+    """Refuse to say that there is no way, unless that is what was found out."""
+    if first["option"]:
+        least = "" if np.isnan(even) else f" of at least {even:.12g}"
+        raise ValueError(
+            f"row {first['row']}: the run did not ask for an approval, and today's model would "
+            "refuse what it advises, so there is no letter to write: run `holdfast recommend` "
+            f"again and ask for a guarantee{least}, the model's own threshold"
+        )
+    if first["status"] != Status.INFEASIBLE:
+        raise ValueError(
+            f"row {first['row']}: it is not known whether there is a way, so there is no letter to "
+            f"write: {first['reason']}"
+        )
+
+
+def _approved_options(person: pa.Table, source: Source) -> pa.Table:
+    """Return the options that today's model approves, at most so many as a letter shows."""
+    validity = numbers(person["current_validity"])
+    mask = are_helped(numbers(person["option"]), texts(person["status"]), validity, source.even)
+    if np.isnan(validity).any() and mask.any():  # no probability says it: the model is asked
+        mask[mask] = are_approved(
+            source.frame(person.filter(pa.array(mask)), AFTER), source.encoding
+        )
+    return person.filter(pa.array(mask)).slice(0, MOST_WAYS)
+
+
 def _reference(first: dict[str, Any], keys: list[str], actions: ActionSet) -> str:
     """Return the first key that does not say what is protected."""
+    kept = protected_features(actions)
     for name in keys:
-        if name not in actions or not actions[name].protected:
+        if name not in kept:
             return "" if first[name] is None else numeral(first[name])
     return ""
 
@@ -325,12 +370,14 @@ def _unit(actions: ActionSet, name: str) -> str:
     return unit
 
 
-def _ways(person: pa.Table, actions: ActionSet, words: Words) -> list[tuple[str, list[str]]]:
+def _ways(approved: pa.Table, actions: ActionSet, words: Words) -> list[tuple[str, list[str]]]:
     ways: list[tuple[str, list[str]]] = []
     follow = {each.feature for each in actions.derived}
     follow |= {link.feature for link in actions.links if isinstance(link, Follows)}
-    for option in person.to_pylist()[:MOST_WAYS]:
-        names = [name for name in features_of(person, AFTER) if _is_changed(option, name)]
+    # what is computed from something protected follows by itself, and need not be named
+    told = [n for n in features_of(approved, AFTER) if n not in protected_features(actions)]
+    for option in approved.to_pylist():
+        names = [name for name in told if _is_changed(option, name)]
         names.sort(key=lambda name: name in follow)
         lines = [_change(option, name, name in follow, actions, words) for name in names]
         ways.append((words.say("way_name", number=str(len(ways) + 1)), lines))
@@ -355,10 +402,10 @@ def _change(
     return words.say("change_follows" if follows else "change", **said)
 
 
-def _sure(person: pa.Table, source: Source, words: Words, until: date | None) -> list[str]:
+def _sure(approved: pa.Table, source: Source, words: Words, until: date | None) -> list[str]:
     models, guarantee = source.recourse.robust_to, source.recourse.guarantee
     is_set = not models.has_size or models.radius > 0.0
-    worst = numbers(person["worst_case_validity"])[:MOST_WAYS]
+    worst = numbers(approved["worst_case_validity"])
     # without probabilities, only a guarantee says that all of the models approve
     holds = (worst >= source.even).all() if np.isfinite(worst).all() else guarantee is not None
     sentences = [words.say("sure_updates" if is_set and holds else "sure_today")]
@@ -369,10 +416,11 @@ def _sure(person: pa.Table, source: Source, words: Words, until: date | None) ->
 
 def _barriers(person: pd.DataFrame, recourse: RobustRecourse, words: Words) -> list[str]:
     """Say what is in the way of somebody whom nothing helps: what would cost least to lift."""
-    releases = recourse.recommend(person).releases(person.index[0])
-    if not releases:
-        return []
-    return [_barrier(each, recourse.actions, words) for each in releases[0].constraints]
+    kept = protected_features(recourse.actions)
+    for release in recourse.recommend(person).releases(person.index[0]):
+        if not any(each.feature in kept for each in release.constraints):
+            return [_barrier(each, recourse.actions, words) for each in release.constraints]
+    return []
 
 
 def _barrier(constraint: Constraint, actions: ActionSet, words: Words) -> str:

@@ -49,6 +49,7 @@ def write_report_page(summary: Summary) -> str:
         charts=_charts(summary),
         style=Markup(STYLE),
         why_not=_why_not(summary),
+        unknown=_unknown(summary),
         feature_words={each.name: _feature_words(each) for each in summary.features},
         settings=_listed(summary.settings),
         short=_short,
@@ -77,11 +78,20 @@ def _charts(summary: Summary) -> dict[str, Any]:
 
 def _helped(summary: Summary) -> str:
     counts = summary.counts
-    can, cannot = f"{counts.helped:,} can be helped", f"{counts.not_helped:,} cannot"
-    about = About("helped", "Refused people who can be helped", f"{can}, {cannot}.")
-    return split_chart(
-        about, [BarRow(can, counts.helped, can), BarRow(cannot, counts.not_helped, cannot)]
+    parts = [(counts.helped, "can be helped"), (counts.not_helped, "cannot")]
+    if counts.not_known:
+        parts.append((counts.not_known, _unknown(summary)))
+    rows = [BarRow(f"{n:,} {what}", n, f"{n:,} {what}") for n, what in parts]
+    about = About(
+        "helped", "Refused people who can be helped", f"{', '.join(row.text for row in rows)}."
     )
+    return split_chart(about, rows)
+
+
+def _unknown(summary: Summary) -> str:
+    """Say in a few words why it is not known of people whether they can be helped."""
+    still = summary.counts.why_not.get(Status.STILL_REFUSED, 0)
+    return "not asked for a yes" if still == summary.counts.not_known else "not known"
 
 
 def _costs(summary: Summary) -> str:
@@ -189,8 +199,16 @@ def _feature_words(each: FeatureShare) -> str:
     return "; ".join(parts)
 
 
-def _why_not(summary: Summary) -> list[tuple[int, str]]:
-    return [(n, Status(status).sentence) for status, n in summary.counts.why_not.items()]
+def _why_not(summary: Summary) -> list[tuple[str, int, str]]:
+    """Say who they are that have no way, how many, and what their status means."""
+    who = {
+        Status.INFEASIBLE: "Who cannot be helped",
+        Status.STILL_REFUSED: "Who was not asked for a yes",
+    }
+    return [
+        (who.get(Status(status), "Of whom it is not known"), n, Status(status).sentence)
+        for status, n in summary.counts.why_not.items()
+    ]
 
 
 def _listed(settings: Any, path: str = "") -> list[tuple[str, str]]:

@@ -105,6 +105,22 @@ class Principal:
     protected: list[str]
 
 
+def protected_features(actions: ActionSet) -> set[str]:
+    """Name the features that nobody may be refused for, and those computed from such a one.
+
+    Examples
+    --------
+    >>> from holdfast.actions import ActionSet, NumberFeature, Ratio
+    >>> names = ("debt", "age", "debt_per_year")
+    >>> actions = ActionSet([NumberFeature(name, protected=name == "age") for name in names])
+    >>> actions.derived.append(Ratio("debt_per_year", of="debt", to="age"))
+    >>> sorted(protected_features(actions))
+    ['age', 'debt_per_year']
+    """
+    kept = {name for name in actions if actions[name].protected}
+    return kept | {each.feature for each in actions.derived if kept & set(each.parents)}
+
+
 def principal_reasons(parts: dict[str, float], actions: ActionSet) -> Principal:
     """Choose the reasons for a refusal: what cost the score most.
 
@@ -118,6 +134,6 @@ def principal_reasons(parts: dict[str, float], actions: ActionSet) -> Principal:
     against = sorted((value, name) for name, value in parts.items() if value < 0.0)
     least = _LEAST_SHARE * sum(value for value, _ in against)
     large = [name for value, name in against if value <= least]
-    kept = {name for name in large if name in actions and actions[name].protected}
+    kept = protected_features(actions)
     reasons = [name for name in large if name not in kept][:MOST_REASONS]
     return Principal(reasons, [name for name in large[:MOST_REASONS] if name in kept])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,18 +12,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from holdfast.evaluate.scores import worst_case_score
 from holdfast.files.people import Columns
+from holdfast.files.recourse import RecourseFile, manifest_of
 from holdfast.machinery.numbers import Floats
+from holdfast.models.base import accepts
 from holdfast.models.encoding import Encoding
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from holdfast.files.recourse import RecourseFile
     from holdfast.recommend import RobustRecourse
 
 BEFORE, AFTER = "person.", "recourse."
+
+
+def inputs_of(file: RecourseFile) -> list[Path]:
+    """List a recourse file, its manifest and what the run read: nothing may be written there."""
+    job = file.job
+    return [file.path, manifest_of(file.path), *map(Path, (job.model, job.people, job.actions))]
 
 
 class Lot(NamedTuple):
@@ -32,6 +41,7 @@ class Lot(NamedTuple):
     is_approved: NDArray[np.bool_]
     is_refused: NDArray[np.bool_]  # by today's model
     is_helped: NDArray[np.bool_]  # refused, and advised to something that today's model approves
+    is_lost: NDArray[np.bool_]  # refused, and it was found out that nothing gives the guarantee
     status: NDArray[np.object_]
 
     def take(self, which: NDArray[np.bool_]) -> pa.Table:
@@ -87,6 +97,21 @@ class Source:
         plain = table.select([prefix + name for name in names]).rename_columns(names)
         return self._columns.frame(plain).set_axis(table["row"].to_pylist(), axis=0)
 
+    @property
+    def guarantee(self) -> float | None:
+        """The probability that was guaranteed, also where points were; None where none was."""
+        asked = self.recourse
+        if asked.guarantee_points is None or asked.points is None:
+            return asked.guarantee
+        loss = self.encoding.model.choose_loss(asked.loss)
+        return float(loss.probability(asked.points.score(loss, asked.guarantee_points)))
+
+    def are_firm(self, people: pa.Table) -> NDArray[np.bool_]:
+        """Say whom every model of the set approves as they are."""
+        points = self.encoding.encode(self.frame(people, BEFORE))
+        worst = worst_case_score(self.encoding.model, points, self.recourse.robust_to)
+        return accepts(self.encoding.model, worst)
+
     def problems(self, names: list[str]) -> list[str]:
         """List what is wrong with a table of other people, from the names of its columns."""
         return [f"it has no column {name!r}" for name in self.encoding.names if name not in names]
@@ -98,7 +123,8 @@ def sort_people(table: pa.Table, even: float) -> Lot:
     is_approved, is_refused = are_approved_as_they_are(table), are_refused(table)
     status = texts(table["status"])
     helped = are_helped(numbers(table["option"]), status, numbers(table["current_validity"]), even)
-    return Lot(table, is_approved, is_refused, is_refused & helped, status)
+    lost = is_refused & (status == Status.INFEASIBLE)
+    return Lot(table, is_approved, is_refused, is_refused & helped, lost, status)
 
 
 def are_approved_as_they_are(table: pa.Table) -> NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.machinery.plain import plain_of
 from holdfast.report.audit import Audit, audit, read_audit
 from holdfast.report.changes import Changes, FeatureShare
 from holdfast.report.groups import GroupFigures, Groups, group_column
@@ -24,10 +25,8 @@ from holdfast.report.people import (
     numbers,
     sort_people,
 )
-from holdfast.report.plain import plain_of
 from holdfast.report.robustness import Robustness, compare_sizes
 from holdfast.report.sketch import Histogram, Sketch
-from holdfast.result.status import Status
 
 if TYPE_CHECKING:
     from holdfast.files.models import ModelFile
@@ -39,7 +38,9 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 @dataclass(frozen=True)
 class Counts:
-    """How many people; `people = unusable + approved + refused`, `refused = helped + not_helped`.
+    """How many people.
+
+    `people = unusable + approved + refused`, `refused = helped + not_helped + not_known`.
 
     Attributes
     ----------
@@ -55,8 +56,12 @@ class Counts:
     helped : int
         Refused, with advice that today's model approves.
     not_helped : int
+        Refused, and no change that they can make gives what was asked for.
+    not_known : int
+        Refused, and it is not known whether they can be helped: the run did not ask for a yes, but
+        for less than the model's own threshold, or for the least price; or it found no proof.
     why_not : dict
-        How many of those not helped have which status.
+        How many of the last two have which status.
     """
 
     people: int
@@ -66,6 +71,7 @@ class Counts:
     refused: int
     helped: int
     not_helped: int
+    not_known: int
     why_not: dict[str, int]
 
 
@@ -99,7 +105,7 @@ class Summary:
         The recourse file.
     counts : Counts
     share_helped : Interval
-        Of the refused.
+        Of the refused; the least that it may be, where there are people of whom it is not known.
     costs : Costs
     features : list of FeatureShare
     robustness : Robustness or None
@@ -197,23 +203,24 @@ class _Collected:
             names = [*source.keys, *(BEFORE + name for name in source.file.features)]
             self.groups = Groups(group, group_column(group, names, source.keys))
         for table in source.batches(*Hardest.columns):
-            self._add(sort_people(table, source.even))
+            self._add(sort_people(table, source.even), source)
 
-    def _add(self, lot: Lot) -> None:
+    def _add(self, lot: Lot, source: Source) -> None:
         unusable = ~lot.is_approved & ~lot.is_refused
-        lost = lot.is_refused & ~lot.is_helped
-        firm = lot.is_approved & (lot.status == Status.ALREADY_VALID)
+        without = lot.is_refused & ~lot.is_helped
         masks = {
             "unusable": unusable,
             "approved": lot.is_approved,
-            "approved_firmly": firm,
             "refused": lot.is_refused,
             "helped": lot.is_helped,
-            "not_helped": lost,
-            "people": np.ones_like(lost),
+            "not_helped": lot.is_lost,
+            "not_known": without & ~lot.is_lost,
+            "people": np.ones_like(without),
         }
         self._tally.update({name: int(mask.sum()) for name, mask in masks.items()})
-        self._why_not.update(lot.status[lost].tolist())
+        if lot.is_approved.any():
+            self._tally["approved_firmly"] += int(source.are_firm(lot.take(lot.is_approved)).sum())
+        self._why_not.update(lot.status[without].tolist())
         helped = lot.take(lot.is_helped)
         self.costs.add(numbers(helped["cost"]))
         self.changes.add(helped)
@@ -224,7 +231,7 @@ class _Collected:
 
     def counts(self) -> Counts:
         names = ("people", "unusable", "approved", "approved_firmly", "refused", "helped")
-        found = {name: self._tally[name] for name in (*names, "not_helped")}
+        found = {name: self._tally[name] for name in (*names, "not_helped", "not_known")}
         return Counts(**found, why_not=dict(self._why_not.most_common()))
 
 
