@@ -28,8 +28,9 @@ import holdfast
 from holdfast.cli import main
 from holdfast.datasets import load_german
 from holdfast.files.model_sets import model_set_to_plain
-from holdfast.files.models import load_model
+from holdfast.files.models import load_model, save_model
 from holdfast.files.recourse import RecourseFile
+from holdfast.fitting import fit_default
 from holdfast.report import summarise, write_report_page
 from holdfast.report.figures import figure, share_text
 from holdfast.report.intervals import mean_within, median_ranks, wilson
@@ -547,3 +548,31 @@ def test_light_and_dark(page, tmp_path):
 @needs_browser
 def test_it_prints(page):
     assert 2 <= printed_pages(page) <= 10
+
+
+def test_a_group_that_some_do_not_have_and_numbers_that_are_given(tmp_path, monkeypatch):
+    """One line that cannot be read, and advice to give a number that was missing."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {
+            "income": rng.integers(10, 90, 200).astype(float),
+            "home": rng.choice(["own", "rent"], 200),
+        }
+    )
+    good = table["income"] / 20 + (table["home"] == "own") > 2.6
+    table.loc[rng.random(200) < 0.2, "income"] = np.nan
+    fitted = fit_default(table.assign(good=good), "good", True)
+    save_model(fitted.model, "model.skops", True)
+    actions = holdfast.ActionSet.from_data(table)
+    actions.set("income", provide_cost=0.3)
+    actions.save("actions.yaml")
+    table.to_csv("people.csv", index=False)
+    with open("people.csv", "a") as file:
+        file.write("broken\n")
+    command = ["recommend", "model.skops", "people.csv", "--actions", "actions.yaml", "--jobs", "1"]
+    command += ["--guarantee", "0.5", "--robust-to", "p=1,radius=0.01", "--out", "out.parquet"]
+    assert main(command) == 0
+    assert main(["report", "out.parquet", "--group", "home", "--out", "report.html"]) == 0
+    found = summarise(RecourseFile.open("out.parquet"), group="home")
+    assert found.to_plain()["counts"]["people"] == 201

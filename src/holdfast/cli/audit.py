@@ -14,6 +14,8 @@ from holdfast.cli.report import load_later
 if TYPE_CHECKING:
     from holdfast.report import Audit
 
+_SHOWN = 10  # rows of those who must be told
+
 
 def audit_command(
     recourse: RecoursePath,
@@ -70,8 +72,8 @@ def _show(found: Audit, out: Path | None) -> None:
         table.add_row(f"{count:,}", meaning)
     console.print(table)
     if found.must_be_told:
-        rows = ", ".join(map(str, found.tell))
-        more = found.must_be_told - len(found.tell)
+        rows = ", ".join(map(str, found.tell[:_SHOWN]))
+        more = found.must_be_told - len(found.tell[:_SHOWN])
         rest = f" and {more:,} more" if more else ""
         console.print(Text(f"\n{found.must_be_told:,} must be told", "bold"), end="")
         console.print(f": rows {rows}{rest}.")

@@ -23,7 +23,6 @@ from holdfast.files.tables import (
     CSV_SUFFIXES,
     TABLE_SUFFIXES,
     Blocks,
-    CsvTable,
     TableFile,
     open_table,
 )
@@ -189,7 +188,7 @@ def read_job(job: Job) -> tuple[RowFunction, Prepared, TableFile]:
         raise ValueError("\n".join(problems))
     sample = Blocks(people.batches(SAMPLE)).take(SAMPLE)
     recourse, schema = prepared.recourse, _schema(people, sample)
-    columns = columns_of(recourse, are_texts=isinstance(people, CsvTable))
+    columns = columns_of(recourse, are_texts=people.are_texts)
     rows = RowFunction(recourse, columns, schema, tuple(job.keys))
     fit_rows(rows, people.names, sample, job.people)
     return rows, prepared, people

@@ -13,7 +13,7 @@ from holdfast.actions.feature import suggest
 from holdfast.calibration import calibrate
 from holdfast.files.models import ModelFile, load_model
 from holdfast.files.people import Columns
-from holdfast.files.tables import open_table, read_frame
+from holdfast.files.tables import TableFile, open_table, read_frame
 from holdfast.models.classes import label_of, spelled
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import plain
@@ -82,18 +82,20 @@ versions of it with --past-models, or the model as a .skops file
         )
     actions = None if files.actions is None else ActionSet.load(files.actions)
     names = [files.target, *([files.time] if files.time is not None else [])]
-    known = open_table(files.table).names
+    table = open_table(files.table)
     for name in names:
-        if name not in known:
-            raise ValueError(f"{files.table} has no column {name!r}; {suggest(name, known)}")
+        if name not in table.names:
+            raise ValueError(f"{files.table} has no column {name!r}; {suggest(name, table.names)}")
     frame = read_frame(files.table, list(dict.fromkeys(names)))  # refuses rows that are broken
-    cells = _cells(found, files)
-    outcomes = _outcomes(cells[files.target], found, files)
+    encoding = Encoding.of(found.model, favorable_class=found.favorable_class)
+    columns = Columns.of(encoding, ActionSet([]), are_texts=table.are_texts)
+    cells = _cells(table, columns, files)
+    outcomes = _outcomes(cells[files.target], found, files, are_texts=table.are_texts)
     seen = np.array([outcome is not None for outcome in outcomes], dtype=bool)
     kind = object if isinstance(found.model.classes_[0], str) else found.model.classes_.dtype
     return calibrate(
         found.model,
-        _people(cells.filter(seen), found),
+        _people(cells.filter(seen), columns),
         np.array([outcome for outcome in outcomes if outcome is not None], dtype=kind),
         actions=actions,
         past_models=[version.model for version in past] or None,
@@ -103,16 +105,11 @@ versions of it with --past-models, or the model as a .skops file
     )
 
 
-def _columns(found: ModelFile) -> Columns:
-    encoding = Encoding.of(found.model, favorable_class=found.favorable_class)
-    return Columns.of(encoding, ActionSet([]))
-
-
-def _cells(found: ModelFile, files: Rehearsed) -> pa.Table:
+def _cells(table: TableFile, columns: Columns, files: Rehearsed) -> pa.Table:
     """Return the columns of the model and of the outcome as they lie in the file."""
     import pyarrow as pa
 
-    table, names = open_table(files.table), list(_columns(found).levels)
+    names = list(columns.levels)
     problems = [f"there is no column {name!r}" for name in names if name not in table.names]
     if problems:
         raise ValueError("\n".join([f"{files.table} does not fit the model:", *problems]))
@@ -122,22 +119,23 @@ def _cells(found: ModelFile, files: Rehearsed) -> pa.Table:
     return pa.Table.from_batches(parts)
 
 
-def _people(cells: pa.Table, found: ModelFile) -> pd.DataFrame:
+def _people(cells: pa.Table, columns: Columns) -> pd.DataFrame:
     """Return people as `recommend` reads them, typed as the model knows them.
 
     What is missing is NaN, as when a model is trained.
     """
-    people = _columns(found).frame(cells)
+    people = columns.frame(cells)
     for name in people.columns:
         if people[name].dtype == object and people[name].isna().any():
             people[name] = people[name].where(people[name].notna(), np.nan)
     return people
 
 
-def _outcomes(cells: Any, found: ModelFile, files: Rehearsed) -> list[Any]:
+def _outcomes(cells: Any, found: ModelFile, files: Rehearsed, *, are_texts: bool) -> list[Any]:
     """Return the outcomes as the model's own labels, None where there is none."""
     classes = [plain(label) for label in found.model.classes_]
-    read = Columns({files.target: tuple(classes)}).column(files.target, cells).tolist()
+    column = Columns({files.target: tuple(classes)}, are_texts)
+    read = column.column(files.target, cells).tolist()
     meant: dict[Any, Any] = {}
     for value in dict.fromkeys(read):
         if value is None or value != value:

@@ -108,7 +108,8 @@ def check_fitness(
     notes = _notes(encoding, given)
     if table is None or problems:
         return Fitness(problems, notes)
-    columns, tally = Columns.of(encoding, given), _Tally(encoding, given)
+    columns = Columns.of(encoding, given, are_texts=table.are_texts)
+    tally = _Tally(encoding, given)
     total, unusable = 0, 0
     for batch in table.batches(_ROWS):
         if not total:

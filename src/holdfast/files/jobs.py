@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.actions import ActionSet
 from holdfast.files.model_sets import model_set_from_plain, read_model_set
 from holdfast.files.models import ModelFile, load_model
+from holdfast.files.tables import CSV_SUFFIXES
 from holdfast.machinery.plain_files import (
     Kind,
     check_schema,
@@ -61,6 +62,11 @@ class Job:
     def with_changes(self, **changes: Any) -> Job:
         """Return the job with some settings changed."""
         return replace(self, **changes)
+
+    @property
+    def are_texts(self) -> bool:
+        """Whether people came as texts that stand for something else."""
+        return Path(self.people).suffix.lower() in CSV_SUFFIXES
 
     def missing(self) -> list[str]:
         """Name what has not been said, and must be."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
 from holdfast.files.models import ModelFile
-from holdfast.files.tables import CsvTable, TableFile, open_table
+from holdfast.files.tables import TableFile, open_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +54,7 @@ class RecourseFile:
         """Open what a run has left; what was changed since is refused."""
         path, manifest = Path(path), manifest_of(path)
         table = open_table(path)
-        if isinstance(table, CsvTable):
+        if table.are_texts:
             raise ValueError(
                 f"{path}: a CSV file does not say which cells are numbers; run `holdfast "
                 "recommend` with --out advice.parquet, and give that"

@@ -36,11 +36,14 @@ class TableFile(ABC):
         Its columns.
     n_rows : int or None
         How many rows it has; None where only reading it all would tell.
+    are_texts : bool
+        Whether its cells are texts that stand for something else.
     """
 
     path: Path
     names: list[str]
     n_rows: int | None
+    are_texts = False
 
     @abstractmethod
     def batches(self, rows: int, names: list[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -106,6 +109,8 @@ class CsvTable(TableFile):
 
     A column without a name is left out.
     """
+
+    are_texts = True
 
     def __init__(self, path: Path) -> None:
         self.path, self.n_rows = path, None
@@ -320,7 +325,7 @@ def read_frame(path: str | Path, names: list[str] | None = None) -> pd.DataFrame
     columns: dict[str, Any] = {}
     for name in names or table.names:
         cells = _joined([part.column(name) for part in parts])
-        columns[name] = typed(cells) if isinstance(table, CsvTable) else _series(cells)
+        columns[name] = typed(cells) if table.are_texts else _series(cells)
     return pd.DataFrame(columns)
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast.files.recourse import RecourseFile
 
 SUFFIXES = (".parquet", ".csv")
-_MOST_NAMED = 10
+_MOST_NAMED = 1000  # rows; the table has them all
 _ABOUT = b"holdfast.audit"
 
 
@@ -61,7 +61,7 @@ class Audit:
     must_be_told : int
         People not approved now of whom no way holds any more.
     tell : list of int
-        The first of their row numbers.
+        Their row numbers, up to a thousand; the table that is written has them all.
     margin_low, margin_mean : float
         Least and mean margin of all ways; NaN where the model gives no probabilities.
     """
@@ -90,7 +90,8 @@ class Audit:
         """Return it for JSON."""
         from holdfast.machinery.plain import plain_of
 
-        return {**plain_of(self), "survival": plain_of(self.survival)}
+        cut = len(self.tell) < self.must_be_told
+        return {**plain_of(self), "tell_is_cut": cut, "survival": plain_of(self.survival)}
 
 
 def audit(file: RecourseFile, model: ModelFile, out: Path | None = None) -> Audit:
@@ -109,7 +110,7 @@ def audit(file: RecourseFile, model: ModelFile, out: Path | None = None) -> Audi
     """
     if out is not None:
         refuse_input_as_output(out, *inputs_of(file), model.path)
-    judge = Judge(model.model, model.favorable_class)
+    judge = Judge(model.model, model.favorable_class, are_texts=file.job.are_texts)
     judge.check_columns(file.features)
     source = Source.of(file)
     about = {"model": str(model.path), "sha256": model.sha256}
@@ -167,8 +168,8 @@ _SCHEMA = pa.schema(
     [
         ("row", pa.int64()),
         ("option", pa.int64()),
-        ("probability_before", pa.float64()),
-        ("probability_after", pa.float64()),
+        ("old_probability", pa.float64()),
+        ("new_probability", pa.float64()),
         ("guarantee", pa.float64()),
         ("holds", pa.bool_()),
         ("margin", pa.float64()),
@@ -194,8 +195,8 @@ def _judged(table: pa.Table, judge: Judge, source: Source) -> pa.Table:
         "row": pa.array(rows, pa.int64()),
         **{name: advised[name] for name in source.keys},
         "option": pc.cast(advised["option"], pa.int64()),
-        "probability_before": pc.cast(advised["current_validity"], pa.float64()),
-        "probability_after": pa.array(after.probability, pa.float64(), from_pandas=True),
+        "old_probability": pc.cast(advised["current_validity"], pa.float64()),
+        "new_probability": pa.array(after.probability, pa.float64(), from_pandas=True),
         "guarantee": pa.array([source.guarantee] * len(rows), pa.float64()),
         "holds": pa.array(after.is_approved),
         "margin": pa.array(margin, pa.float64(), from_pandas=True),
@@ -239,7 +240,7 @@ class _Tally:
         now, told = np.asarray(table["approved_now"]), np.asarray(table["must_be_told"])
         first, who = np.unique(rows, return_index=True, return_inverse=True)[1:]
         some = np.bincount(who, weights=holds, minlength=len(first)) > 0
-        probability = numbers(table["probability_after"])
+        probability = numbers(table["new_probability"])
         with np.errstate(invalid="ignore"):
             below = holds & (probability < numbers(table["guarantee"]))
         more = {

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.evaluate.scores import model_score
+from holdfast.files.people import Columns
 from holdfast.machinery.numbers import Floats
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
-from holdfast.models.encoding import Encoding
+from holdfast.models.encoding import Category, Encoding
 from holdfast.problem.losses import Loss
 
 if TYPE_CHECKING:
@@ -36,9 +37,12 @@ class Judge:
         See `holdfast.models.as_model`.
     favorable_class : label
         The class that people want.
+    are_texts : bool
+        Whether texts may stand for numbers or levels: people came from a CSV file.
     """
 
-    def __init__(self, model: Any, favorable_class: Any) -> None:
+    def __init__(self, model: Any, favorable_class: Any, *, are_texts: bool = False) -> None:
+        self._are_texts = are_texts
         self._names: Any = getattr(model, "feature_names_in_", None)
         if self._names is None:
             raise ValueError(
@@ -72,6 +76,7 @@ class Judge:
     def judge(self, people: pd.DataFrame) -> Judgement:
         """Ask it about people, in raw units."""
         score = np.full(len(people), np.nan)
+        people = self._typed(people)
         if len(people) and self._encoding is not None:
             _read_scores(self._encoding, people, self._loss, score)
         elif len(people):
@@ -82,6 +87,21 @@ class Judge:
         with np.errstate(invalid="ignore"):
             approved = accepts(self._model, score)
         return Judgement(approved, self._loss.probability(score), np.isfinite(score))
+
+    def _typed(self, people: pd.DataFrame) -> pd.DataFrame:
+        """Read texts as what this model takes them for: the one that advised may not feel them."""
+        import pyarrow as pa
+
+        if not self._are_texts or self._encoding is None:
+            return people
+        typed = dict[str, Any]()
+        for name, part in self._encoding.features.items():
+            column = people[name]
+            if all(value is None or value != value or isinstance(value, str) for value in column):
+                levels = part.levels if isinstance(part, Category) else None
+                cells = pa.array(column, pa.string(), from_pandas=True)
+                typed[name] = Columns({name: levels}, are_texts=True).column(name, cells)
+        return people.assign(**typed) if typed else people
 
 
 def _read_scores(encoding: Encoding, people: pd.DataFrame, loss: Loss, score: Floats) -> None:

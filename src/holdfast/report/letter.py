@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.actions import ActionSet, Follows
-from holdfast.files.tables import PROBLEM, open_table
+from holdfast.files.tables import PROBLEM, TableFile, open_table
 from holdfast.models.encoding.reading import is_missing, plain
 from holdfast.recommend import RobustRecourse
 from holdfast.recommend.numerals import numeral
@@ -202,7 +202,9 @@ def find_reference(source: Source, table: Path | None = None) -> Reference:
             lot = sort_people(batch, source.even)
             sample.add(lot.take(lot.is_approved).select(columns))
     else:
-        _draw_approved(source, table, sample)
+        opened = open_table(table)
+        source = source.reading(are_texts=opened.are_texts)
+        _draw_approved(source, opened, sample)
     drawn, prefix = sample.table(), BEFORE if table is None else ""
     if drawn is None and table is None:
         raise ValueError(
@@ -214,11 +216,10 @@ def find_reference(source: Source, table: Path | None = None) -> Reference:
     return make_reference(source.frame(drawn, prefix), source.encoding)
 
 
-def _draw_approved(source: Source, path: Path, sample: Sample) -> None:
-    opened = open_table(path)
+def _draw_approved(source: Source, opened: TableFile, sample: Sample) -> None:
     wrong = source.problems(opened.names)
     if wrong:
-        raise ValueError(f"{path} cannot be the reference: {'; '.join(wrong)}")
+        raise ValueError(f"{opened.path} cannot be the reference: {'; '.join(wrong)}")
     first = 0
     for batch in opened.batches(32_768, source.encoding.names):
         table = pa.Table.from_batches([batch])
@@ -346,7 +347,7 @@ def _reference(first: dict[str, Any], keys: list[str], actions: ActionSet) -> st
     kept = protected_features(actions)
     for name in keys:
         if name not in kept:
-            return "" if first[name] is None else numeral(first[name])
+            return "" if first[name] is None else str(first[name])  # a name, not an amount
     return ""
 
 

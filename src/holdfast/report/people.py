@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,6 +91,10 @@ class Source:
         for batch in self.file.batches([*told, *features]):
             yield pa.Table.from_batches([batch])
 
+    def reading(self, *, are_texts: bool) -> Source:
+        """Return it for another table, in which cells may be texts that stand for something."""
+        return replace(self, _columns=replace(self._columns, are_texts=are_texts))
+
     def frame(self, table: pa.Table, prefix: str = "") -> pd.DataFrame:
         """Return people as the model reads them, by row number."""
         names = [name for name in self._columns.levels if prefix + name in table.column_names]
@@ -148,7 +152,8 @@ def are_helped(
 
 def numbers(column: Any) -> Floats:
     """Return a column as floats, NaN where it is null."""
-    return np.asarray(pc.cast(column, pa.float64()).to_numpy(), dtype=np.float64)
+    floats = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+    return np.asarray(floats, dtype=np.float64)
 
 
 def texts(column: Any) -> NDArray[np.object_]:

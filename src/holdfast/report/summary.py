@@ -162,7 +162,9 @@ def summarise(
     audited : Path, optional
         A table that `audit` wrote, to be made a part of the report.
     """
-    judges = [Judge(each.model, each.favorable_class) for each in models]
+    judges = [
+        Judge(each.model, each.favorable_class, are_texts=file.job.are_texts) for each in models
+    ]
     for judge in judges:
         judge.check_columns(file.features)
     earlier = None if audited is None else read_audit(audited)
