@@ -531,6 +531,18 @@ def test_long_names_do_not_make_it_wider(tmp_path):
 
 
 @needs_browser
+def test_a_third_group_fits_the_page(tmp_path):
+    path = tmp_path / "report.html"
+    file = make_recourse(tmp_path, german_people().iloc[:200], options=1, guarantee=0.4)
+    path.write_text(page_of(file), encoding="utf-8")
+    assert "tiles five" in path.read_text()
+    assert complaints(path) == []
+    for width in (320, 1000):
+        wide, room = widths(path, width)
+        assert wide <= room == width
+
+
+@needs_browser
 def test_light_and_dark(page, tmp_path):
     from PIL import Image
 
