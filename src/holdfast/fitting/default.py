@@ -98,7 +98,7 @@ def fit_default(table: Any, target: str, favorable: Any, *, drop: Iterable[str] 
     favorable : label or str
         The outcome that people want, or how it is typed: "0".
     drop : iterable of str
-        ColumnKinds not to use.
+        Columns not to use.
 
     Examples
     --------
