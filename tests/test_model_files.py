@@ -211,6 +211,10 @@ BAD_JSON = {
     "too deep": ("[" * 100 + "]" * 100, "nested more than 16 levels deep"),
     "no UTF-8": (b"\xff\xfe{", "not a text in UTF-8: see byte 0"),
     "another version": (changed(holdfast_model=2), "holdfast_model: 1 was expected"),
+    "too many columns": (
+        changed(columns=[{"name": f"x{k}", "coefficient": 1} for k in range(20_001)]),
+        "it reads 20,001 columns; at most 20,000 can be read",
+    ),
     "no classes": (changed(classes=...), "'classes' is a required property"),
     "three classes": (changed(classes=[0, 1, 2]), "classes: [0, 1, 2] is too long"),
     "a class with a fraction": (changed(classes=[0, 0.5]), "classes[1]: 0.5 is not of type"),

@@ -7,16 +7,20 @@ import math
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Ellipsoid, LastLayer, ModelList, NormBall
 from holdfast.files.model_sets import (
+    MODEL_SET,
     model_set_from_plain,
     model_set_to_plain,
     read_model_set,
     save_model_set,
 )
+from holdfast.machinery import plain_files
+from holdfast.machinery.plain_files import load_plain
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 POSITIVE = st.floats(0.0, 1e300)
@@ -147,6 +151,48 @@ def test_what_is_wrong_in_a_file_is_said(case, suffix, tmp_path):
         read_model_set(path)
     assert message in str(error.value)
     assert str(error.value).startswith(str(path))
+
+
+def test_a_large_set_is_for_json(tmp_path):
+    models = ModelList([([0.1 + k] * 1000, 0.5) for k in range(1000)])
+    with pytest.raises(ValueError, match=r"large\.yaml is larger than 5,000,000 bytes: too large "
+                       r"for a model set in YAML; take a \.json file"):  # fmt: skip
+        save_model_set(models, tmp_path / "large.yaml")
+    assert not (tmp_path / "large.yaml").exists()
+    (tmp_path / "large.yaml").write_text("models: [" + "0, " * 2_000_000 + "0]")
+    with pytest.raises(ValueError, match="too large for a model set in YAML"):
+        read_model_set(tmp_path / "large.yaml")
+    save_model_set(models, tmp_path / "large.json")
+    assert bits(read_model_set(tmp_path / "large.json")) == bits(models)
+
+
+def test_numbers_to_the_base_of_60_are_texts(tmp_path):
+    """YAML 1.1 reads 1:1:1 as 3661."""
+    for wrong in ("1:1:1", "1:30.5"):
+        path = tmp_path / "set.yaml"
+        path.write_text(f"holdfast_model_set: 1\ntype: ball\np: 1\nradius: {wrong}\n")
+        with pytest.raises(ValueError, match=f"radius: '{wrong}' is not of type 'number'"):
+            read_model_set(path)
+
+
+def test_merge_keys_are_refused(tmp_path):
+    path = tmp_path / "set.yaml"
+    path.write_text("holdfast_model_set: 1\ntype: ball\np: 1\nradius: 1\n<<: {radius: 5}\n")
+    with pytest.raises(ValueError, match="the merge key << is not allowed; write out what it"):
+        read_model_set(path)
+
+
+def test_yaml_is_read_alike_without_libyaml(tmp_path, monkeypatch):
+    path = tmp_path / "set.yaml"
+    path.write_text("a: [1:30, 1.5e+3, .inf, 0x1F, yes, 1_000, text, '2', ~]\n")
+    fast = load_plain(path, MODEL_SET)
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    plain_files._yaml_loader.cache_clear()
+    try:
+        slow = load_plain(path, MODEL_SET)
+    finally:
+        plain_files._yaml_loader.cache_clear()
+    assert fast == slow == {"a": ["1:30", 1500.0, math.inf, 31, True, 1000, "text", "2", None]}
 
 
 def test_sets_that_no_file_can_hold_are_refused(tmp_path):

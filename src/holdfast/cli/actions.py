@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def actions_command(
     table: Annotated[
         Path,
-        typer.Argument(help="People, such as the training data: .csv, .parquet, .arrow, .feather."),
+        typer.Argument(
+            help="People, such as the training data: .csv, .parquet, .arrow or .feather, or a "
+            "directory of Parquet parts."
+        ),
     ],
     target: Annotated[str, typer.Option(help="The column of the outcome, which is no feature.")],
     out: Annotated[Path, typer.Option(help="Where to: a new .yaml file, to be edited.")],
@@ -48,9 +51,9 @@ def actions_command(
     holdfast actions loans.csv --target default --drop id --protected age
     --unit duration=months --out actions.yaml
 
-    Everything may change, within what is seen in the table: that nobody gets younger is for you to
-    say. When you have edited the file, check it with: holdfast actions check actions.yaml
-    model.skops
+    What you do not name may change, within what is seen in the table: that nobody gets younger is
+    for you to say. When you have edited the file, check it with: holdfast actions check
+    actions.yaml model.skops
     """
     from holdfast.actions.annotated import annotated
     from holdfast.files.tables import read_frame

@@ -18,17 +18,25 @@ def calibrate_command(
     model: Annotated[Path, typer.Argument(help="Today's model: a .skops, .json or .onnx file.")],
     table: Annotated[
         Path,
-        typer.Argument(help="What it was trained on: .csv, .parquet, .arrow or .feather."),
+        typer.Argument(
+            help="What it was trained on: .csv, .parquet, .arrow or .feather, or a directory of "
+            "Parquet parts."
+        ),
     ],
     *,
     target: Annotated[str, typer.Option(help="The column of the outcome.")],
     actions: Annotated[
         Path | None,
-        typer.Option(help="What people can change; by default anything, at a cost of 1 a unit."),
+        typer.Option(
+            help="What people can change; by default every encoded column, at a cost of 1 a unit."
+        ),
     ] = None,
     guarantee: Annotated[
         float | None,
-        typer.Option(help="The probability of approval that each model must give (default: 0.5)."),
+        typer.Option(
+            help="The probability of approval that each model must give (default: the model's own "
+            "threshold, usually 0.5)."
+        ),
     ] = None,
     survival: Annotated[
         float, typer.Option(help="Wanted share of advice that a retrained model still approves.")
@@ -48,8 +56,8 @@ def calibrate_command(
     past_models: Annotated[
         list[Path] | None,
         typer.Option(
-            help="An earlier version of the model, oldest first; repeat it. Nothing is retrained "
-            "then."
+            help="An earlier version of the model, oldest first; give two or more. Nothing is "
+            "retrained then."
         ),
     ] = None,
     time: Annotated[

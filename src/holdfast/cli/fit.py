@@ -21,7 +21,10 @@ _MOST_LEVELS = 4  # shown of a category: those that weigh most
 def fit_command(
     table: Annotated[
         Path,
-        typer.Argument(help="People with their outcomes: .csv, .parquet, .arrow or .feather."),
+        typer.Argument(
+            help="People with their outcomes: .csv, .parquet, .arrow or .feather, or a directory "
+            "of Parquet parts."
+        ),
     ],
     target: Annotated[
         str, typer.Option(help="The column of the outcome, which has two different values.")
@@ -49,7 +52,7 @@ def fit_command(
     Numbers are scaled, and missing ones taken for the median with a column that says so;
     categories are one-hot; the strength of the logistic regression is chosen by cross-validation.
     Accuracy and calibration are those on people whom the model has not seen. The same table gives
-    the same model.
+    the same coefficients.
     """
     from holdfast.files.models import load_model, save_model
     from holdfast.files.tables import read_frame

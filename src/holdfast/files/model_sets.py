@@ -18,7 +18,7 @@ A file holds one of::
     models: [{coef: [0.3, -0.1], intercept: 0.2}]
 
 Coefficients are those of the encoded columns, in the order in which the classifier reads them, for
-the favourable class. Large matrices are read much faster from JSON than from YAML.
+the favourable class. Large matrices are for JSON: a YAML file may have 5 MB.
 """
 
 from __future__ import annotations
@@ -133,7 +133,10 @@ def save_model_set(models: ModelSet, path: str | Path) -> None:
         return
     import yaml
 
-    write_text(path, yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=100))
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text = yaml.dump(content, Dumper=dumper, sort_keys=False, default_flow_style=None, width=100)
+    MODEL_SET.refuse_large(path, len(text.encode()))
+    write_text(path, text)
 
 
 def model_set_to_plain(models: ModelSet) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 # A file that is meant to do harm is larger, or deeper, than any that is meant to be read.
 MOST_BYTES = 1_000_000
+MOST_YAML_BYTES = 5_000_000  # YAML takes hundreds of bytes of memory for each number
 MOST_LEVELS = 16
 _CHUNK = 1 << 20
 
@@ -25,6 +27,16 @@ class Kind(NamedTuple):
     suffixes: tuple[str, ...] = (".yaml", ".yml", ".json")
     most_bytes: int = MOST_BYTES
     most_levels: int = MOST_LEVELS
+
+    def refuse_large(self, path: Path, size: int) -> None:
+        """Refuse a file that is too large, to be read or to be read again."""
+        is_yaml = path.suffix.lower() in (".yaml", ".yml")
+        most = min(self.most_bytes, MOST_YAML_BYTES) if is_yaml else self.most_bytes
+        if size > most:
+            more = "" if most == self.most_bytes else " in YAML; take a .json file"
+            raise ValueError(
+                f"{path} is larger than {most:,} bytes: too large for {self.name}{more}"
+            )
 
     @property
     def noun(self) -> str:
@@ -66,10 +78,7 @@ def read_text(path: Path, kind: Kind) -> str:
             raw = file.read(kind.most_bytes + 1)
     except OSError as error:
         raise type(error)(f"{path} cannot be read: {error.strerror}") from None
-    if len(raw) > kind.most_bytes:
-        raise ValueError(
-            f"{path} is larger than {kind.most_bytes:,} bytes: too large for {kind.name}"
-        )
+    kind.refuse_large(path, len(raw))
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -102,10 +111,40 @@ def _parse_yaml(text: str, kind: Kind) -> Any:
 
     try:
         _refuse_aliases(text, kind)
-        _refuse_repeated_keys(yaml.compose(text, Loader=yaml.SafeLoader))
-        return yaml.safe_load(text)
+        loader = _yaml_loader()(text)
+        try:
+            root = loader.get_single_node()
+            _refuse_repeated_keys(root)
+            return None if root is None else loader.construct_document(root)
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         raise ValueError(f"this is not YAML that can be read: {error}") from None
+
+
+@functools.cache
+def _yaml_loader() -> Any:
+    """Return a safe loader, in C where there is one, that knows no numbers to the base of 60.
+
+    YAML 1.1 takes 1:1:1 for 3661, which nobody means; here it is a text.
+    """
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        yaml_implicit_resolvers = {  # noqa: RUF012
+            first: [(tag, _without_sixties(tag, pattern)) for tag, pattern in resolvers]
+            for first, resolvers in base.yaml_implicit_resolvers.items()
+        }
+
+    return Loader
+
+
+def _without_sixties(tag: str, pattern: re.Pattern[str]) -> re.Pattern[str]:
+    if tag.rpartition(":")[2] not in ("int", "float"):
+        return pattern
+    return re.compile(rf"(?!.*:)(?:{pattern.pattern})", pattern.flags)
 
 
 def _refuse_aliases(text: str, kind: Kind) -> None:
@@ -116,7 +155,7 @@ def _refuse_aliases(text: str, kind: Kind) -> None:
     import yaml
 
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for event in yaml.parse(text, Loader=_yaml_loader()):
         if isinstance(event, yaml.AliasEvent):
             place = f"line {event.start_mark.line + 1}: " if event.start_mark else ""
             raise ValueError(
@@ -135,13 +174,18 @@ def _refuse_deep(depth: int, kind: Kind) -> None:
 
 
 def _refuse_repeated_keys(root: Any) -> None:
-    """YAML's reader keeps the last of two equal keys in silence."""
+    """Refuse names that are there twice: YAML's reader keeps the last of them in silence.
+
+    So it does with what is merged in by "<<".
+    """
     import yaml
 
     waiting = [root]
     while waiting:
         node = waiting.pop()
         if isinstance(node, yaml.MappingNode):
+            if any(key.tag.endswith(":merge") for key, _ in node.value):
+                raise ValueError("the merge key << is not allowed; write out what it stands for")
             _refuse_twice([key.value for key, _ in node.value if key.tag.endswith(":str")])
             waiting += [value for _, value in node.value]
         elif isinstance(node, yaml.SequenceNode):
