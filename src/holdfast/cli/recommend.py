@@ -197,20 +197,16 @@ def _bar() -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} people,"),
-        TextColumn("{task.fields[speed]} a second,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
+    columns = (BarColumn(), TextColumn("{task.fields[said]}"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=0, speed="-")
+        task = bar.add_task("", total=None, said="reading")
 
         def told(done: int, total: int | None) -> None:
             speed = bar.tasks[0].speed
-            said = "-" if speed is None else f"{speed:,.0f}"
-            bar.update(task, completed=done, total=total or done, speed=said)
+            rate = "" if speed is None else f", {speed:,.0f} a second, time left"
+            bar.update(
+                task, completed=done, total=total, said=f"{done:,} of {total:,} people{rate}"
+            )
 
         yield told
 

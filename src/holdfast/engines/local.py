@@ -290,7 +290,9 @@ class _Run:
 
     def advise(self) -> None:
         """Advise everybody who has not been advised yet."""
-        left = (self.people.n_rows or 0) - sum(count for _, count in self.parts.done())
+        done = sum(count for _, count in self.parts.done())
+        left = (self.people.n_rows or 0) - done
+        self.progress(done, self.people.n_rows)
         if left <= _FEW or self.workers == 1:
             for first, table in self._open_parts():
                 self._note(first, table.num_rows, _work(self.rows, self.parts, first, table))
