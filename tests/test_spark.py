@@ -106,13 +106,10 @@ def world(tmp_path_factory) -> Path:
 
 def people_of(denied: pd.DataFrame) -> pa.Table:
     people = denied.copy()
-    people["duration"] = (
-        people["duration"].astype(str).astype(object)
-    )  # read as numbers all the same
+    people["duration"] = people["duration"].astype(float)
     people["credit_amount"] = people["credit_amount"].astype(float)
     people["savings_status"] = people["savings_status"].astype(object)
-    people.loc[3, "duration"] = "a year"
-    people.loc[4, "duration"] = " 24.0 "
+    people.loc[3, "duration"] = -np.inf
     people.loc[17, "credit_amount"] = np.inf
     people.loc[18, "credit_amount"] = np.nan
     people.loc[40, "savings_status"] = "under the mattress"

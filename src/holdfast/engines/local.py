@@ -226,12 +226,9 @@ def claim(work: Path, job: Job, checksums: dict[str, str]) -> None:
         job.write(note, {"checksums": checksums, "versions": releases})
         return
     before, run = load_job(note)
-    refuse_other(before, run["checksums"], job, checksums, work)
-    other = [
-        f"{name} {run['versions'].get(name)}"
-        for name in releases
-        if run["versions"].get(name) != releases[name]
-    ]
+    refuse_other(before, run.get("checksums", {}), job, checksums, work)
+    then = run.get("versions", releases)
+    other = [f"{name} {then.get(name)}" for name in releases if then.get(name) != releases[name]]
     if other:
         raise ValueError(
             f"{work} was begun with other releases ({', '.join(other)}), which may give other "
