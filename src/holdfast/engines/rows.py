@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -165,23 +167,20 @@ def _array(column: pd.Series[Any], kind: Any) -> pa.Array:
     if pa.types.is_floating(kind):
         return pa.array(read_numbers(column), kind, from_pandas=True)
     values = column.to_numpy()
-    if pa.types.is_string(kind):
-        return pa.array([_text(value) for value in values.tolist()], kind)
-    listed = [_if_it_is(value, kind) for value in values.tolist()]
-    return pa.array(listed, kind)
+    if not pa.types.is_integer(kind):  # Arrow would cut off the rest of a whole number
+        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):
+            return pa.array(values, kind, from_pandas=True)  # nearly always, all are right
+    make = str if pa.types.is_string(kind) else bool if pa.types.is_boolean(kind) else int
+    return pa.array([_if_it_is(value, make) for value in values.tolist()], kind)
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None or value != value else str(value)
-
-
-def _if_it_is(value: Any, kind: Any) -> Any:
-    """Return a whole number or a truth; None for what is none."""
-    import pyarrow as pa
-
-    if value is None or value != value or isinstance(value, str):
+def _if_it_is(value: Any, make: Callable[[Any], Any]) -> Any:
+    """Return a text, a whole number or a truth; None for what is none."""
+    if value is None or value != value:
         return None
-    whole = bool(value) if pa.types.is_boolean(kind) else int(value)
+    if make is str:
+        return str(value)
+    whole = None if isinstance(value, str) else make(value)
     return whole if whole == value else None
 
 
