@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.ending import Ending, say
+from holdfast.cli.outputs import print_json, table_of
 
 if TYPE_CHECKING:
     from holdfast.engines.local import Finished, Progress
@@ -138,24 +139,15 @@ def recommend_command(
 
 def _job(settings: Path | None, **given: Any) -> tuple[Job, dict[str, str]]:
     """Put together what is asked, and the checksums that files must have."""
-    from holdfast.files.jobs import Job, load_job
+    from holdfast.files.jobs import asked_job
 
-    job, run = (Job(), {}) if settings is None else load_job(settings)
     said = {name: value for name, value in given.items() if value is not None}
-    expected = {
-        name: digest
-        for name, digest in run.get("checksums", {}).items()
-        if name not in said and name != "out"
-    }
-    job = job.with_changes(**said)
-    if job.engine not in ("local", "spark"):
-        raise ValueError(f"engine = {job.engine!r} is not known; there are: local, spark")
+    job, expected = asked_job(settings, said)
     missing = job.missing()
     if missing:
         named = ", ".join(_FLAGS[name] for name in missing)
         raise ValueError(f"say also {named} (see holdfast recommend --help)")
-    goals = (job.guarantee, job.cost_weight, job.guarantee_points)
-    if sum(goal is not None for goal in goals) != 1:
+    if len(job.goals) != 1:
         raise ValueError("give exactly one of --guarantee, --cost-weight and --guarantee-points")
     return job, expected
 
@@ -231,29 +223,19 @@ class _Lines:
 
 def _show(finished: Finished, as_json: bool) -> None:
     if as_json:
-        import json
-
-        content = {
-            "out": finished.out,
-            "manifest": str(finished.manifest),
-            "people": finished.people,
-            "status": finished.statuses,
-            "was_done": finished.was_done,
-            "seconds": {name: round(value, 3) for name, value in finished.seconds.items()},
-        }
-        print(json.dumps(content))
+        seconds = {name: round(value, 3) for name, value in finished.seconds.items()}
+        content = {name: getattr(finished, name) for name in ("out", "manifest", "people")}
+        content |= {"status": finished.statuses, "was_done": finished.was_done, "seconds": seconds}
+        print_json(content)
         return
     from rich.console import Console
-    from rich.table import Table
 
     from holdfast.result.status import Status
 
     console = Console(highlight=False, markup=False)
     if finished.was_done:
         console.print("An earlier run has done this already; nothing was changed.")
-    table = Table(box=None, padding=(0, 2), show_edge=False)
-    for title, justify in (("people", "right"), ("status", "left"), ("meaning", "left")):
-        table.add_column(title, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    table = table_of(("people", "right"), ("status", "left"), ("meaning", "left"))
     for name, count in sorted(finished.statuses.items(), key=lambda each: -each[1]):
         table.add_row(f"{count:,}", name, Status(name).sentence)
     console.print(table)

@@ -75,30 +75,14 @@ def check_page(out: Path) -> None:
 
 
 def load_later(file: RecourseFile, path: Path, favorable: str | None) -> ModelFile:
-    """Read a later model; unless it is typed, or its file says it, the class is that of the run."""
-    from holdfast.files.models import load_model
-
-    if favorable is not None:
-        return load_model(path, favorable)
-    wanted = file.model_file().favorable_class
-    found: ModelFile | ValueError
-    try:
-        found = load_model(path)
-        if found.favorable_class == wanted or str(found.favorable_class) == str(wanted):
-            return found
-    except ValueError as error:
-        found = error
-    try:
-        alike = load_model(path, str(wanted))
-    except ValueError:  # its file says another class, or it has none that is called so
-        if isinstance(found, ValueError):
-            raise found from None
-        return found
-    say(
-        f"{path} does not say which class people want: {alike.favorable_class!r} is taken, as in "
-        "the run; --favorable says another"
-    )
-    return alike
+    """Read a later model; say so where the class that people want is taken from the run."""
+    found, is_assumed = file.later_model(path, favorable)
+    if is_assumed:
+        say(
+            f"{path} does not say which class people want: {found.favorable_class!r} is taken, as "
+            "in the run; --favorable says another"
+        )
+    return found
 
 
 def _show(summary: Summary, out: Path) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.recommend import RobustRecourse
 
 JOB = Kind("a job")
+ENGINES = ("local", "spark")
 _NEEDED = ("model", "people", "actions", "out", "robust_to")
 _FILES = ("model", "people", "actions", "out")
 
@@ -67,6 +68,12 @@ class Job:
     def are_texts(self) -> bool:
         """Whether people came as texts that stand for something else."""
         return Path(self.people).suffix.lower() in CSV_SUFFIXES
+
+    @property
+    def goals(self) -> list[float]:
+        """What is asked for; exactly one goal can be."""
+        said = (self.guarantee, self.cost_weight, self.guarantee_points)
+        return [goal for goal in said if goal is not None]
 
     def missing(self) -> list[str]:
         """Name what has not been said, and must be."""
@@ -114,6 +121,21 @@ def load_job(path: str | Path) -> tuple[Job, dict[str, Any]]:
         if each.name in content and job._is_path(each.name)
     }
     return replace(job, **paths), run
+
+
+def asked_job(settings: Path | None, said: dict[str, Any]) -> tuple[Job, dict[str, str]]:
+    """Return what a file of settings asks, changed by what is said beside it.
+
+    With it come the checksums that files must have, where the file is the manifest of a run: of
+    all that is not said anew.
+    """
+    job, run = (Job(), {}) if settings is None else load_job(settings)
+    job = job.with_changes(**said)
+    if job.engine not in ENGINES:
+        raise ValueError(f"engine = {job.engine!r} is not known; there are: {', '.join(ENGINES)}")
+    before: dict[str, str] = run.get("checksums", {})
+    kept = {name: digest for name, digest in before.items() if name not in {*said, "out"}}
+    return job, kept
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
-from holdfast.files.models import ModelFile
+from holdfast.files.models import ModelFile, load_model
 from holdfast.files.tables import TableFile, open_table
 
 if TYPE_CHECKING:
@@ -112,3 +112,25 @@ class RecourseFile:
     def model_file(self) -> ModelFile:
         """Return the model that the advice was given for."""
         return self.prepared.model
+
+    def later_model(self, path: Path, favorable: str | None = None) -> tuple[ModelFile, bool]:
+        """Read another model, and say whether its class that people want is that of the run.
+
+        So it is only where nobody says it, as typed or in the file of that model.
+        """
+        if favorable is not None:
+            return load_model(path, favorable), False
+        wanted = self.model_file().favorable_class
+        found: ModelFile | ValueError
+        try:
+            found = load_model(path)
+            if found.favorable_class == wanted or str(found.favorable_class) == str(wanted):
+                return found, False
+        except ValueError as error:
+            found = error
+        try:
+            return load_model(path, str(wanted)), True
+        except ValueError:  # its file says another class, or it has none that is called so
+            if isinstance(found, ValueError):
+                raise found from None
+            return found, False
