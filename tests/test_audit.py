@@ -315,6 +315,7 @@ def test_where_a_run_wants_false_a_later_model_that_says_nothing_does_too(tmp_pa
     later = tmp_path / "later.skops"
     skops.io.dump(LogisticRegression().fit([[0.0], [1.0]], [False, True]), later)
     of_run = SimpleNamespace(model_file=lambda: SimpleNamespace(favorable_class=False))
+    of_run.later_model = lambda *given: RecourseFile.later_model(of_run, *given)
     assert load_later(of_run, later, None).favorable_class is False
     assert "False is taken, as in the run" in capsys.readouterr().err
     save_model(load_model(later).model, later, favorable_class=True)
