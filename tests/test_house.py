@@ -31,7 +31,7 @@ FLOOR_PLAN = [
     {"evaluate", "calibration"},
     {"files", "fitting"},
     {"engines", "report"},
-    {"paper", "demo"},
+    {"paper", "demo", "web"},
     {"cli"},
 ]
 # Doors that open only when they are used, so that no cycle arises at import.
