@@ -4,45 +4,44 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import APIRouter, Body
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
 from holdfast.recommend.numerals import below, numeral
-from holdfast.report.figures import figure
+from holdfast.report.figures import count_text, figure
 from holdfast.report.person import PersonFigures, look_at
 from holdfast.result.status import Status
+from holdfast.web.desk import Desk
 from holdfast.web.forms import (
     Field,
     State,
     StateError,
-    Typed,
     chips_of,
     fields_of,
     label,
-    read_form,
     read_person,
     read_state,
 )
 from holdfast.web.safety import SafeRoute
 
-if TYPE_CHECKING:
-    from holdfast.web.desk import Desk
-
 _STATIC = Path(__file__).parent / "static"
+_PAGES = (
+    ("people", "/people", "People"),
+    ("new", "/new", "New person"),
+    ("overview", "/overview", "Overview"),
+)
 
 
 def percent(share: float) -> str:
-    """Write a share as a length for a drawing.
+    """Write a share as a length in a drawing.
 
     Examples
     --------
@@ -61,17 +60,187 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"percent": percent, "figure": figure, "label": label, "numeral": numeral}
-    templates.globals["static"] = "/static"
-    templates.globals["version"] = _version()
-    templates.filters["tojson_text"] = lambda value: json.dumps(value, allow_nan=False)
+    templates.globals |= {
+        "percent": percent,
+        "figure": figure,
+        "label": label,
+        "numeral": numeral,
+        "counted": count_text,
+        "version": _version(),
+    }
+    templates.filters["as_json"] = lambda value: json.dumps(value, allow_nan=False)
     return templates
 
 
 def _version() -> str:
-    """Name the content of the static files, which browsers keep for ever under that name."""
+    """Name the content of the static files: browsers keep them for ever under that name."""
     files = sorted(path for path in _STATIC.iterdir() if path.is_file())
     return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
-_NAV = {"people": ("/people", "People"), "new": ("/new", "New person"), "overview": ("/overview", "Overview")}
+def render(name: str, **values: Any) -> str:
+    """Fill in a template."""
+    return _templates().get_template(name).render(**values)
+
+
+_TITLES = {404: "Not here", 405: "Not here", 401: "A token is needed", 503: "Busy"}
+
+
+def error_page(status: int, message: str, *, is_part: bool) -> str:
+    """Say what was wrong: as a page, or as the text that a page shows in its last line.
+
+    Examples
+    --------
+    >>> error_page(503, "too many requests are waiting", is_part=True)
+    '<p>Too many requests are waiting.</p>'
+    """
+    sentence = f"{message[:1].upper()}{message[1:]}".rstrip(".") + "."
+    if is_part:
+        return render("error_part.html", sentence=sentence)
+    title = _TITLES.get(status, "This did not work")
+    return render("error.html", title=title, sentence=sentence, pages=_PAGES, here="", asked="")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The decision in words: of which kind it is, in a word, as a figure, and why."""
+
+    kind: str
+    word: str
+    figure: str
+    why: str
+
+    @property
+    def said(self) -> str:
+        """All of it in one sentence, for those who hear it."""
+        return f"{self.word}: {self.why[:1].lower()}{self.why[1:]}"
+
+
+def _verdict(person: PersonFigures) -> Verdict:
+    if person.approved is None:
+        return Verdict("unusable", "Cannot be used", "", f"{person.problem}.")
+    why = f"Today’s model gives {person.gives}" if person.gives else "By today’s model"
+    if person.wanted and person.gives:
+        enough = person.status is Status.ALREADY_VALID
+        why += f"; {person.wanted} is {'asked for' if enough or person.approved else 'needed'}"
+    if not person.approved:
+        return Verdict("refused", "Refused", person.gives, f"{why}.")
+    if person.status is Status.ALREADY_VALID:
+        return Verdict("approved", "Approved", person.gives, f"{why}, and {person.crowd} agrees.")
+    return Verdict("approved", "Approved", person.gives, f"{why}, but not {person.crowd} agrees.")
+
+
+def make_pages(desk: Desk) -> APIRouter:
+    """Return the pages."""
+    router = APIRouter(route_class=SafeRoute, default_response_class=HTMLResponse)
+    office = _Office(desk, fields_of(desk))
+
+    @router.get("/", response_class=RedirectResponse, status_code=303)
+    def home() -> str:
+        return "/new"
+
+    @router.get("/new")
+    def new() -> str:
+        values = {each.name: "" for each in office.fields}
+        return office.person_page(State(values=values), "New person", {}, "new")
+
+    @router.post("/parts/person")
+    def part_person(data: Annotated[Any, Body()]) -> str:
+        return render("part_person.html", **office.person(office.read(data)))
+
+    return router
+
+
+@dataclass(frozen=True)
+class _Office:
+    """A desk, and the fields that people fill in there."""
+
+    desk: Desk
+    fields: list[Field]
+
+    def read(self, data: Any) -> State:
+        """Read what a page sends."""
+        try:
+            return read_state(data, self.fields, self.desk)
+        except StateError as error:
+            raise HTTPException(422, f"{error}; reload the page") from None
+
+    @property
+    def frame(self) -> dict[str, Any]:
+        """What every page shows."""
+        return {"pages": _PAGES, "asked": Path(self.desk.job.model).name}
+
+    def person_page(self, state: State, heading: str, keys: dict[str, str], here: str) -> str:
+        """Show a person, and what they can do."""
+        return render(
+            "person.html",
+            **self.frame,
+            **self.person(state),
+            here=here,
+            heading=heading,
+            keys=keys,
+            fields=self.fields,
+            state=state,
+        )
+
+    def person(self, state: State) -> dict[str, Any]:
+        """Return all that is shown of the answer to a person."""
+        typed = read_person(state.values, self.fields, self.desk)
+        wrong = {**typed.wrong, **state.wrong}
+        shown = {
+            "chips": chips_of(state, self.fields),
+            "preferences": state.preferences,
+            "wrong": wrong,
+            "derived": typed.derived,
+            "has_size": self.desk.recourse.robust_to.has_size,
+            "lockable": {each.name for each in self.fields if each.changes},
+        }
+        if wrong or typed.people is None:
+            return shown | self._unread(wrong, len(typed.missing))
+        result = self.desk.recommend(typed.people, **state.asked)
+        person = look_at(result, typed.people.index[0])
+        ways = [way for way in person.ways if way.changes]
+        efforts = [change.effort for way in ways for change in way.changes]
+        radius = person.reachable_radius
+        return shown | {
+            "person": person,
+            "verdict": _verdict(person),
+            "ways": ways,
+            "most": max(efforts, default=0.0),
+            "title": _title(person, len(ways)),
+            "smaller": None if not math.isfinite(radius) else below(radius),
+            "show_ways": True,
+            "waiting": "",
+            "can_write": person.approved is False and (ways or person.status is Status.INFEASIBLE),
+            "can_slide": person.approved is not None,
+        }
+
+    def _unread(self, wrong: dict[str, str], missing: int) -> dict[str, Any]:
+        """Show that there is no answer yet."""
+        if wrong:
+            many = count_text(len(wrong), "field needs", "fields need")
+            why = "The answer is for the values before." if not missing else ""
+            verdict = Verdict("unread", f"{many} another look", "", why or "See what is marked.")
+        else:
+            many = f"{count_text(missing, 'field')} to go"
+            verdict = Verdict("unread", many, "", "The decision appears when all are filled in.")
+        return {
+            "person": None,
+            "verdict": verdict,
+            "ways": [],
+            "most": 0.0,
+            "title": "",
+            "smaller": None,
+            "show_ways": not wrong,
+            "waiting": "The ways to a yes appear here.",
+            "can_write": False,
+            "can_slide": False,
+        }
+
+
+def _title(person: PersonFigures, n_ways: int) -> str:
+    if n_ways:
+        return "What would help" if not person.approved else "What would make it last"
+    if person.status is Status.ALREADY_VALID:
+        return "Nothing to do"
+    return "What is in the way" if person.status is Status.INFEASIBLE else "What would help"
