@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -30,7 +32,7 @@ from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import is_missing
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
-from holdfast.web.safety import SafeRoute
+from holdfast.web.safety import SafeRoute, UnfitError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,18 +200,15 @@ def _some(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def make_api(desk: Desk) -> APIRouter:
     """Return the routes for programs."""
-    router = APIRouter(default_response_class=JSONResponse)
+    router = APIRouter()
     asked_of = _request_of(desk)
     model = plain_of(_about(desk))
 
     def recourse(asked: Any) -> JSONResponse:
         return JSONResponse(_answer(desk, asked))
 
-    recourse.__annotations__["asked"] = Annotated[
-        asked_of, Body(openapi_examples=_examples(desk, asked_of))
-    ]
-    quiet = APIRouter(route_class=SafeRoute)
-    quiet.add_api_route(
+    recourse.__annotations__["asked"] = Annotated[asked_of, Body(openapi_examples=_examples(desk))]
+    router.add_api_route(
         "/v1/recourse",
         recourse,
         methods=["POST"],
@@ -217,8 +216,8 @@ def make_api(desk: Desk) -> APIRouter:
         response_model=RecourseAnswer,
         responses=_some(400, 401, 403, 413, 415, 422, 500, 503),
         dependencies=[Depends(_need_json)],
+        route_class_override=SafeRoute,
     )
-    router.include_router(quiet)
 
     @router.get(
         "/v1/model",
@@ -256,6 +255,7 @@ def _request_of(desk: Desk) -> type[BaseModel]:
         wishes[name] = ((NumberPreference if is_number else CategoryPreference) | None, None)
     preferences = _model_of("Preferences", wishes)
     has_size = desk.recourse.robust_to.has_size
+    size: Any = Annotated[StrictFloat, Field(ge=0)] | None if has_size else None
     return create_model(
         "RecourseRequest",
         __base__=_Plain,
@@ -268,12 +268,8 @@ def _request_of(desk: Desk) -> type[BaseModel]:
             Field(1, description="How many ways to look for; they change different features."),
         ),
         radius=(
-            StrictFloat | None if has_size else None,
-            Field(
-                None,
-                description="Another size of the set of models; null: the one of the server.",
-                **({"ge": 0} if has_size else {}),
-            ),
+            size,
+            Field(None, description="Another size of the set of models; null: as it is here."),
         ),
         preferences=(
             preferences,
@@ -308,42 +304,39 @@ def _kind(desk: Desk, name: str) -> Any:
     return Annotated[cell | None, known]
 
 
+def _feature_of(desk: Desk, name: str) -> Any:
+    """Return what can be done about a column; None where the action set does not know it."""
+    return next((desk.actions[each] for each in desk.actions if each == name), None)
+
+
 def _range(desk: Desk, name: str) -> str:
-    if name not in desk.actions or not isinstance(desk.actions[name], NumberFeature):
+    feature = _feature_of(desk, name)
+    if not isinstance(feature, NumberFeature):
         return "A number."
-    feature = desk.actions[name]
     unit = f" in {feature.unit}" if feature.unit else ""
     return f"A{' whole' if feature.integer else ''} number{unit}."
 
 
-def _examples(desk: Desk, asked_of: type[BaseModel]) -> dict[str, Any]:
+def _examples(desk: Desk) -> dict[str, Any]:
     """Return requests that work."""
     person = _somebody(desk)
     free = [name for name in desk.actions if not desk.actions[name].stays]
     wishes = {free[0]: {"locked": True}} if free else {}
-    contents = {
+    contents: dict[str, dict[str, Any]] = {
         "One person": {"people": [person]},
         "Several ways, in words": {"people": [person, person], "n_options": 3, "explain": True},
         "With a wish": {"people": [person], "preferences": wishes},
     }
     if desk.recourse.robust_to.has_size:
         contents["For today's model alone"] = {"people": [person], "radius": 0.0}
-    return {
-        name: {"summary": name, "value": _checked(asked_of, content)}
-        for name, content in contents.items()
-    }
-
-
-def _checked(asked_of: type[BaseModel], content: dict[str, Any]) -> dict[str, Any]:
-    asked_of.model_validate(content)
-    return content
+    return {name: {"summary": name, "value": content} for name, content in contents.items()}
 
 
 def _somebody(desk: Desk) -> dict[str, Any]:
     """Return a person of the middle of every range, and of the first level."""
     person: dict[str, Any] = {}
     for name, levels in desk.columns.levels.items():
-        feature = desk.actions[name] if name in desk.actions else None
+        feature = _feature_of(desk, name)
         if levels:
             person[name] = plain_of(levels[0])
         elif levels is None:
@@ -362,12 +355,19 @@ def _somebody(desk: Desk) -> dict[str, Any]:
 def _answer(desk: Desk, asked: Any) -> dict[str, Any]:
     people = _frame(desk, asked.people)
     wishes = asked.preferences.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
-    try:
+    with _fitting("preferences"):
         asking = desk.asking(wishes, asked.radius, asked.n_options)
+    with _fitting("people"):
         result = asking.recommend(people)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
     return {"people": _people(result, people, asked.explain)}
+
+
+@contextmanager
+def _fitting(where: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise UnfitError(str(error), where) from None
 
 
 def _frame(desk: Desk, people: list[BaseModel]) -> pd.DataFrame:
@@ -392,7 +392,7 @@ def _people(result: Recommendations, people: pd.DataFrame, explain: bool) -> lis
     names = list(people.columns)
     before = [people[name].tolist() for name in names]
     after = [frame[f"recourse.{name}"].tolist() for name in names]
-    told = {name: plain_of(frame[name].tolist()) for name in frame if "recourse." not in name}
+    told = {name: plain_of(frame[name].tolist()) for name in frame.columns[: -len(names)]}
     found: list[dict[str, Any]] = []
     for place, row in enumerate(frame.index.tolist()):
         line = {name: values[place] for name, values in told.items()}
@@ -474,7 +474,7 @@ def _class_of(model: Any) -> str:
 
 def _feature(desk: Desk, name: str) -> dict[str, Any]:
     levels = desk.columns.levels[name]
-    feature = desk.actions[name] if name in desk.actions else None
+    feature = _feature_of(desk, name)
     return {
         "name": name,
         "kind": "number" if levels is None else "category" if levels else "unused",

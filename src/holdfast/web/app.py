@@ -17,7 +17,7 @@ from starlette.types import Scope
 from holdfast.web.api import make_api
 from holdfast.web.desk import Desk
 from holdfast.web.pages import error_page, make_pages
-from holdfast.web.safety import LOCAL_HOSTS, Guarded, Headed, Logged, Turns
+from holdfast.web.safety import LOCAL_HOSTS, Guarded, Headed, Logged, Turns, UnfitError
 
 _STATIC = Path(__file__).parent / "static"
 _FOR_PROGRAMS = ("/v1/", "/healthz", "/openapi.json")
@@ -58,10 +58,11 @@ def make_app(
     return app
 
 
-def _refuse(scope: Scope, error: HTTPException, where: str | None = None) -> Response:
+def _refuse(scope: Scope, error: HTTPException) -> Response:
     """Say what was wrong, to a program or to a person."""
     status, message = error.status_code, _sentence(error)
     if scope["path"].startswith(_FOR_PROGRAMS):
+        where = error.where if isinstance(error, UnfitError) else None
         content = {"error": {"message": message, "where": where}}
         return JSONResponse(content, status, error.headers)
     is_part = scope["path"].startswith("/parts/")
@@ -85,8 +86,7 @@ async def _refused(request: Request, error: Any) -> Response:
 async def _not_understood(request: Request, error: Any) -> Response:
     """Say which part of a request was wrong, without what stood there."""
     first = error.errors()[0]
-    where = _place(first["loc"])
-    return _refuse(request.scope, HTTPException(422, first["msg"]), where)
+    return _refuse(request.scope, UnfitError(first["msg"], _place(first["loc"])))
 
 
 def _place(steps: tuple[str | int, ...]) -> str | None:

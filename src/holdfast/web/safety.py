@@ -27,7 +27,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -43,6 +43,14 @@ _BODY = Kind("a request", most_bytes=MOST_BYTES)
 
 # Makes an answer that says what was wrong.
 Refuse = Callable[[Scope, HTTPException], Response]
+
+
+class UnfitError(HTTPException):
+    """A request that can be read, but does not fit the model; `where` says which part of it."""
+
+    def __init__(self, message: str, where: str | None) -> None:
+        super().__init__(422, message)
+        self.where = where
 
 
 @contextmanager
@@ -285,7 +293,7 @@ class Turns:
             self._waiting -= 1
         try:
             if await request.is_disconnected():
-                raise HTTPException(499, "the client has gone")
+                raise ClientDisconnect
             yield
         finally:
             self._free.release()
@@ -381,7 +389,7 @@ class Logged:
         try:
             await self.app(scope, receive, noted)
         except Exception as error:
-            refused = error if isinstance(error, HTTPException) else _bug(error)
+            refused = _refusal(error)
             if not status:
                 await self.refuse(scope, refused)(scope, receive, noted)
         finally:
@@ -389,8 +397,12 @@ class Logged:
             LOG.info("%s %s %d %.0f ms", _method(scope), _template(scope), status, spent)
 
 
-def _bug(error: Exception) -> HTTPException:
-    """Log where a bug is: its message may hold what somebody typed."""
+def _refusal(error: Exception) -> HTTPException:
+    """Say what became of a request; of a bug, log where it is, but not what somebody typed."""
+    if isinstance(error, HTTPException):
+        return error
+    if isinstance(error, ClientDisconnect):
+        return HTTPException(499, "the client has gone")
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     where = ", ".join(f"{os.path.basename(each.filename)}:{each.lineno}" for each in frames)
     LOG.error("a bug: %s at %s", type(error).__name__, where)
