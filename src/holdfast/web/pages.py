@@ -119,15 +119,14 @@ class Verdict:
 def _verdict(person: PersonFigures) -> Verdict:
     if person.approved is None:
         return Verdict("unusable", "Cannot be used", "", f"{person.problem}.")
-    why = f"Today’s model gives {person.gives}" if person.gives else "By today’s model"
+    why = f"Today’s model gives {person.gives}" if person.gives else "So says today’s model"
     if person.wanted and person.gives:
-        enough = person.status is Status.ALREADY_VALID
-        why += f"; {person.wanted} is {'asked for' if enough or person.approved else 'needed'}"
+        why += f"; {person.wanted} is needed"
     if not person.approved:
         return Verdict("refused", "Refused", person.gives, f"{why}.")
-    if person.status is Status.ALREADY_VALID:
-        return Verdict("approved", "Approved", person.gives, f"{why}, and {person.crowd} agrees.")
-    return Verdict("approved", "Approved", person.gives, f"{why}, but not {person.crowd} agrees.")
+    if person.status is not Status.ALREADY_VALID and person.ways:
+        why += f", and not {person.crowd} would give it"
+    return Verdict("approved", "Approved", person.gives, f"{why}.")
 
 
 def make_pages(desk: Desk) -> APIRouter:
