@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Depends, Query
+from fastapi import Path as PathParameter
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
-from holdfast.recommend.numerals import below, numeral
+from holdfast.recommend.numerals import at_least, below, numeral
 from holdfast.report.figures import count_text, figure
+from holdfast.report.letter import LetterSettings
+from holdfast.report.page import write_report_body
 from holdfast.report.person import PersonFigures, look_at
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
@@ -27,12 +32,15 @@ from holdfast.web.forms import (
     chips_of,
     fields_of,
     label,
+    read_form,
     read_person,
     read_state,
 )
-from holdfast.web.safety import SafeRoute
+from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
+from holdfast.web.safety import SafeRoute, content_policy
 
 _STATIC = Path(__file__).parent / "static"
+_MOST_SEARCHED, _MOST_LENDER = 200, 80  # letters
 _PAGES = (
     ("people", "/people", "People"),
     ("new", "/new", "New person"),
@@ -129,23 +137,61 @@ def _verdict(person: PersonFigures) -> Verdict:
     return Verdict("approved", "Approved", person.gives, f"{why}.")
 
 
+async def _form(request: Request) -> dict[str, str]:
+    """Read a form of ours; forms that hold files are not among them."""
+    try:
+        return read_form(await request.body())
+    except StateError as error:
+        raise HTTPException(400, str(error)) from None
+
+
+Form = Annotated[dict[str, str], Depends(_form)]
+Sort = Literal["row", "cost", "-cost", "status"]
+
+
 def make_pages(desk: Desk) -> APIRouter:
     """Return the pages."""
     router = APIRouter(route_class=SafeRoute, default_response_class=HTMLResponse)
     office = _Office(desk, fields_of(desk))
 
-    @router.get("/", response_class=RedirectResponse, status_code=303)
-    def home() -> str:
-        return "/new"
+    @router.get("/")
+    def home() -> RedirectResponse:
+        return RedirectResponse("/new" if desk.people is None else "/people", 303)
+
+    @router.get("/people")
+    def people(sort: Sort = "cost", page: Annotated[int, Query(ge=1, le=10**9)] = 1) -> str:
+        return office.people_page(sort, "", page)
+
+    @router.post("/people")
+    def search(form: Form) -> str:
+        sort, number = form.get("sort", "cost"), 1
+        if "go" in form:  # a heading, or another page of what was found
+            sort, _, wanted = form["go"].partition(" ")
+            number = int(wanted) if wanted.isascii() and wanted.isdigit() else 1
+        if sort not in SORTS:
+            raise HTTPException(422, f"people cannot be sorted by {sort!r}")
+        return office.people_page(sort, form.get("search", "")[:_MOST_SEARCHED], number)
+
+    @router.get("/people/{row}")
+    def person(row: Annotated[int, PathParameter(ge=0, le=10**12)]) -> str:
+        return office.picked_page(row)
 
     @router.get("/new")
     def new() -> str:
         values = {each.name: "" for each in office.fields}
         return office.person_page(State(values=values), "New person", {}, "new")
 
+    @router.get("/overview")
+    def overview(group: str = "") -> str:
+        return office.overview_page(group or None)
+
     @router.post("/parts/person")
     def part_person(data: Annotated[Any, Body()]) -> str:
         return render("part_person.html", **office.person(office.read(data)))
+
+    @router.post("/letter")
+    def letter(form: Form) -> HTMLResponse:
+        return office.letter(form)
 
     return router
 
@@ -167,7 +213,90 @@ class _Office:
     @property
     def frame(self) -> dict[str, Any]:
         """What every page shows."""
-        return {"pages": _PAGES, "asked": Path(self.desk.job.model).name}
+        pages = _PAGES if self.desk.people is not None else _PAGES[1:2]
+        return {"pages": pages, "asked": Path(self.desk.job.model).name}
+
+    def people_page(self, sort: str, search: str, number: int) -> str:
+        """Show the people of the table, as far as they have been read and advised."""
+        people = self._people()
+        progress = people.progress
+        try:
+            page = people.page(sort, search, number)
+        except LookupError:
+            page = None
+        return render(
+            "people.html",
+            **self.frame,
+            here="people",
+            page=page,
+            progress=_progress(progress),
+            is_ready=progress.state in (RunState.FINISHED, RunState.FAILED),
+            placeholder=", ".join([*map(label, self.desk.job.keys), "row, advice"]),
+            decided=_decided,
+            chance=self._chance,
+        )
+
+    def picked_page(self, row: int) -> str:
+        """Show a person of the table."""
+        people = self._people()
+        try:
+            values, keys, problem = people.person(row), people.keys(row), people.problem(row)
+        except LookupError as error:
+            raise HTTPException(503 if people.total is None else 404, str(error)) from None
+        if problem:
+            raise HTTPException(422, f"row {row} could not be read from its file: {problem}")
+        return self.person_page(State(row=row, values=values), f"Row {row}", keys, "people")
+
+    def overview_page(self, group: str | None) -> str:
+        """Show the report on the people of the table."""
+        people = self._people()
+        try:
+            summary = self.desk.overview(group)
+        except LookupError as error:
+            has_failed = people.progress.state is RunState.FAILED
+            raise HTTPException(500 if has_failed else 503, str(error)) from None
+        except ValueError as error:
+            raise HTTPException(404, str(error)) from None
+        body = write_report_body(summary)
+        named = {"body": body, "group": group or "", "groupable": self.desk.groupable()}
+        return render("overview.html", **self.frame, here="overview", **named)
+
+    def letter(self, form: dict[str, str]) -> HTMLResponse:
+        """Write a letter to a person."""
+        try:
+            state = self.read(json.loads(form.get("state", "null")))
+            settings = LetterSettings(
+                language=form.get("language", "en"),
+                lender=form.get("lender", "")[:_MOST_LENDER] or self.desk.lender,
+                until=date.fromisoformat(form["until"]) if form.get("until") else None,
+            )
+            if state.wrong:
+                raise ValueError(next(iter(state.wrong.values())))
+            page = self.desk.letter(
+                state.values,
+                settings,
+                row=state.row,
+                preferences=state.preferences,
+                radius=state.radius,
+            )
+        except (ValueError, RecursionError) as error:
+            raise HTTPException(422, str(error)) from None
+        except LookupError as error:
+            raise HTTPException(503, str(error)) from None
+        style = page.partition("<style>")[2].partition("</style>")[0]
+        return HTMLResponse(page, headers={"Content-Security-Policy": content_policy(style)})
+
+    def _people(self) -> People:
+        if self.desk.people is None:
+            raise HTTPException(
+                404,
+                "there is no table of people: start `holdfast serve` with --people, or type one in",
+            )
+        return self.desk.people
+
+    def _chance(self, person: Listed) -> str:
+        """Write what today's model gives a person of the list."""
+        return at_least(person.initial_validity) if math.isfinite(person.initial_validity) else ""
 
     def person_page(self, state: State, heading: str, keys: dict[str, str], here: str) -> str:
         """Show a person, and what they can do."""
@@ -235,6 +364,29 @@ class _Office:
             "can_write": False,
             "can_slide": False,
         }
+
+
+def _progress(progress: RunProgress) -> str:
+    """Say how far the run over the people is."""
+    if progress.state is RunState.FAILED:
+        return f"There is no advice for the list: {progress.reason}."
+    if progress.total is None:
+        return "The table is being read."
+    if progress.state is RunState.RUNNING:
+        many = f"{progress.done:,} of {count_text(progress.total, 'person', 'people')}"
+        return f"Advice for {many} is ready; the list is sorted when all is."
+    return ""
+
+
+def _decided(person: Listed) -> str:
+    """Say in a word or two what was decided, and whether something helps."""
+    if person.status is None:
+        return "…"
+    if person.approved is None:
+        return "Cannot be used"
+    if person.approved:
+        return "Approved" if person.status is Status.ALREADY_VALID else "Approved, may not last"
+    return "Refused" if person.is_helped else "Refused, no way"
 
 
 def _title(person: PersonFigures, n_ways: int) -> str:
