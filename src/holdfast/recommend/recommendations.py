@@ -24,6 +24,7 @@ from holdfast.recommend.reasons import (
     settings_of,
     untried,
 )
+from holdfast.recommend.sizes import SizeCurve
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import Change, ChangedColumn, changed_columns, explanation
@@ -220,20 +221,41 @@ class Recommendations:
 
     def frontier(self, label: Any, points: int = 25) -> Staircase:
         """Return the cost of every guarantee that a person can reach, as steps to be drawn."""
-        compiled, target, asked = self._compiled(label), self._question.target, self.guarantee
+        compiled, target, asked = self._drawable(label), self._question.target, self.guarantee
         if asked is None and target is not None:  # points were asked for
             asked = float(self._probability(target))
-        if compiled.relaxed is not None:
-            raise ValueError(
-                "the curve is drawn of values that are all tried: give a step to every number that "
-                "the model bends"
-            )
         return Staircase.of(
             compiled,
             points,
             lambda problem, wanted: self._question.solve(problem, compiled.links, wanted),
             asked,
         )
+
+    def sizes(self, label: Any, points: int = 25) -> SizeCurve:
+        """Return what the guarantee costs a person, for every size of the set of models.
+
+        The cost is that of the solver's answer. What is advised are numbers that can be typed, which
+        may cost a hair more where a number has no step.
+        """
+        check_count("points", points, least=2)
+        if not self.robust_to.has_size:
+            raise ValueError(
+                f"there are {self.robust_to.label}, and a list of models has no size: the cost of "
+                "every size can be had for a NormBall or an Ellipsoid"
+            )
+        if self._question.target is None:
+            raise ValueError("a cost weight asks for no guarantee, whose cost could be told")
+        return SizeCurve.of(self._question, self._drawable(label), points)
+
+    def _drawable(self, label: Any) -> Compiled:
+        """State the problem of one person, of whom a curve can be drawn."""
+        compiled = self._compiled(label)
+        if compiled.relaxed is not None:
+            raise ValueError(
+                "the curve is drawn of values that are all tried: give a step to every number that "
+                "the model bends"
+            )
+        return compiled
 
     def releases(self, label: Any) -> list[Release]:
         """Return the smallest sets of constraints whose release would help a person, if any."""

@@ -61,9 +61,7 @@ class Staircase:
     ) -> Staircase:
         """Walk from what one person has now to the most that can be had.
 
-        From each corner the next one is found exactly: ask for a hair more than what is
-        reached. Where the curve is continuous, or has too many steps, the walk goes on by a
-        ``points``-th of the whole rise.
+        See `walk`.
         """
         check_count("points", points, least=2)
         alone, base = compiled.problem, compiled.problem.problem
@@ -76,12 +74,12 @@ class Staircase:
         last = max(min(last, _HIGHEST), first)
         cutoff = float(probability(compiled.encoding.model.cutoff)) if asked is None else asked
 
-        def ask(wanted: float) -> _Corner:
+        def ask(wanted: float) -> Corner:
             answer = solve(alone, wanted)
             had = float(probability(answer.worst_case_score[0]))
-            return _Corner(wanted, float(answer.cost[0]), had, True)
+            return Corner(wanted, float(answer.cost[0]), had, True)
 
-        corners = _walk(_Corner(first, 0.0, first, False), last, points, ask)
+        corners = walk(Corner(first, 0.0, first, False), last, points, ask)
         wanted, cost, had, steps = (np.array(part) for part in zip(*corners, strict=True))
         return cls(wanted, cost, had, steps, cutoff)
 
@@ -126,17 +124,21 @@ class Staircase:
         return axes
 
 
-class _Corner(NamedTuple):
-    guarantee: float
+class Corner(NamedTuple):
+    """What was asked for, its least cost, and how much more the recourse of that cost has."""
+
+    wanted: float
     cost: float
     had: float
     is_step: bool
 
 
-def _walk(
-    first: _Corner, last: float, points: int, ask: Callable[[float], _Corner]
-) -> list[_Corner]:
-    """Go from corner to corner, up to a probability or as far as can be reached."""
+def walk(first: Corner, last: float, points: int, ask: Callable[[float], Corner]) -> list[Corner]:
+    """Go from corner to corner, up to a value or as far as can be reached.
+
+    From each corner the next one is found exactly: ask for a hair more than what is had. Where the
+    curve is continuous, or has too many steps, the walk goes on by a ``points``-th of the whole.
+    """
     rise = last - first.had
     left, left_small = _STEPS * points, _SMALL_STEPS * points
     corners, reached = [first], first.had
@@ -150,10 +152,10 @@ def _walk(
         else:  # continuous, but for what it costs to begin at all
             exact = found.cost > corners[-1].cost + _BEGINNING
         if np.isfinite(found.cost) and not exact:
-            wanted = min(max(reached + rise / (points - 1), found.guarantee), last)
+            wanted = min(max(reached + rise / (points - 1), found.wanted), last)
             found = ask(wanted)._replace(is_step=False)
         if not np.isfinite(found.cost):  # links, or rounding, put the end out of reach
             break
         corners.append(found)
-        reached = max(found.had, found.guarantee)
+        reached = max(found.had, found.wanted)
     return corners
