@@ -59,6 +59,17 @@ def percent(share: float) -> str:
     return f"{100.0 * min(max(share, 0.0), 1.0):.2f}%"
 
 
+def cost(value: float) -> str:
+    """Write a cost, or a part of one, so that those below one another can be compared.
+
+    Examples
+    --------
+    >>> cost(1.0), cost(0.9437), cost(0.0021), cost(1468.4)
+    ('1.00', '0.94', '0.0021', '1,468')
+    """
+    return f"{value:.2f}" if 0.01 <= value < 1000.0 or value == 0.0 else figure(value)
+
+
 @cache
 def _templates() -> Environment:
     templates = Environment(
@@ -70,7 +81,7 @@ def _templates() -> Environment:
     )
     templates.globals |= {
         "percent": percent,
-        "figure": figure,
+        "cost": cost,
         "label": label,
         "numeral": numeral,
         "counted": count_text,

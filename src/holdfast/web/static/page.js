@@ -135,14 +135,14 @@
       letter.hidden = !one("#decision").classList.contains("can-write");
       letter.elements.state.value = JSON.stringify(asked);
       const sure = one("#sure");
-      if (!sure) return;
-      if (one("#decision").classList.contains("can-slide")) {
+      if (sure && one("#decision").classList.contains("can-slide")) {
         sure.hidden = false;
         sure.classList.add("waiting");
         sureties.ask(asked);
       } else {
         sureties.drop();
-        sure.hidden = true;
+        if (sure) sure.hidden = true;
+        answer.setAttribute("aria-busy", "false");
       }
     });
 
@@ -151,11 +151,15 @@
       const sure = one("#sure");
       sure.hidden = false;
       sure.classList.remove("waiting");
+      answer.setAttribute("aria-busy", "false");
       slid();
     });
 
+    const answer = one(".answer");
+
     function ask(delay = 0) {
       sureties.drop();
+      answer.setAttribute("aria-busy", "true");
       answers.ask(question(), delay);
     }
 
@@ -367,6 +371,7 @@
       if (one("#decision").classList.contains("can-slide") && one("#sure")) {
         one("#sure").hidden = false;
         one("#sure").classList.add("waiting");
+        answer.setAttribute("aria-busy", "true");
         sureties.ask(question());
       }
     }
