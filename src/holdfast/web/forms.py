@@ -13,7 +13,7 @@ import numpy as np
 from holdfast.actions import CategoryFeature, NumberFeature
 from holdfast.actions.feature import suggest
 from holdfast.models.encoding import Encoding
-from holdfast.models.encoding.reading import is_missing, plain
+from holdfast.models.encoding.reading import is_missing
 from holdfast.recommend.numerals import numeral
 
 if TYPE_CHECKING:
@@ -154,23 +154,6 @@ def _help(feature: Any) -> str:
         said.append(f"steps of {numeral(feature.step)}")
     text = ", ".join(said)
     return text[:1].upper() + text[1:]
-
-
-def text_of(value: Any) -> str:
-    """Write a value so that a field holds it and it is read back as the same.
-
-    Examples
-    --------
-    >>> text_of(12500.0), text_of(0.1), text_of(None), text_of(True), text_of("own")
-    ('12500', '0.1', '', 'True', 'own')
-    """
-    if is_missing(value):
-        return ""
-    return numeral(value) if isinstance(plain(value), (str, bool)) else _digits(numeral(value))
-
-
-def _digits(text: str) -> str:
-    return text.replace(",", "")
 
 
 @dataclass(frozen=True)
@@ -331,9 +314,9 @@ def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise StateError(f"{value!r} is no number")
     try:
-        number = float(value)
+        number = math.nan if "_" in str(value) else float(value)
     except (ValueError, OverflowError):
-        return _Wrong(not_a_number(str(value)))
+        number = math.nan
     return number if math.isfinite(number) else _Wrong(not_a_number(str(value)))
 
 

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Body, Depends, Query
 from fastapi import Path as PathParameter
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -22,7 +23,7 @@ from holdfast.recommend.numerals import at_least, below, numeral
 from holdfast.report.figures import count_text, figure
 from holdfast.report.letter import LetterSettings
 from holdfast.report.page import write_report_body
-from holdfast.report.person import PersonFigures, look_at
+from holdfast.report.person import PersonFigures, how_sure, look_at
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
 from holdfast.web.forms import (
@@ -38,6 +39,7 @@ from holdfast.web.forms import (
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
 from holdfast.web.safety import SafeRoute, content_policy
+from holdfast.web.slider import stops_of
 
 _STATIC = Path(__file__).parent / "static"
 _MOST_SEARCHED, _MOST_LENDER = 200, 80  # letters
@@ -113,11 +115,15 @@ def error_page(status: int, message: str, *, is_part: bool) -> str:
     >>> error_page(503, "too many requests are waiting", is_part=True)
     '<p>Too many requests are waiting.</p>'
     """
-    sentence = f"{message[:1].upper()}{message[1:]}".rstrip(".") + "."
+    sentence = _sentence(message)
     if is_part:
         return render("error_part.html", sentence=sentence)
     title = _TITLES.get(status, "This did not work")
     return render("error.html", title=title, sentence=sentence, pages=_PAGES, here="", asked="")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}".rstrip(".") + "."
 
 
 @dataclass(frozen=True)
@@ -199,6 +205,10 @@ def make_pages(desk: Desk) -> APIRouter:
     @router.post("/parts/person")
     def part_person(data: Annotated[Any, Body()]) -> str:
         return render("part_person.html", **office.person(office.read(data)))
+
+    @router.post("/parts/sure")
+    def part_sure(data: Annotated[Any, Body()]) -> str:
+        return office.sure_part(office.read(data))
 
     @router.post("/letter")
     def letter(form: Form) -> HTMLResponse:
@@ -351,8 +361,30 @@ class _Office:
             "show_ways": True,
             "waiting": "",
             "can_write": person.approved is False and (ways or person.status is Status.INFEASIBLE),
-            "can_slide": person.approved is not None,
+            "can_slide": person.approved is not None and bool(person.wanted or ways),
         }
+
+    def sure_part(self, state: State) -> str:
+        """Show how sure the advice is, and what it would cost to be surer."""
+        typed = read_person(state.values, self.fields, self.desk)
+        if state.wrong or typed.people is None:
+            raise HTTPException(422, "there is no answer yet that could be sure")
+        usual = self.desk.recourse.robust_to
+        sure = how_sure(self.desk.asking(**state.asked), typed.people)
+        if sure.curve is None:
+            return render("sure.html", sure=sure, stops=[], sentence=_sentence)
+        stops = stops_of(sure.curve, usual.radius, sure.radius)
+        costs = [cost(stop.cost) if math.isfinite(stop.cost) else "no way" for stop in stops]
+        return render(
+            "sure.html",
+            sure=sure,
+            stops=stops,
+            place=[stop.radius for stop in stops].index(sure.radius) if stops else 0,
+            costs=costs,
+            said=[text if text == "no way" else f"cost {text}" for text in costs],
+            sentence=_sentence,
+            chart=Markup(size_chart(sure.curve)) if stops else "",
+        )
 
     def _unread(self, wrong: dict[str, str], missing: int) -> dict[str, Any]:
         """Show that there is no answer yet."""
