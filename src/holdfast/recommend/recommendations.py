@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats, check_count
 from holdfast.models.encoding import Number
 from holdfast.models.encoding.reading import plain
+from holdfast.problem.sets import ModelSet, check_models
 from holdfast.recommend.advised import Advised
 from holdfast.recommend.numerals import at_least, numeral, points_down
+from holdfast.recommend.opposing import Opposing, differences
 from holdfast.recommend.question import Question
 from holdfast.recommend.reasons import (
     Release,
@@ -35,7 +37,12 @@ if TYPE_CHECKING:
 
     from holdfast.actions import ActionSet, Compiled
     from holdfast.problem.points import Points
-    from holdfast.problem.sets import ModelSet
+
+
+_NOT_ALL_TRIED = (
+    "the curve is drawn of values that are all tried: give a step to every number that the model "
+    "bends"
+)
 
 
 class Recommendations:
@@ -221,7 +228,9 @@ class Recommendations:
 
     def frontier(self, label: Any, points: int = 25) -> Staircase:
         """Return the cost of every guarantee that a person can reach, as steps to be drawn."""
-        compiled, target, asked = self._drawable(label), self._question.target, self.guarantee
+        compiled, target, asked = self._compiled(label), self._question.target, self.guarantee
+        if compiled.relaxed is not None:
+            raise ValueError(_NOT_ALL_TRIED)
         if asked is None and target is not None:  # points were asked for
             asked = float(self._probability(target))
         return Staircase.of(
@@ -231,31 +240,64 @@ class Recommendations:
             asked,
         )
 
+    def opposing(
+        self, label: Any, robust_to: ModelSet | None = None, option: int = 1
+    ) -> Opposing | None:
+        """Return the model of a set that gives a way the least; None if even that one gives enough.
+
+        Enough is what was asked for; with a cost weight, an approval.
+
+        Parameters
+        ----------
+        label : label of a row
+        robust_to : NormBall, Ellipsoid or ModelList, optional
+            By default the set that the way was found for.
+        option : int
+        """
+        models = self.robust_to if robust_to is None else robust_to
+        check_models(models)
+        encoding, place = self._question.encoding, self._place(label, option)
+        ways, after = self._outcome.options[option - 1]
+        point, own = ways.recourse[place], cast(Any, encoding.model)
+        coefs, intercepts = models.worst_model(point, own.coef, own.intercept)
+        coef, intercept = coefs[0], float(intercepts[0])
+        score = float(models.worst_score(point, own.coef, own.intercept)[0])
+        target = self._question.target
+        if score >= (self._cutoff if target is None else target):
+            return None
+        return Opposing(
+            coef=coef,
+            intercept=intercept,
+            score=score,
+            validity=self.validity(score),
+            gives=self.gives(score),
+            wanted=self.wanted,
+            is_refusal=score < self._cutoff,
+            differences=differences(encoding, point, after.iloc[place], coef, intercept),
+        )
+
     def sizes(self, label: Any, points: int = 25) -> SizeCurve:
         """Return what the guarantee costs a person, for every size of the set of models.
 
-        The cost is that of the solver's answer. What is advised are numbers that can be typed, which
-        may cost a hair more where a number has no step.
+        The cost is that of the solver's answer. What is advised are numbers that can be typed,
+        which may cost a hair more where a number has no step.
         """
         check_count("points", points, least=2)
+        why = self.why_no_sizes(label)
+        if why:
+            raise ValueError(why)
+        return SizeCurve.of(self._question, self._compiled(label), points)
+
+    def why_no_sizes(self, label: Any) -> str:
+        """Say why the cost of every size cannot be told of a person; empty if it can."""
         if not self.robust_to.has_size:
-            raise ValueError(
+            return (
                 f"there are {self.robust_to.label}, and a list of models has no size: the cost of "
-                "every size can be had for a NormBall or an Ellipsoid"
+                "every size can be told for a NormBall or an Ellipsoid"
             )
         if self._question.target is None:
-            raise ValueError("a cost weight asks for no guarantee, whose cost could be told")
-        return SizeCurve.of(self._question, self._drawable(label), points)
-
-    def _drawable(self, label: Any) -> Compiled:
-        """State the problem of one person, of whom a curve can be drawn."""
-        compiled = self._compiled(label)
-        if compiled.relaxed is not None:
-            raise ValueError(
-                "the curve is drawn of values that are all tried: give a step to every number that "
-                "the model bends"
-            )
-        return compiled
+            return "a cost weight asks for no guarantee, whose cost could be told"
+        return "" if self._compiled(label).relaxed is None else _NOT_ALL_TRIED
 
     def releases(self, label: Any) -> list[Release]:
         """Return the smallest sets of constraints whose release would help a person, if any."""

@@ -93,13 +93,14 @@ class SizeCurve:
         return float(self.holds_to[-1]) if len(self.holds_to) else float("nan")
 
     def cost_at(self, radius: float) -> float:
-        """Return the least cost at a radius; between samples on a straight line, inf beyond the end.
+        """Return the least cost at a radius: between samples on a straight line, inf past the end.
 
         Examples
         --------
         >>> import numpy as np
         >>> steps = np.array([False, True])
-        >>> curve = SizeCurve(np.array([0, 0.2]), np.array([1, 3]), np.array([0.2, 0.5]), steps, 0.1)
+        >>> ends = np.array([0.0, 0.2]), np.array([1.0, 3.0]), np.array([0.2, 0.5])
+        >>> curve = SizeCurve(*ends, steps, asked=0.1)
         >>> [curve.cost_at(radius) for radius in (0.0, 0.2, 0.3, 0.6)]
         [1.0, 1.0, 3.0, inf]
         """
@@ -118,7 +119,8 @@ class SizeCurve:
         --------
         >>> import numpy as np
         >>> steps = np.array([False, True])
-        >>> curve = SizeCurve(np.array([0, 0.2]), np.array([1, 3]), np.array([0.2, 0.5]), steps, 0.1)
+        >>> ends = np.array([0.0, 0.2]), np.array([1.0, 3.0]), np.array([0.2, 0.5])
+        >>> curve = SizeCurve(*ends, steps, asked=0.1)
         >>> curve.curve()
         (array([0. , 0.2, 0.2, 0.5]), array([1., 1., 3., 3.]))
         """

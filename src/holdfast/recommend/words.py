@@ -163,9 +163,9 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
     verb = "Change"
     if option > 1:
         stays = "as it is" if len(way.held) == 1 else "as they are"
-        verb = f"Or leave {_listed(sorted(way.held))} {stays} and change"
+        verb = f"Or leave {listed(sorted(way.held))} {stays} and change"
     cost = f"The cost is {way.cost:.3g}."
-    return " ".join([f"{verb} {_listed(changes)}: {_proof(result, way)}", after, cost])
+    return " ".join([f"{verb} {listed(changes)}: {_proof(result, way)}", after, cost])
 
 
 def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) -> str:
@@ -174,7 +174,7 @@ def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) ->
         return _sentence(_proof(result, way))
     if result._is_guarantee:
         return "You need not change anything for that."
-    held = _listed(sorted(way.held))
+    held = listed(sorted(way.held))
     stay = f"Without changing {held}, staying" if held else "Staying"
     proven = "provably " if way.status.is_proven else ""
     return f"{stay} as you are is {proven}the best balance of cost and chance."
@@ -200,7 +200,7 @@ def afterwards(result: Recommendations, way: Way) -> str:
 def _proof(result: Recommendations, way: Way) -> str:
     best = "cheapest way" if result._is_guarantee else "best balance of cost and chance"
     if way.status.is_proven:
-        without = f" without changing {_listed(sorted(way.held))}" if way.held else ""
+        without = f" without changing {listed(sorted(way.held))}" if way.held else ""
         return f"provably the {best}{without}."
     better = "cheaper way" if result._is_guarantee else "better balance"
     return f"there may be a {better}, but it is better by at most {above(way.gap)}."
@@ -244,9 +244,7 @@ def in_the_way(
     ]
     untried = [name for name in result._untried if name not in unsaid]
     if untried:
-        end = (
-            f"Lifting other constraints does not help; those of {_listed(untried)} were not tried."
-        )
+        end = f"Lifting other constraints does not help; those of {listed(untried)} were not tried."
     elif result._has_facts or codes or result._untried:
         end = "Even if every constraint that can be lifted were lifted, no change would do."
     else:
@@ -262,5 +260,12 @@ def best_words(result: Recommendations, reach: float) -> str:
     return points_down(points) if np.isfinite(points) else ""
 
 
-def _listed(parts: list[str]) -> str:
+def listed(parts: list[str]) -> str:
+    """Join parts of a sentence.
+
+    Examples
+    --------
+    >>> listed(["age", "income", "job"])
+    'age, income and job'
+    """
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.actions import ActionSet, Follows
+from holdfast.problem.ball import NormBall
+from holdfast.recommend import RobustRecourse
+from holdfast.recommend.opposing import Opposing
 from holdfast.recommend.reasons import Release
+from holdfast.recommend.sizes import SizeCurve
 from holdfast.recommend.words import (
     afterwards,
     best_words,
@@ -21,6 +25,8 @@ from holdfast.report.parts import protected_features
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from holdfast.recommend import Recommendations
 
 MOST_BARRIERS = 3
@@ -162,6 +168,35 @@ class PersonFigures:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class SureFigures:
+    """How sure an advice is, and what it costs to be surer.
+
+    Attributes
+    ----------
+    curve : SizeCurve or None
+        The cost of every size of the set; None where there is none to be told.
+    note : str
+        Why there is none; otherwise empty.
+    radius : float
+        The size in use; NaN for a list of models, which has none.
+    plain, way : WayFigures or None
+        The cheapest way under today's model alone, and under the whole set; None without one.
+    opposing : Opposing or None
+        The model of the set that gives the plain way the least; None if all of them give enough.
+    words : str
+        What the set makes of the plain way, in words.
+    """
+
+    curve: SizeCurve | None
+    note: str
+    radius: float
+    plain: WayFigures | None
+    way: WayFigures | None
+    opposing: Opposing | None
+    words: str
+
+
 def look_at(result: Recommendations, label: Any) -> PersonFigures:
     """Say all that is shown of one person."""
     status, problem = result.status_of(label), result.why_refused(label)
@@ -187,6 +222,55 @@ def look_at(result: Recommendations, label: Any) -> PersonFigures:
         ways=ways,
         note=without_change(result, label) if changes_nothing else "",
     )
+
+
+def how_sure(recourse: RobustRecourse, person: pd.DataFrame) -> SureFigures:
+    """Compare what one person is advised with plain recourse, for today's model alone.
+
+    Parameters
+    ----------
+    recourse : RobustRecourse
+    person : DataFrame
+        One row, which the model can use.
+    """
+    if len(person) != 1:
+        raise ValueError(f"how_sure takes one person, but the table has {len(person)}")
+    settings = recourse.get_params(deep=False) | {"n_options": 1}
+    result = RobustRecourse(**settings).recommend(person)
+    settings["robust_to"] = NormBall(p=1, radius=0.0)
+    plain, label = RobustRecourse(**settings).recommend(person), person.index[0]
+    ways, plain_ways = look_at(result, label).ways, look_at(plain, label).ways
+    curve, note = _curve_of(result, label)
+    opposing = plain.opposing(label, result.robust_to) if plain_ways else None
+    return SureFigures(
+        curve=curve,
+        note=note,
+        radius=result.radius,
+        plain=plain_ways[0] if plain_ways else None,
+        way=ways[0] if ways else None,
+        opposing=opposing,
+        words=_sure_words(plain, label, result, opposing),
+    )
+
+
+def _curve_of(result: Recommendations, label: Any) -> tuple[SizeCurve | None, str]:
+    """Return the cost of every size, or why it cannot be told."""
+    why = result.why_no_sizes(label)
+    return (None, why) if why else (result.sizes(label), "")
+
+
+def _sure_words(
+    plain: Recommendations, label: Any, result: Recommendations, opposing: Opposing | None
+) -> str:
+    if not plain.ways(label):
+        return look_at(plain, label).note
+    stays = not plain.told_changes(label)
+    what = "the plain advice, to change nothing," if stays else "the plain advice"
+    if opposing is not None:
+        return opposing.words(what, protected_features(plain.actions))
+    if result.robust_to.has_size and result.radius == 0.0:
+        return "This is the plain advice: it holds for today's model, and for no other."
+    return f"{what[0].upper()}{what[1:]} happens to hold for {result.robust_to.crowd}."
 
 
 def _look_at_hopeless(result: Recommendations, label: Any, about: PersonFigures) -> PersonFigures:
