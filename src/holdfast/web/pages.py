@@ -13,16 +13,18 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Query
 from fastapi import Path as PathParameter
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from holdfast.recommend.numerals import at_least, below, numeral
+from holdfast.recommend.sizes import SizeCurve
+from holdfast.report.charts import STYLE, About, SizeLine, SizeTexts, size_chart
 from holdfast.report.figures import count_text, figure
 from holdfast.report.letter import LetterSettings
-from holdfast.report.page import write_report_body
+from holdfast.report.page import report_style, write_report_body
 from holdfast.report.person import PersonFigures, how_sure, look_at
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
@@ -39,7 +41,7 @@ from holdfast.web.forms import (
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
 from holdfast.web.safety import SafeRoute, content_policy
-from holdfast.web.slider import stops_of
+from holdfast.web.slider import Stop, stops_of
 
 _STATIC = Path(__file__).parent / "static"
 _MOST_SEARCHED, _MOST_LENDER = 200, 80  # letters
@@ -175,6 +177,10 @@ def make_pages(desk: Desk) -> APIRouter:
     def home() -> RedirectResponse:
         return RedirectResponse("/new" if desk.people is None else "/people", 303)
 
+    @router.get("/report.css")
+    def style() -> Response:
+        return Response(f"{STYLE}{report_style()}", media_type="text/css")
+
     @router.get("/people")
     def people(sort: Sort = "cost", page: Annotated[int, Query(ge=1, le=10**9)] = 1) -> str:
         return office.people_page(sort, "", page)
@@ -278,7 +284,7 @@ class _Office:
             raise HTTPException(500 if has_failed else 503, str(error)) from None
         except ValueError as error:
             raise HTTPException(404, str(error)) from None
-        body = write_report_body(summary)
+        body = Markup(write_report_body(summary))
         named = {"body": body, "group": group or "", "groupable": self.desk.groupable()}
         return render("overview.html", **self.frame, here="overview", **named)
 
@@ -375,15 +381,17 @@ class _Office:
             return render("sure.html", sure=sure, stops=[], sentence=_sentence)
         stops = stops_of(sure.curve, usual.radius, sure.radius)
         costs = [cost(stop.cost) if math.isfinite(stop.cost) else "no way" for stop in stops]
+        said = [text if text == "no way" else f"cost {text}" for text in costs]
+        place = [stop.radius for stop in stops].index(sure.radius) if stops else 0
         return render(
             "sure.html",
             sure=sure,
             stops=stops,
-            place=[stop.radius for stop in stops].index(sure.radius) if stops else 0,
+            place=place,
             costs=costs,
-            said=[text if text == "no way" else f"cost {text}" for text in costs],
+            said=said,
             sentence=_sentence,
-            chart=Markup(size_chart(sure.curve)) if stops else "",
+            chart=_chart(sure.curve, stops[place], said[place]) if stops else "",
         )
 
     def _unread(self, wrong: dict[str, str], missing: int) -> dict[str, Any]:
@@ -407,6 +415,21 @@ class _Office:
             "can_write": False,
             "can_slide": False,
         }
+
+
+def _chart(curve: SizeCurve, chosen: Stop, said: str) -> Markup:
+    """Draw what every size costs."""
+    sizes, costs = curve.curve()
+    plain = f"plain {cost(costs[0])}"
+    about = About(
+        "sizes",
+        "What each size of the set of models costs",
+        f"Size 0, plain advice: cost {cost(costs[0])}. Size {chosen.size}, in use: {said}. "
+        f"Size {below(curve.end)}, the largest within reach: cost {cost(costs[-1])}.",
+    )
+    line = SizeLine(sizes.tolist(), costs.tolist(), chosen.radius, chosen.cost)
+    texts = SizeTexts(plain, said, "no way", "size of the set of models", "cost")
+    return Markup(size_chart(about, line, texts))
 
 
 def _progress(progress: RunProgress) -> str:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.recommend.numerals import below
 from holdfast.report.sketch import round_step
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Stop:
 
 
 def stops_of(curve: SizeCurve, usual: float, chosen: float) -> list[Stop]:
-    """List the places: round steps up to where the curve ends, the usual size and the chosen one.
+    """List the places: round steps, where the curve ends, the usual size and the chosen one.
 
     Examples
     --------
@@ -57,5 +58,5 @@ def stops_of(curve: SizeCurve, usual: float, chosen: float) -> list[Stop]:
     step = usual / parts if parts else round_step(max(end, usual, 1e-300) / (_MOST / 2))
     count = math.floor(end / step * (1.0 + 1e-12))
     radii = {usual * (k / parts) if parts else k * step for k in range(count + 1)}
-    radii |= {usual, chosen}
+    radii |= {usual, chosen, float(below(end, 4))}
     return [Stop(radius, curve.cost_at(radius), radius == usual) for radius in sorted(radii)]

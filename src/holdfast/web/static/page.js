@@ -329,19 +329,38 @@
 
     // -- how sure
 
+    const stopAt = (slider) => one(`#stops [data-stop="${slider.value}"]`).dataset;
+
     function slid() {
       const slider = one("#size");
       if (!slider) return;
-      const stop = one(`#stops [data-stop="${slider.value}"]`);
-      slider.setAttribute("aria-valuetext", stop.dataset.words);
-      one("#size-now").textContent = stop.dataset.size;
-      one("#size-cost").textContent = stop.dataset.cost;
-      const marker = one("#sure .chosen");
-      if (marker) for (const each of all("#sure .chosen [data-along], #sure .chosen")) move(each, stop.dataset.along);
+      const stop = stopAt(slider);
+      slider.setAttribute("aria-valuetext", `size ${stop.size}: ${stop.said}`);
+      one("#size-now").textContent = stop.size;
+      one("#size-cost").textContent = stop.cost;
+      follow(one("#sure figure"), stop);
     }
 
-    function move(mark, along) {
-      for (const name of ["x", "x1", "x2", "cx"]) if (mark.hasAttribute(name)) mark.setAttribute(name, along);
+    // Move the marks along the curve as it is drawn: it goes from size 0 to where it ends.
+    function follow(figure, stop) {
+      const lines = all(".line", figure).map((line) => ["x1", "y1", "x2", "y2"].map((name) => parseFloat(line.getAttribute(name))));
+      const marker = one(".marker", figure);
+      const start = parseFloat(one(".hollow", figure).getAttribute("cx"));
+      const end = Math.max(start, ...lines.map((line) => line[2]));
+      const share = Number(stop.radius) / Number(figure.dataset.end);
+      if (!(end > start) || !Number.isFinite(share)) return;
+      const x = Math.min(start + (end - start) * share, 100);
+      const on = lines.filter(([x1, , x2]) => x1 <= x + 0.01 && x <= x2 + 0.01 && x2 > x1)[0];
+      for (const name of ["x1", "x2"]) marker.setAttribute(name, `${x}%`);
+      const dot = one(".dot", figure);
+      if (dot && on) {
+        dot.setAttribute("cx", `${x}%`);
+        dot.setAttribute("cy", on[1] + ((on[3] - on[1]) * (x - on[0])) / (on[2] - on[0]));
+      }
+      const text = all("text.value", figure).at(-1);
+      text.setAttribute("x", `${x}%`);
+      text.setAttribute("text-anchor", x < 30 ? "start" : x > 75 ? "end" : "middle");
+      text.textContent = stop.said;
     }
 
     root.addEventListener("input", (event) => {
@@ -349,8 +368,8 @@
     });
     root.addEventListener("change", (event) => {
       if (event.target.id !== "size") return;
-      const stop = one(`#stops [data-stop="${event.target.value}"]`);
-      radius = stop.dataset.usual === undefined ? Number(stop.dataset.radius) : null;
+      const stop = stopAt(event.target);
+      radius = stop.usual === undefined ? Number(stop.radius) : null;
       tried();
     });
 
