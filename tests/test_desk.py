@@ -22,7 +22,16 @@ from holdfast.demo.files import write_demo
 from holdfast.engines.local import run_job
 from holdfast.files.people import Columns, text_of
 from holdfast.files.recourse import RecourseFile
-from holdfast.report import LetterSettings, find_person, make_letter, render_letter, summarise
+from holdfast.report import (
+    LetterSettings,
+    find_person,
+    make_letter,
+    render_letter,
+    report_style,
+    summarise,
+    write_report_body,
+    write_report_page,
+)
 from holdfast.report.people import Source, sort_people
 from holdfast.web.desk import Desk
 from holdfast.web.people import RunState
@@ -355,6 +364,17 @@ def test_the_overview_has_the_figures_of_the_report(desk, file):
             assert found[name] == expected[name]
     assert desk.overview() is desk.overview()
     assert desk.overview().source == "people.parquet"
+
+
+def test_the_overview_shows_what_the_report_shows(desk):
+    style, body = report_style(), write_report_body(desk.overview("employment"))
+    page = write_report_page(desk.overview("employment"))
+    opening, closing = '<div class="report">\n', "</div>\n"
+    assert body.startswith(opening)
+    assert body.removeprefix(opening).removesuffix(closing) in page
+    rules = style.removeprefix(".report {\n").removesuffix("}\n").splitlines()
+    assert set(rules[:-1]) < set(page.splitlines())  # the last one is for printing
+    assert not re.search(r"(^|\s)(body|main|html|:root) ", style)
 
 
 def test_people_can_be_compared_by_columns_with_few_values(desk):
