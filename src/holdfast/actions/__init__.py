@@ -9,6 +9,7 @@ from holdfast.actions.decode import decode
 from holdfast.actions.derived import Product, Ratio
 from holdfast.actions.links import AtMost, Follows, Linear
 from holdfast.actions.number import NumberFeature
+from holdfast.actions.preferences import Preference
 
 __all__ = [
     "ActionSet",
@@ -18,6 +19,7 @@ __all__ = [
     "Follows",
     "Linear",
     "NumberFeature",
+    "Preference",
     "Product",
     "Ratio",
     "check",

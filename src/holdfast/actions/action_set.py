@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from holdfast.actions.derived import Derived, Product, Ratio
 from holdfast.actions.feature import Feature, suggest
 from holdfast.actions.links import AtMost, CheckedList, FeatureLink, Follows, Linear
 from holdfast.actions.number import NumberFeature
+from holdfast.actions.preferences import Preference
 from holdfast.machinery.numbers import refuse
 
 if TYPE_CHECKING:
@@ -188,6 +189,48 @@ provide_cost=None)
     def set(self, name: str, /, **settings: Any) -> None:
         """Set settings of the feature of that name; if any is wrong, none is set."""
         self[name].set(**settings)
+
+    def with_preferences(
+        self, preferences: Mapping[str, Preference | Mapping[str, Any]]
+    ) -> ActionSet:
+        """Return the action set as one person wants it: never looser, and never cheaper.
+
+        Parameters
+        ----------
+        preferences : mapping
+            A `Preference`, or a dict of its fields, by the name of the feature.
+
+        Examples
+        --------
+        >>> actions = ActionSet([NumberFeature("duration", max_decrease=12), NumberFeature("age")])
+        >>> mine = actions.with_preferences({"age": {"locked": True}, "duration": {"change_by": 6}})
+        >>> mine["age"].immutable, mine["duration"].max_decrease, actions["age"].immutable
+        (True, 6, False)
+        """
+        if not isinstance(preferences, Mapping):
+            refuse("preferences", preferences, "a dict from names of features to preferences")
+        own = copy.deepcopy(self)
+        for name, given in preferences.items():
+            feature = own[name]
+            try:
+                wanted = Preference.read(given)
+                if wanted.locked:
+                    own._refuse_lock(name)
+                feature.set(**wanted.settings(feature))
+            except (TypeError, ValueError) as error:
+                said = str(error).removeprefix(f"{name}: ")
+                raise type(error)(f"preference for {name!r}: {said}") from None
+        return own
+
+    def _refuse_lock(self, name: str) -> None:
+        """Refuse to lock what changes with others: these must be locked."""
+        follows = {link.feature: [link.of] for link in self.links if isinstance(link, Follows)}
+        follows |= {each.feature: list(each.parents) for each in self.derived}
+        if name in follows:
+            raise ValueError(
+                f"it changes with {' and '.join(follows[name])}, and cannot be locked by itself: "
+                "lock what it changes with"
+            )
 
     def __getitem__(self, name: str) -> Any:
         """Return the feature of that name."""

@@ -101,23 +101,45 @@ def raw_cost(
     >>> raw_cost(ActionSet([NumberFeature("age", cost=0.5)]), {"age": 30}, {"age": 33})
     1.5
     """
+    return math.fsum(costs_by_feature(actions, before, after, presumed).values())
+
+
+def costs_by_feature(
+    actions: ActionSet, before: Any, after: Any, presumed: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """Cost of each feature that a change of one person changes; see `raw_cost`.
+
+    What is derived changes with others, at no cost of its own.
+
+    Examples
+    --------
+    >>> from holdfast.actions import ActionSet, NumberFeature
+    >>> actions = ActionSet([NumberFeature("age", cost=0.5), NumberFeature("debt")])
+    >>> costs_by_feature(actions, {"age": 30, "debt": 9}, {"age": 33, "debt": 9})
+    {'age': 1.5}
+    """
     old, new = _single(before), _single(after)
-    total, derived = 0.0, {each.feature for each in actions.derived}
+    derived = {each.feature for each in actions.derived}
+    costs: dict[str, float] = {}
     for name in actions:
-        if name in derived:
-            continue
         if name not in new or (name in old and not _differs(old[name], new[name])[0]):
             continue
-        feature = actions[name]
-        if isinstance(feature, NumberFeature):
-            known, fee = old[name][0], feature.fixed_cost
-            if is_missing(known):
-                known = (presumed or {}).get(name, new[name][0])
-                fee = feature.provide_cost or 0.0
-            total += feature.cost * abs(float(new[name][0]) - float(known)) + fee
+        if name in derived:
+            costs[name] = 0.0
+        elif isinstance(actions[name], NumberFeature):
+            costs[name] = _number_cost(actions[name], old[name][0], new[name][0], presumed or {})
         else:
-            total += feature.switch_cost(old[name][0], new[name][0])
-    return total
+            costs[name] = actions[name].switch_cost(old[name][0], new[name][0])
+    return costs
+
+
+def _number_cost(
+    feature: NumberFeature, old: Any, new: Any, presumed: Mapping[str, float]
+) -> float:
+    fee = feature.fixed_cost
+    if is_missing(old):
+        old, fee = presumed.get(feature.name, new), feature.provide_cost or 0.0
+    return feature.cost * abs(float(new) - float(old)) + fee
 
 
 def _check(actions: ActionSet, old: _Columns, new: _Columns, n: int) -> dict[int, list[str]]:

@@ -47,6 +47,30 @@ STANDARD_ERRORS, BALL_RADIUS = 1.25, 0.5  # of the set, where nothing else is sa
 
 
 @dataclass(frozen=True)
+class Lender:
+    """A lender's model, what applicants can do, the models that may come, and the applicants.
+
+    Attributes
+    ----------
+    data : Dataset
+    model : Pipeline
+    actions : ActionSet
+    robust_to : ModelSet
+    past : DataFrame
+        The loans that the model was trained on.
+    applicants : DataFrame
+        All others.
+    """
+
+    data: Dataset
+    model: Pipeline
+    actions: ActionSet
+    robust_to: ModelSet
+    past: pd.DataFrame
+    applicants: pd.DataFrame
+
+
+@dataclass(frozen=True)
 class Advice:
     """One kind of recourse (plain or robust) for every applicant turned down, in raw units."""
 
@@ -99,6 +123,26 @@ def possible_actions(features: pd.DataFrame, units: dict[str, str]) -> ActionSet
     return actions
 
 
+def train_lender(random_state: int = 0) -> Lender:
+    """Train the lender's model on most loans; the others are applicants.
+
+    The set of models is the ellipsoid of the Fisher information.
+    """
+    data = load_german()
+    table = data.features[NUMERIC + CATEGORICAL]
+    order = np.random.default_rng(random_state).permutation(len(table))
+    past, applicants = table.iloc[order[:600]], table.iloc[order[600:]]
+    model = credit_model(past, data.approved.iloc[order[:600]])
+    return Lender(
+        data=data,
+        model=model,
+        actions=possible_actions(past, data.units),
+        robust_to=fisher(model, past, radius=STANDARD_ERRORS),
+        past=past,
+        applicants=applicants,
+    )
+
+
 def run_demo(
     p: float | None = None,
     radius: float | None = None,
@@ -113,22 +157,19 @@ def run_demo(
         radius = STANDARD_ERRORS if p is None else BALL_RADIUS
     # wrong arguments are said at once
     robust: ModelSet = Ellipsoid(np.eye(1), radius) if p is None else NormBall(p, radius)
-    data = load_german()
-    table = data.features[NUMERIC + CATEGORICAL]
-    order = np.random.default_rng(random_state).permutation(len(table))
-    train, test = order[:600], order[600:]
-    model = credit_model(table.iloc[train], data.approved.iloc[train])
+    lender = train_lender(random_state)
     if p is None:
-        robust = fisher(model, table.iloc[train], radius=radius)
-    actions = possible_actions(table.iloc[train], data.units)
-    probability = model.predict_proba(table.iloc[test])[:, 1]
-    accuracy = float(np.mean((probability >= 0.5) == data.approved.iloc[test]))
-    denied = table.iloc[test][probability < 0.5]
-    futures = retrained(model, table.iloc[train], data.approved.iloc[train], n_models)
+        robust = lender.robust_to.with_radius(radius)
+    model, actions, test = lender.model, lender.actions, lender.applicants
+    probability = model.predict_proba(test)[:, 1]
+    accuracy = float(np.mean((probability >= 0.5) == lender.data.approved.loc[test.index]))
+    denied = test[probability < 0.5]
+    past = lender.past
+    futures = retrained(model, past, lender.data.approved.loc[past.index], n_models)
     return Demo(
-        data=data,
+        data=lender.data,
         accuracy=accuracy,
-        n_train=len(train),
+        n_train=len(past),
         n_test=len(test),
         n_models=n_models,
         denied=denied,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.files.tables import PROBLEM, nullified, parse_numbers
+from holdfast.files.tables import MISSING, PROBLEM, nullified, parse_numbers
 from holdfast.models.encoding import Category, Encoding
+from holdfast.models.encoding.reading import is_missing, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,3 +215,31 @@ def problems_of(table: pa.Table) -> list[str | None]:
     if PROBLEM not in table.column_names:
         return [None] * table.num_rows
     return list(table[PROBLEM].to_pylist())
+
+
+def text_of(value: Any, levels: tuple[Any, ...] | None) -> str:
+    """Return the shortest text that `Columns` of texts read back to the very same value.
+
+    Parameters
+    ----------
+    value : object
+        As `Columns.frame` gives it.
+    levels : tuple or None
+        Of its column, as in `Columns.levels`.
+
+    Examples
+    --------
+    >>> text_of(48.0, None), text_of(0.1, None), text_of(None, None)
+    ('48', '0.1', '')
+    >>> text_of(1.0, (0, 1)), text_of(True, (False, True)), text_of(None, ("", "own"))
+    ('1', 'True', 'N/A')
+    """
+    value = plain(value)
+    if is_missing(value):
+        known = {str(level) for level in levels or ()}
+        return next((text for text in sorted(MISSING) if text not in known), "")
+    if levels:
+        return str(next((level for level in levels if level == value), value))
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return repr(float(value)).removesuffix(".0")
+    return str(value)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.actions.check import costs_by_feature
 from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats, check_count
 from holdfast.models.encoding import Number
 from holdfast.models.encoding.reading import plain
+from holdfast.problem.sets import ModelSet, check_models
 from holdfast.recommend.advised import Advised
 from holdfast.recommend.numerals import at_least, numeral, points_down
+from holdfast.recommend.opposing import Opposing, differences
 from holdfast.recommend.question import Question
 from holdfast.recommend.reasons import (
     Release,
@@ -22,16 +26,23 @@ from holdfast.recommend.reasons import (
     settings_of,
     untried,
 )
+from holdfast.recommend.sizes import SizeCurve
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
-from holdfast.recommend.words import change_words, explanation
+from holdfast.recommend.words import Change, ChangedColumn, changed_columns, explanation
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from holdfast.actions import Compiled
+    from holdfast.actions import ActionSet, Compiled
     from holdfast.problem.points import Points
+
+
+_NOT_ALL_TRIED = (
+    "the curve is drawn of values that are all tried: give a step to every number that the model "
+    "bends"
+)
 
 
 class Recommendations:
@@ -64,7 +75,6 @@ class Recommendations:
         self.guarantee_points = question.guarantee_points
         models = question.robust_to
         self.radius = float(models.radius) if models.has_size else float("nan")
-        self._robust_to = question.robust_to
         self.status = np.empty(len(self), dtype=object)
         self.status[:] = Status.INVALID_INPUT
         self.status[outcome.rows] = outcome.status
@@ -190,6 +200,28 @@ class Recommendations:
             columns[f"{when}_points"] = self._points(score)
         return columns
 
+    @property
+    def actions(self) -> ActionSet:
+        """What people can change, as it was when they were advised."""
+        return copy.deepcopy(self._question.actions)
+
+    @property
+    def robust_to(self) -> ModelSet:
+        """The set of models."""
+        return self._question.robust_to
+
+    @property
+    def threshold(self) -> float:
+        """The probability from which on today's model approves; NaN without probabilities."""
+        return self.validity(self._cutoff)
+
+    @property
+    def wanted(self) -> str:
+        """What was asked for, as it is told: '50%', '600 points'; empty with a cost weight."""
+        if self.guarantee_points is not None:
+            return f"{self.guarantee_points:.10g} points"
+        return "" if self.guarantee is None else f"{100.0 * self.guarantee:.10g}%"
+
     def explain(self, label: Any) -> str:
         """Say in words what a person can do, or why nothing helps."""
         return explanation(self, label)
@@ -197,19 +229,75 @@ class Recommendations:
     def frontier(self, label: Any, points: int = 25) -> Staircase:
         """Return the cost of every guarantee that a person can reach, as steps to be drawn."""
         compiled, target, asked = self._compiled(label), self._question.target, self.guarantee
+        if compiled.relaxed is not None:
+            raise ValueError(_NOT_ALL_TRIED)
         if asked is None and target is not None:  # points were asked for
             asked = float(self._probability(target))
-        if compiled.relaxed is not None:
-            raise ValueError(
-                "the curve is drawn of values that are all tried: give a step to every number that "
-                "the model bends"
-            )
         return Staircase.of(
             compiled,
             points,
             lambda problem, wanted: self._question.solve(problem, compiled.links, wanted),
             asked,
         )
+
+    def opposing(
+        self, label: Any, robust_to: ModelSet | None = None, option: int = 1
+    ) -> Opposing | None:
+        """Return the model of a set that gives a way the least; None if even that one gives enough.
+
+        Enough is what was asked for; with a cost weight, an approval.
+
+        Parameters
+        ----------
+        label : label of a row
+        robust_to : NormBall, Ellipsoid or ModelList, optional
+            By default the set that the way was found for.
+        option : int
+        """
+        models = self.robust_to if robust_to is None else robust_to
+        check_models(models)
+        encoding, place = self._question.encoding, self._place(label, option)
+        ways, after = self._outcome.options[option - 1]
+        point, own = ways.recourse[place], cast(Any, encoding.model)
+        coefs, intercepts = models.worst_model(point, own.coef, own.intercept)
+        coef, intercept = coefs[0], float(intercepts[0])
+        score = float(models.worst_score(point, own.coef, own.intercept)[0])
+        target = self._question.target
+        if score >= (self._cutoff if target is None else target):
+            return None
+        return Opposing(
+            coef=coef,
+            intercept=intercept,
+            score=score,
+            validity=self.validity(score),
+            gives=self.gives(score),
+            wanted=self.wanted,
+            is_refusal=score < self._cutoff,
+            differences=differences(encoding, point, after.iloc[place], coef, intercept),
+        )
+
+    def sizes(self, label: Any, points: int = 25) -> SizeCurve:
+        """Return what the guarantee costs a person, for every size of the set of models.
+
+        The cost is that of the solver's answer. What is advised are numbers that can be typed,
+        which may cost a hair more where a number has no step.
+        """
+        check_count("points", points, least=2)
+        why = self.why_no_sizes(label)
+        if why:
+            raise ValueError(why)
+        return SizeCurve.of(self._question, self._compiled(label), points)
+
+    def why_no_sizes(self, label: Any) -> str:
+        """Say why the cost of every size cannot be told of a person; empty if it can."""
+        if not self.robust_to.has_size:
+            return (
+                f"there are {self.robust_to.label}, and a list of models has no size: the cost of "
+                "every size can be told for a NormBall or an Ellipsoid"
+            )
+        if self._question.target is None:
+            return "a cost weight asks for no guarantee, whose cost could be told"
+        return "" if self._compiled(label).relaxed is None else _NOT_ALL_TRIED
 
     def releases(self, label: Any) -> list[Release]:
         """Return the smallest sets of constraints whose release would help a person, if any."""
@@ -220,14 +308,43 @@ class Recommendations:
 
     def changes(self, label: Any, option: int = 1) -> list[str]:
         """Say what a person changes, feature by feature: 'duration from 48 to 36 months'."""
-        k = self._usable(label)
+        return [words for column in self._told(label, option) for _, words in column.words()]
+
+    def told_changes(self, label: Any, option: int = 1) -> list[Change]:
+        """Return what a person changes, feature by feature, as it is written."""
+        return [
+            Change(column.name, column.before[0], column.after[0], column.unit)
+            for column in self._told(label, option)
+        ]
+
+    def _told(self, label: Any, option: int) -> Iterator[ChangedColumn]:
+        place = self._place(label, option)
+        return self._columns(option, slice(place, place + 1))
+
+    def efforts(self, label: Any, option: int = 1) -> dict[str, float]:
+        """Return what each feature that a person changes costs; together it is the way's cost.
+
+        What is derived changes with others, at no cost of its own.
+        """
+        k, place = self._usable(label), self._place(label, option)
+        after = self._outcome.options[option - 1].after
+        parts = self._question.encoding.features.items()
+        fills = {name: getattr(part, "fill", None) for name, part in parts}
+        return costs_by_feature(
+            self._question.actions,
+            self._outcome.people.iloc[k : k + 1],
+            after.iloc[place : place + 1],
+            {name: fill for name, fill in fills.items() if fill is not None},
+        )
+
+    def _place(self, label: Any, option: int) -> int:
+        """Return the place of a person among those who have an option."""
+        places = self._places(self._usable(label))
         check_count("option", option)
-        places = self._places(k)
         if option > len(places):
             many = f"{len(places)} option{'s' if len(places) != 1 else ''}"
             raise ValueError(f"person {plain(label)!r} has {many}; there is no option {option}")
-        place = places[option - 1]
-        return [words for _, words in self._words(option, slice(place, place + 1))]
+        return places[option - 1]
 
     def ways(self, label: Any) -> list[Way]:
         """Return the ways of a person in encoded columns, each with its certificate."""
@@ -250,7 +367,21 @@ class Recommendations:
 
     def initial_validity(self, label: Any) -> float:
         """Probability of approval of a person as they are, under today's model."""
-        return float(self._probability(self._initial_score(label)))
+        return self.validity(self._initial_score(label))
+
+    def validity(self, score: float) -> float:
+        """Probability of approval that a score of the model means; NaN where it is a margin."""
+        return float(self._probability(score))
+
+    def initially(self, label: Any) -> str:
+        """Say what today's model gives a person as they are: '38%', '571 points'."""
+        return self.gives(self._initial_score(label))
+
+    def is_approved(self, label: Any) -> bool | None:
+        """Whether today's model approves a person as they are; None if the row cannot be used."""
+        if self._position(label) in self._refused:
+            return None
+        return self._initial_score(label) >= self._cutoff
 
     def _initial_score(self, label: Any) -> float:
         return float(self._outcome.score[self._usable(label)])
@@ -267,15 +398,15 @@ class Recommendations:
         actions = self._question.actions
         return len(actions.links) > 0 or len(liftable(self._question)) < settings_of(actions)
 
-    def _codes_of(self, label: Any) -> list[str]:
+    def _codes_of(self, label: Any) -> dict[str, str]:
         """Say where a person has a code in the place of a number, which they cannot leave."""
         person = self._outcome.people.iloc[self._usable(label)]
         parts = self._question.encoding.features
-        return [
-            f"{name} = {numeral(plain(person[name]))}"
+        return {
+            name: f"{name} = {numeral(plain(person[name]))}"
             for name, part in parts.items()
             if not isinstance(part, Number) and plain(person[name]) in part.specials
-        ]
+        }
 
     @property
     def _untried(self) -> list[str]:
@@ -298,8 +429,8 @@ class Recommendations:
     def _scale(self) -> Points | None:
         return self._question.scale
 
-    def _gives(self, score: float) -> str:
-        """Say what a score is worth, rounded down; nothing where it is a margin."""
+    def gives(self, score: float) -> str:
+        """Say what a score of the model is worth, rounded down; nothing where it is a margin."""
         if self._scale is not None:
             return points_down(float(self._points(score)))
         return at_least(float(self._probability(score))) if self._has_probabilities else ""
@@ -315,16 +446,17 @@ class Recommendations:
     def _all_words(self, option: int) -> list[str]:
         """Say in one text what each of those who have an option changes."""
         texts = [""] * len(self._outcome.options[option - 1].ways)
-        for row, words in self._words(option, slice(None)):
-            texts[row] = f"{texts[row]}, {words}" if texts[row] else words
+        for column in self._columns(option, slice(None)):
+            for row, words in column.words():
+                texts[row] = f"{texts[row]}, {words}" if texts[row] else words
         return texts
 
-    def _words(self, option: int, which: slice) -> Iterator[tuple[int, str]]:
-        """Say what some of those who have an option change, with the place of each among them."""
+    def _columns(self, option: int, which: slice) -> Iterator[ChangedColumn]:
+        """Say what some of those who have an option change."""
         ways, after = self._outcome.options[option - 1]
         people, who = self._outcome.people, ways.who[which]
         changed = dict(zip(self._outcome.names, ways.changed[which].T, strict=True))
-        return change_words(people, who, after.iloc[which], changed, self._question.actions)
+        return changed_columns(people, who, after.iloc[which], changed, self._question.actions)
 
     def _places(self, k: int) -> list[int]:
         """Return the place of person k among those who have each option."""

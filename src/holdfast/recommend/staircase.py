@@ -25,8 +25,8 @@ _HIGHEST = 0.99
 # Shares of the whole rise: a step below the first cannot be seen, and is none below the second; the
 # third is what is asked for above a corner (the very next number may have the same score).
 _VISIBLE, _RISE, _ABOVE = 1e-3, 1e-9, 1e-11
-# For each point that is asked for, so many steps are found exactly; so many that cannot be seen.
-_STEPS, _SMALL_STEPS = 8, 2
+_STEPS = 8  # for each point that is asked for, so many are found exactly
+_SMALL_STEPS = 3  # that cannot be seen are found exactly, one after another
 _BEGINNING = 1e-6  # a cost that is seen without any gain
 
 
@@ -61,9 +61,7 @@ class Staircase:
     ) -> Staircase:
         """Walk from what one person has now to the most that can be had.
 
-        From each corner the next one is found exactly: ask for a hair more than what is
-        reached. Where the curve is continuous, or has too many steps, the walk goes on by a
-        ``points``-th of the whole rise.
+        See `walk`.
         """
         check_count("points", points, least=2)
         alone, base = compiled.problem, compiled.problem.problem
@@ -76,12 +74,12 @@ class Staircase:
         last = max(min(last, _HIGHEST), first)
         cutoff = float(probability(compiled.encoding.model.cutoff)) if asked is None else asked
 
-        def ask(wanted: float) -> _Corner:
+        def ask(wanted: float) -> Corner:
             answer = solve(alone, wanted)
             had = float(probability(answer.worst_case_score[0]))
-            return _Corner(wanted, float(answer.cost[0]), had, True)
+            return Corner(wanted, float(answer.cost[0]), had, True)
 
-        corners = _walk(_Corner(first, 0.0, first, False), last, points, ask)
+        corners = walk(Corner(first, 0.0, first, False), last, points, ask)
         wanted, cost, had, steps = (np.array(part) for part in zip(*corners, strict=True))
         return cls(wanted, cost, had, steps, cutoff)
 
@@ -126,34 +124,43 @@ class Staircase:
         return axes
 
 
-class _Corner(NamedTuple):
-    guarantee: float
+class Corner(NamedTuple):
+    """What was asked for, its least cost, and how much more the recourse of that cost has."""
+
+    wanted: float
     cost: float
     had: float
     is_step: bool
 
 
-def _walk(
-    first: _Corner, last: float, points: int, ask: Callable[[float], _Corner]
-) -> list[_Corner]:
-    """Go from corner to corner, up to a probability or as far as can be reached."""
+def walk(first: Corner, last: float, points: int, ask: Callable[[float], Corner]) -> list[Corner]:
+    """Go from corner to corner, up to a value or as far as can be reached.
+
+    From each corner the next one is found exactly: ask for a hair more than what is had. Where the
+    curve is continuous, or has many steps that cannot be seen, the walk goes on by strides, which
+    grow to a ``points``-th of the whole, so that what comes next is not missed.
+    """
     rise = last - first.had
-    left, left_small = _STEPS * points, _SMALL_STEPS * points
+    widest, stride = rise / (points - 1), _VISIBLE * rise
+    left, left_small = _STEPS * points, _SMALL_STEPS
     corners, reached = [first], first.had
     while reached < last - _RISE * rise:
         found = ask(reached + _ABOVE * rise)
         gain = found.had - reached
+        is_seen = gain >= _VISIBLE * rise
         if gain >= _RISE * rise:
-            small = gain < _VISIBLE * rise
-            exact = left > 0 and not (small and left_small == 0)
-            left, left_small = left - exact, left_small - (exact and small)
+            exact = left > 0 and (is_seen or left_small > 0)
         else:  # continuous, but for what it costs to begin at all
             exact = found.cost > corners[-1].cost + _BEGINNING
-        if np.isfinite(found.cost) and not exact:
-            wanted = min(max(reached + rise / (points - 1), found.guarantee), last)
-            found = ask(wanted)._replace(is_step=False)
+        if is_seen:
+            stride, left_small = _VISIBLE * rise, _SMALL_STEPS
+        if exact:
+            left, left_small = left - 1, left_small - (not is_seen)
+        elif np.isfinite(found.cost):
+            found = ask(min(max(reached + stride, found.wanted), last))._replace(is_step=False)
+            stride = min(2.0 * stride, widest)
         if not np.isfinite(found.cost):  # links, or rounding, put the end out of reach
             break
         corners.append(found)
-        reached = max(found.had, found.guarantee)
+        reached = max(found.had, found.wanted)
     return corners

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,31 +17,61 @@ from holdfast.result.status import Status
 if TYPE_CHECKING:
     import pandas as pd
 
+    from holdfast.recommend.reasons import Release
     from holdfast.recommend.recommendations import Recommendations
     from holdfast.recommend.ways import Way
 
 
-def change_words(
+class Change(NamedTuple):
+    """One change of a person, as it is written."""
+
+    name: str
+    before: str
+    after: str
+    unit: str
+
+
+class ChangedColumn(NamedTuple):
+    """What some people change in one column: who they are among them, and how it is written."""
+
+    name: str
+    unit: str
+    rows: list[int]
+    before: list[str]
+    after: list[str]
+
+    def words(self) -> Iterator[tuple[int, str]]:
+        """Say what each of them changes.
+
+        Examples
+        --------
+        >>> list(ChangedColumn("duration", "months", [3], ["48"], ["36"]).words())
+        [(3, 'duration from 48 to 36 months')]
+        """
+        unit = f" {self.unit}" if self.unit else ""
+        for row, was, is_now in zip(self.rows, self.before, self.after, strict=True):
+            yield row, f"{self.name} from {was} to {is_now}{unit}"
+
+
+def changed_columns(
     people: pd.DataFrame,
     who: NDArray[np.int64],
     after: pd.DataFrame,
     changed: dict[str, NDArray[np.bool_]],
     actions: ActionSet,
-) -> Iterator[tuple[int, str]]:
-    """Say what each person changes, in the order of the table: 'duration from 48 to 36 months'.
+) -> Iterator[ChangedColumn]:
+    """Say what people change, in the order of the table.
 
-    `who` are positions among `people`; they have the rows of `after` and `changed`, and a row
-    comes before each text.
+    `who` are positions among `people`; they have the rows of `after` and `changed`.
     """
     for name in people.columns:
         rows = np.flatnonzero(changed[name]) if name in changed else who[:0]
         if not rows.size:
             continue
         feature = actions[name]
-        unit = f" {feature.unit}" if isinstance(feature, NumberFeature) and feature.unit else ""
+        unit = feature.unit if isinstance(feature, NumberFeature) else ""
         old, new = _texts(people[name], who[rows]), _texts(after[name], rows)
-        for row, was, is_now in zip(rows.tolist(), old, new, strict=True):
-            yield row, f"{name} from {was} to {is_now}{unit}"
+        yield ChangedColumn(name, unit, rows.tolist(), old, new)
 
 
 def _texts(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[str]:
@@ -63,78 +93,102 @@ def _plain(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[Any]:
     return listed
 
 
-def explanation(result: Recommendations, label: Any) -> str:
-    """Say what a person can do, or why nothing helps."""
+def explanation(
+    result: Recommendations,
+    label: Any,
+    releases: list[Release] | None = None,
+    unsaid: Collection[str] = (),
+) -> str:
+    """Say what a person can do, or why nothing helps.
+
+    `releases` may be given where they are known; features in `unsaid` are not named as being in
+    the way.
+    """
     why = result.why_refused(label)
     if why is not None:
         return f"This row cannot be used: {why}."
+    said = [_today(result, label)]
+    if result.status_of(label) is Status.INFEASIBLE:
+        releases = result.releases(label) if releases is None else releases
+        said += [hopeless_words(result, label), in_the_way(result, label, releases, unsaid)]
+    elif result.ways(label) and result.status_of(label) is not Status.ALREADY_VALID:
+        said += [_way_words(result, label, option + 1) for option in range(len(result.ways(label)))]
+    else:
+        said.append(without_change(result, label))
+    return " ".join(part for part in said if part)
+
+
+def without_change(result: Recommendations, label: Any) -> str:
+    """Say why a person is told no change, whose row can be used and whom something may help."""
     status, ways = result.status_of(label), result.ways(label)
-    today = _today(result, label)
     if status is Status.ALREADY_VALID:
         chance = _chance(result, ways[0].worst_case_score)
-        return f"{today} {_every(result)} already {chance}. You need not change anything.".strip()
-    if status is Status.INFEASIBLE:
-        return f"{today} {_hopeless(result, label)}".strip()
+        return f"{_every(result)} already {chance}. You need not change anything."
     if status is Status.NOT_FOUND:
-        said = "There is a way, but no numbers that can be typed into the table achieve it."
-        return f"{today} {said}".strip()
-    if not ways and status is Status.GAP_OPEN:
-        return f"{today} No way was found, but it could not be proven that there is none.".strip()
-    if not ways:
-        return f"{today} {status.sentence}".strip()
-    parts = [today] if today else []
-    for option in range(1, len(ways) + 1):
-        parts.append(_way_words(result, label, option))
-    return " ".join(parts)
+        return "There is a way, but no numbers that can be typed into the table achieve it."
+    if status is Status.GAP_OPEN:
+        return "No way was found, but it could not be proven that there is none."
+    return status.sentence
 
 
 def _today(result: Recommendations, label: Any) -> str:
-    gives = result._gives(result._initial_score(label))
+    gives = result.initially(label)
     if not gives:  # a margin is no probability
         return ""
     return f"Today's model gives you {'' if result._scale else 'a chance of '}{gives}."
 
 
 def _every(result: Recommendations) -> str:
-    crowd = result._robust_to.crowd
-    return crowd[0].upper() + crowd[1:]
+    return _sentence(result.robust_to.crowd)
+
+
+def _sentence(words: str) -> str:
+    """Begin with a capital letter."""
+    return words[0].upper() + words[1:]
 
 
 def _chance(result: Recommendations, score: float) -> str:
-    gives = result._gives(score)
+    gives = result.gives(score)
     if not gives:
         return "approves you"
-    least = "at least " if result._robust_to.radius > 0.0 else ""
+    least = "at least " if result.robust_to.radius > 0.0 else ""
     return f"gives you {least}{gives}"
 
 
 def _way_words(result: Recommendations, label: Any, option: int) -> str:
     way, changes = result.ways(label)[option - 1], result.changes(label, option)
-    after = _afterwards(result, way)
-    held = _listed(sorted(way.held))
-    if not changes and result._is_guarantee:
-        return f"You need not change anything for that. {after}"
+    after = afterwards(result, way)
     if not changes:
-        stay = f"Without changing {held}, staying" if held else "Staying"
-        proven = "provably " if way.status.is_proven else ""
-        return f"{stay} as you are is {proven}the best balance of cost and chance. {after}"
+        return f"{proof_words(result, way, is_change=False)} {after}"
     verb = "Change"
     if option > 1:
         stays = "as it is" if len(way.held) == 1 else "as they are"
-        verb = f"Or leave {held} {stays} and change"
+        verb = f"Or leave {listed(sorted(way.held))} {stays} and change"
     cost = f"The cost is {way.cost:.3g}."
-    return " ".join([f"{verb} {_listed(changes)}: {_proof(result, way)}", after, cost])
+    return " ".join([f"{verb} {listed(changes)}: {_proof(result, way)}", after, cost])
 
 
-def _afterwards(result: Recommendations, way: Way) -> str:
+def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) -> str:
+    """Say in a sentence what is proven of a way, which may be to change nothing."""
+    if is_change:
+        return _sentence(_proof(result, way))
+    if result._is_guarantee:
+        return "You need not change anything for that."
+    held = listed(sorted(way.held))
+    stay = f"Without changing {held}, staying" if held else "Staying"
+    proven = "provably " if way.status.is_proven else ""
+    return f"{stay} as you are is {proven}the best balance of cost and chance."
+
+
+def afterwards(result: Recommendations, way: Way) -> str:
     """Say what the models make of it, and whether today's would still refuse."""
-    score, gives = way.score, result._gives(way.score)
+    score, gives = way.score, result.gives(way.score)
     every = f"{_every(result)} then {_chance(result, way.worst_case_score)}."
     parts = []
     if result._is_guarantee:
         parts = [every]
     elif score >= result._cutoff:
-        known = result._robust_to.radius > 0.0 and gives
+        known = result.robust_to.radius > 0.0 and gives
         today = [f"Today's model then gives you {gives}."] if known else []
         parts = [*today, every]
     if score < result._cutoff:
@@ -146,54 +200,59 @@ def _afterwards(result: Recommendations, way: Way) -> str:
 def _proof(result: Recommendations, way: Way) -> str:
     best = "cheapest way" if result._is_guarantee else "best balance of cost and chance"
     if way.status.is_proven:
-        without = f" without changing {_listed(sorted(way.held))}" if way.held else ""
+        without = f" without changing {listed(sorted(way.held))}" if way.held else ""
         return f"provably the {best}{without}."
     better = "cheaper way" if result._is_guarantee else "better balance"
     return f"there may be a {better}, but it is better by at most {above(way.gap)}."
 
 
-def _hopeless(result: Recommendations, label: Any) -> str:
+def hopeless_words(result: Recommendations, label: Any) -> str:
+    """Say that nothing helps a person, and what can be reached instead."""
     reach, radius = result.reachable(label)
-    wanted, best = f"{100.0 * (result.guarantee or 0.0):.10g}%", _best(result, reach)
-    if result.guarantee_points is not None:
-        wanted = f"{result.guarantee_points:.10g} points"
-    who = result._robust_to.crowd
-    said = f"Nothing that you may change gives you {wanted} with {who}"
+    best, who = best_words(result, reach), result.robust_to.crowd
+    nothing = f"Nothing that you may change gives you {result.wanted} with {who}"
     if not result._has_probabilities:
-        said = f"Nothing that you may change gets you approved by {who}"
-    said += f": the best within reach is {best}. " if best else ". "
+        nothing = f"Nothing that you may change gets you approved by {who}"
+    said = [f"{nothing}: the best within reach is {best}." if best else f"{nothing}."]
     if np.isfinite(radius):
-        said += f"It becomes possible at a radius of {below(radius)}. "
+        said.append(f"It becomes possible at a radius of {below(radius)}.")
     elif (
-        np.isfinite(reach) and result._robust_to.radius > 0.0 and result._robust_to.has_size
+        np.isfinite(reach) and result.robust_to.radius > 0.0 and result.robust_to.has_size
     ):  # with links neither of the two is known
-        said += "It is impossible even with today's model alone. "
-    releases = result.releases(label)
-    if not releases:
-        codes = result._codes_of(label)
-        said += "".join(f"{each} is a code, which stays. " for each in codes)
-        untried = result._untried
-        if untried:
-            return (
-                f"{said}Lifting other constraints does not help; those of {_listed(untried)} were "
-                "not tried."
-            )
-        if result._has_facts or codes:
-            return (
-                said
-                + "Even if every constraint that can be lifted were lifted, no change would do."
-            )
-        return said + "Even with every constraint removed, no change is enough."
-    first, *others = releases
-    that = "that" if len(first.constraints) == 1 else "these"
-    said += f"In the way: {first.words}. Without {that}, it would cost {first.cost:.3g}."
-    if others:
-        words = "; or ".join(other.words for other in others[:2])
-        said += f" Instead of that, this could be lifted: {words}."
-    return said
+        said.append("It is impossible even with today's model alone.")
+    return " ".join(said)
 
 
-def _best(result: Recommendations, reach: float) -> str:
+def in_the_way(
+    result: Recommendations,
+    label: Any,
+    releases: list[Release],
+    unsaid: Collection[str] = (),
+) -> str:
+    """Say what is in the way of a person whom nothing helps; features in `unsaid` are not named."""
+    if releases:
+        first, *others = releases
+        that = "that" if len(first.constraints) == 1 else "these"
+        said = f"In the way: {first.words}. Without {that}, it would cost {first.cost:.3g}."
+        if others:
+            words = "; or ".join(other.words for other in others[:2])
+            said += f" Instead of that, this could be lifted: {words}."
+        return said
+    codes = result._codes_of(label)
+    stays = [
+        f"{text} is a code, which stays." for name, text in codes.items() if name not in unsaid
+    ]
+    untried = [name for name in result._untried if name not in unsaid]
+    if untried:
+        end = f"Lifting other constraints does not help; those of {listed(untried)} were not tried."
+    elif result._has_facts or codes or result._untried:
+        end = "Even if every constraint that can be lifted were lifted, no change would do."
+    else:
+        end = "Even with every constraint removed, no change is enough."
+    return " ".join([*stays, end])
+
+
+def best_words(result: Recommendations, reach: float) -> str:
     """Say how much is within reach, in the unit of what was asked for; nothing if not known."""
     if result.guarantee_points is None or result._scale is None:
         return at_least(reach) if np.isfinite(reach) else ""
@@ -201,5 +260,12 @@ def _best(result: Recommendations, reach: float) -> str:
     return points_down(points) if np.isfinite(points) else ""
 
 
-def _listed(parts: list[str]) -> str:
+def listed(parts: list[str]) -> str:
+    """Join parts of a sentence.
+
+    Examples
+    --------
+    >>> listed(["age", "income", "job"])
+    'age, income and job'
+    """
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -54,7 +54,7 @@ from holdfast.report.letter import (
     make_letter,
     render_letter,
 )
-from holdfast.report.page import write_report_page
+from holdfast.report.page import report_style, write_report_body, write_report_page
 from holdfast.report.summary import Summary, summarise
 
 __all__ = [
@@ -67,6 +67,8 @@ __all__ = [
     "make_letter",
     "read_audit",
     "render_letter",
+    "report_style",
     "summarise",
+    "write_report_body",
     "write_report_page",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from holdfast.report.parts import (
 from holdfast.report.people import (
     AFTER,
     BEFORE,
+    Basis,
     Sample,
     Source,
     are_helped,
@@ -144,6 +146,16 @@ class Letter:
     protected: list[str]
 
 
+class Whose(NamedTuple):
+    """How the lender is told about a person, and how to ask again where no approval was asked for.
+
+    Both are parts of a sentence: "row 17"; "run it again with a guarantee".
+    """
+
+    name: str
+    again: str
+
+
 def find_person(
     file: RecourseFile, row: int | None = None, keys: dict[str, str] | None = None
 ) -> pa.Table:
@@ -195,39 +207,45 @@ def _have(table: pa.Table, keys: dict[str, str]) -> Any:
 
 def find_reference(source: Source, table: Path | None = None) -> Reference:
     """Make the median approved applicant: of a table, or of the people in the file."""
+    if table is not None:
+        return read_reference(source, table)
     sample = Sample(_REFERENCE_SAMPLE)
-    if table is None:
-        columns = ["row", *(BEFORE + name for name in source.file.features)]
-        for batch in source.batches("current_validity"):
-            lot = sort_people(batch, source.even)
-            sample.add(lot.take(lot.is_approved).select(columns))
-    else:
-        opened = open_table(table)
-        source = source.reading(are_texts=opened.are_texts)
-        _draw_approved(source, opened, sample)
-    drawn, prefix = sample.table(), BEFORE if table is None else ""
-    if drawn is None and table is None:
+    columns = ["row", *(BEFORE + name for name in source.file.features)]
+    for batch in source.batches("current_validity"):
+        lot = sort_people(batch, source.even)
+        sample.add(lot.take(lot.is_approved).select(columns))
+    drawn = sample.table()
+    if drawn is None:
         raise ValueError(
             f"{source.file.path} holds nobody whom today's model approves, so that there is nobody "
             "to compare with: give --reference, a table of applicants, such as the training data"
         )
+    return make_reference(source.frame(drawn, BEFORE), source.encoding)
+
+
+def read_reference(basis: Basis, table: Path) -> Reference:
+    """Make the median approved applicant of a table."""
+    sample, opened = Sample(_REFERENCE_SAMPLE), open_table(table)
+    basis = basis.reading(are_texts=opened.are_texts)
+    _draw_approved(basis, opened, sample)
+    drawn = sample.table()
     if drawn is None:
         raise ValueError(f"today's model approves nobody in {table}: give another --reference")
-    return make_reference(source.frame(drawn, prefix), source.encoding)
+    return make_reference(basis.frame(drawn), basis.encoding)
 
 
-def _draw_approved(source: Source, opened: TableFile, sample: Sample) -> None:
-    wrong = source.problems(opened.names)
+def _draw_approved(basis: Basis, opened: TableFile, sample: Sample) -> None:
+    wrong = basis.problems(opened.names)
     if wrong:
         raise ValueError(f"{opened.path} cannot be the reference: {'; '.join(wrong)}")
     first = 0
-    for batch in opened.batches(32_768, source.encoding.names):
+    for batch in opened.batches(32_768, basis.encoding.names):
         table = pa.Table.from_batches([batch])
         rows = pa.array(np.arange(first, first + len(table)))
         table, first = table.append_column("row", rows), first + len(table)
         if PROBLEM in table.column_names:  # rows that could not be read from their file
             table = table.filter(pc.is_null(table[PROBLEM])).drop_columns(PROBLEM)
-        mask = are_approved(source.frame(table), source.encoding)
+        mask = are_approved(basis.frame(table), basis.encoding)
         sample.add(table.filter(pa.array(mask)))
 
 
@@ -253,19 +271,48 @@ def make_letter(
         A table of applicants, of whom those approved are compared with, in place of the people of
         the file.
     """
-    first = person.slice(0, 1).to_pylist()[0]
-    _refuse_letter(first)
+    row = person["row"][0].as_py()
+    whose = Whose(f"row {row}", "run `holdfast recommend` again and ask for a guarantee")
+    _refuse_letter(person, whose)
     source = Source.of(file)
-    recourse = source.recourse
-    words = Words.of(settings.language, settings.words, file.features)
     typical = find_reference(source, reference)
-    before = source.frame(person.slice(0, 1), BEFORE)
-    parts = parts_of_score(source.encoding, before, typical.row)
+    return letter_of(person, source, typical, settings, whose, file.keys)
+
+
+def letter_of(
+    person: pa.Table,
+    basis: Basis,
+    typical: Reference,
+    settings: LetterSettings,
+    whose: Whose,
+    keys: Sequence[str] = (),
+) -> Letter:
+    """Write a letter to one person, whatever the advice was given by; see `make_letter`.
+
+    Parameters
+    ----------
+    person : Table
+        All options of the person, as the row function tells them.
+    basis : Basis
+        Of the estimator that gave the advice.
+    typical : Reference
+        Who is compared with.
+    settings : LetterSettings
+    whose : Whose
+        How the lender is told about the person, where there is no letter to write.
+    keys : sequence of str
+        The key columns.
+    """
+    _refuse_letter(person, whose)
+    first, recourse = person.slice(0, 1).to_pylist()[0], basis.recourse
+    words = Words.of(settings.language, settings.words, features_of(person, BEFORE))
+    before = basis.frame(person.slice(0, 1), BEFORE)
+    parts = parts_of_score(basis.encoding, before, typical.row)
     principal = principal_reasons(parts, recourse.actions)
-    approved = _approved_options(person, source)
+    approved = _approved_options(person, basis)
     ways = _ways(approved, recourse.actions, words)
     if not ways:
-        _refuse_without_way(first, source.even)
+        _refuse_without_way(first, basis.even, whose)
     barriers = [] if ways else _barriers(before, recourse, words)
     reasons = _reasons(principal.reasons, first, typical, recourse.actions, words)
     return Letter(
@@ -274,7 +321,7 @@ def make_letter(
         date=words.date(settings.today),
         **{name: words.say(name) for name in ("title", "greeting", "decision", "closing")},
         reference_name=words.say("reference_name"),
-        reference=_reference(first, file.keys, recourse.actions),
+        reference=_reference(first, keys, recourse.actions),
         **{name: words.say(name) for name in ("reasons_heading", "yours", "typical")},
         reasons_intro=words.say("reasons_intro" if reasons else "reasons_none"),
         typical_note=words.say("typical_note", count=words.number(typical.people)),
@@ -283,7 +330,7 @@ def make_letter(
         ways_intro=words.say("ways_intro_many" if len(ways) > 1 else "ways_intro_one"),
         ways=ways,
         sure_heading=words.say("sure_heading"),
-        sure=_sure(approved, source, words, settings.until) if ways else [],
+        sure=_sure(approved, basis, words, settings.until) if ways else [],
         barriers_heading=words.say("barriers_heading"),
         barriers_intro=words.say("barriers_intro" if barriers else "barriers_none"),
         barriers_close=words.say("barriers_close"),
@@ -305,44 +352,43 @@ def render_letter(letter: Letter, template: Path | None = None) -> str:
     return render_given(template, letter=shown)
 
 
-def _refuse_letter(first: dict[str, Any]) -> None:
-    who = f"row {first['row']}"
-    if first["approved"] is None:
-        raise ValueError(f"{who} could not be used, so there is no letter: {first['reason']}")
-    if first["approved"]:
+def _refuse_letter(person: pa.Table, whose: Whose) -> None:
+    approved = person["approved"][0].as_py()
+    if approved is None:
+        reason = person["reason"][0].as_py()
+        raise ValueError(f"{whose.name} could not be used, so there is no letter: {reason}")
+    if approved:
         raise ValueError(
-            f"{who} is approved by today's model, so there is no refusal to write about"
+            f"{whose.name} is approved by today's model, so there is no refusal to write about"
         )
 
 
-def _refuse_without_way(first: dict[str, Any], even: float) -> None:
+def _refuse_without_way(first: dict[str, Any], even: float, whose: Whose) -> None:
     """Refuse to say that there is no way, unless that is what was found out."""
     if first["option"]:
         least = "" if np.isnan(even) else f" of at least {even:.12g}"
         raise ValueError(
-            f"row {first['row']}: the run did not ask for an approval, and today's model would "
-            "refuse what it advises, so there is no letter to write: run `holdfast recommend` "
-            f"again and ask for a guarantee{least}, the model's own threshold"
+            f"{whose.name}: the run did not ask for an approval, and today's model would "
+            f"refuse what it advises, so there is no letter to write: {whose.again}{least}, the "
+            "model's own threshold"
         )
     if first["status"] != Status.INFEASIBLE:
         raise ValueError(
-            f"row {first['row']}: it is not known whether there is a way, so there is no letter to "
+            f"{whose.name}: it is not known whether there is a way, so there is no letter to "
             f"write: {first['reason']}"
         )
 
 
-def _approved_options(person: pa.Table, source: Source) -> pa.Table:
+def _approved_options(person: pa.Table, basis: Basis) -> pa.Table:
     """Return the options that today's model approves, at most so many as a letter shows."""
     validity = numbers(person["current_validity"])
-    mask = are_helped(numbers(person["option"]), texts(person["status"]), validity, source.even)
+    mask = are_helped(numbers(person["option"]), texts(person["status"]), validity, basis.even)
     if np.isnan(validity).any() and mask.any():  # no probability says it: the model is asked
-        mask[mask] = are_approved(
-            source.frame(person.filter(pa.array(mask)), AFTER), source.encoding
-        )
+        mask[mask] = are_approved(basis.frame(person.filter(pa.array(mask)), AFTER), basis.encoding)
     return person.filter(pa.array(mask)).slice(0, MOST_WAYS)
 
 
-def _reference(first: dict[str, Any], keys: list[str], actions: ActionSet) -> str:
+def _reference(first: dict[str, Any], keys: Sequence[str], actions: ActionSet) -> str:
     """Return the first key that does not say what is protected."""
     kept = protected_features(actions)
     for name in keys:
@@ -403,12 +449,12 @@ def _change(
     return words.say("change_follows" if follows else "change", **said)
 
 
-def _sure(approved: pa.Table, source: Source, words: Words, until: date | None) -> list[str]:
-    models, guarantee = source.recourse.robust_to, source.recourse.guarantee
+def _sure(approved: pa.Table, basis: Basis, words: Words, until: date | None) -> list[str]:
+    models, guarantee = basis.recourse.robust_to, basis.recourse.guarantee
     is_set = not models.has_size or models.radius > 0.0
     worst = numbers(approved["worst_case_validity"])
     # without probabilities, only a guarantee says that all of the models approve
-    holds = (worst >= source.even).all() if np.isfinite(worst).all() else guarantee is not None
+    holds = (worst >= basis.even).all() if np.isfinite(worst).all() else guarantee is not None
     sentences = [words.say("sure_updates" if is_set and holds else "sure_today")]
     if until is None:
         return [*sentences, words.say("sure_no_date")]

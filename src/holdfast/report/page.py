@@ -43,18 +43,33 @@ _FORMATS = {
 
 def write_report_page(summary: Summary) -> str:
     """Return the page."""
-    return render_own(
-        "report.html",
-        summary=summary,
-        charts=_charts(summary),
-        style=Markup(STYLE),
-        why_not=_why_not(summary),
-        unknown=_unknown(summary),
-        feature_words={each.name: _feature_words(each) for each in summary.features},
-        settings=_listed(summary.settings),
-        short=_short,
+    return render_own("report.html", style=Markup(STYLE), is_whole=True, **_told(summary))
+
+
+def write_report_body(summary: Summary) -> str:
+    """Return the report as a part of another page: an element of the class "report"."""
+    body = render_own("report_body.html", **_told(summary))
+    return f'<div class="report">\n{body}</div>\n'
+
+
+def report_style() -> str:
+    """Return the rules for what stands inside of that element; for charts, see `charts.STYLE`."""
+    style = render_own("report.css", is_whole=False)
+    return f".report {{\n{style}}}\n"
+
+
+def _told(summary: Summary) -> dict[str, Any]:
+    """Return all that the template shows."""
+    return {
+        "summary": summary,
+        "charts": _charts(summary),
+        "why_not": _why_not(summary),
+        "unknown": _unknown(summary),
+        "feature_words": {each.name: _feature_words(each) for each in summary.features},
+        "settings": _listed(summary.settings),
+        "short": _short,
         **_FORMATS,
-    )
+    }
 
 
 def _charts(summary: Summary) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -50,56 +50,35 @@ class Lot(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
-    """A recourse file, with what it takes to read it.
+class Basis:
+    """What advice rests on, and how people are read for it.
 
     Attributes
     ----------
-    file : RecourseFile
     recourse : RobustRecourse
-        That gave the advice.
+        That gives the advice.
     encoding : Encoding
         Of today's model.
     even : float
         The probability from which on today's model approves; NaN if it gives none.
+    columns : Columns
+        What is read of each person.
     """
 
-    file: RecourseFile
     recourse: RobustRecourse
     encoding: Encoding
     even: float
-    _columns: Columns
+    columns: Columns
 
-    @classmethod
-    def of(cls, file: RecourseFile) -> Source:
-        """Read the model and the action set of a file."""
-        recourse = file.recourse()
-        encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
-        loss = encoding.model.choose_loss(recourse.loss)
-        even = float(loss.probability(encoding.model.cutoff))
-        return cls(file, recourse, encoding, even, Columns.of(encoding, recourse.actions))
-
-    @property
-    def keys(self) -> list[str]:
-        """The key columns."""
-        return list(self.file.keys)
-
-    def batches(self, *columns: str) -> Iterator[pa.Table]:
-        """Give some columns, and those of all features, a batch at a time."""
-        told = dict.fromkeys(["row", *self.keys, "option", "status", "approved", *columns])
-        features = [prefix + name for prefix in (BEFORE, AFTER) for name in self.file.features]
-        for batch in self.file.batches([*told, *features]):
-            yield pa.Table.from_batches([batch])
-
-    def reading(self, *, are_texts: bool) -> Source:
+    def reading(self, *, are_texts: bool) -> Self:
         """Return it for another table, in which cells may be texts that stand for something."""
-        return replace(self, _columns=replace(self._columns, are_texts=are_texts))
+        return replace(self, columns=replace(self.columns, are_texts=are_texts))
 
     def frame(self, table: pa.Table, prefix: str = "") -> pd.DataFrame:
         """Return people as the model reads them, by row number."""
-        names = [name for name in self._columns.levels if prefix + name in table.column_names]
+        names = [name for name in self.columns.levels if prefix + name in table.column_names]
         plain = table.select([prefix + name for name in names]).rename_columns(names)
-        return self._columns.frame(plain).set_axis(table["row"].to_pylist(), axis=0)
+        return self.columns.frame(plain).set_axis(table["row"].to_pylist(), axis=0)
 
     @property
     def guarantee(self) -> float | None:
@@ -119,6 +98,44 @@ class Source:
     def problems(self, names: list[str]) -> list[str]:
         """List what is wrong with a table of other people, from the names of its columns."""
         return [f"it has no column {name!r}" for name in self.encoding.names if name not in names]
+
+
+def basis_of(recourse: RobustRecourse) -> Basis:
+    """Look at the model of an estimator."""
+    encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
+    loss = encoding.model.choose_loss(recourse.loss)
+    even = float(loss.probability(encoding.model.cutoff))
+    return Basis(recourse, encoding, even, Columns.of(encoding, recourse.actions))
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Basis):
+    """A recourse file, with what it takes to read it.
+
+    Attributes
+    ----------
+    file : RecourseFile
+    """
+
+    file: RecourseFile
+
+    @classmethod
+    def of(cls, file: RecourseFile) -> Source:
+        """Read the model and the action set of a file."""
+        basis = basis_of(file.recourse())
+        return cls(basis.recourse, basis.encoding, basis.even, basis.columns, file)
+
+    @property
+    def keys(self) -> list[str]:
+        """The key columns."""
+        return list(self.file.keys)
+
+    def batches(self, *columns: str) -> Iterator[pa.Table]:
+        """Give some columns, and those of all features, a batch at a time."""
+        told = dict.fromkeys(["row", *self.keys, "option", "status", "approved", *columns])
+        features = [prefix + name for prefix in (BEFORE, AFTER) for name in self.file.features]
+        for batch in self.file.batches([*told, *features]):
+            yield pa.Table.from_batches([batch])
 
 
 def sort_people(table: pa.Table, even: float) -> Lot:

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.actions import ActionSet, Follows
+from holdfast.problem.ball import NormBall
+from holdfast.recommend import RobustRecourse
+from holdfast.recommend.opposing import Opposing
+from holdfast.recommend.reasons import Release
+from holdfast.recommend.sizes import SizeCurve
+from holdfast.recommend.words import (
+    afterwards,
+    best_words,
+    explanation,
+    hopeless_words,
+    in_the_way,
+    proof_words,
+    without_change,
+)
+from holdfast.report.parts import protected_features
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from holdfast.recommend import Recommendations
+
+MOST_BARRIERS = 3
 
 
 @dataclass(frozen=True)
@@ -23,9 +44,9 @@ class ChangeFigures:
         As they are written, without the unit.
     unit : str
     effort : float
-        What this change costs; 0 where it follows from others.
+        What this change costs; 0 for what is derived.
     follows : bool
-        Whether it follows from other changes by itself.
+        Whether it follows from other changes by itself: derived, or linked by `Follows`.
     """
 
     name: str
@@ -46,7 +67,9 @@ class WayFigures:
         From 1.
     status : Status
     changes : list of ChangeFigures
-        Dearest first; what follows comes last.
+        Dearest first; what follows comes last. Empty where the person need not change anything.
+    held : list of str
+        What this way leaves as it is, so that it differs from those before it.
     cost, gap : float
     current_validity, worst_case_validity : float
         After the change, under today's model and under the worst of the set; NaN without
@@ -55,12 +78,15 @@ class WayFigures:
         The same as they are told, rounded down, perhaps in points: "62%", "612 points"; empty
         without probabilities.
     proof : str
-        The sentence that says what is proven.
+        The sentence that says what is proven: "Provably the cheapest way."
+    afterwards : str
+        What the models make of it, in words, and whether today's would still refuse.
     """
 
     option: int
     status: Status
     changes: list[ChangeFigures]
+    held: list[str]
     cost: float
     gap: float
     current_validity: float
@@ -68,11 +94,21 @@ class WayFigures:
     current: str
     worst_case: str
     proof: str
+    afterwards: str
 
 
 @dataclass(frozen=True)
 class Barrier:
-    """Constraints that are in the way together, and what it would cost without them."""
+    """Constraints that are in the way together, and what it would cost without them.
+
+    Attributes
+    ----------
+    words : str
+        "age may rise by at most 2 years".
+    features : list of str
+        Those whose constraints they are; how many features may change is nobody's.
+    cost : float
+    """
 
     words: str
     features: list[str]
@@ -97,38 +133,208 @@ class PersonFigures:
     threshold : float
         The probability from which on today's model approves; NaN without probabilities.
     wanted : str
-        What is asked for: "50%", "600 points".
+        What is asked for: "50%", "600 points"; empty with a cost weight, which asks for neither.
     crowd : str
         The models of the set, in the singular: "every model within a radius of 0.1 of today's".
     summary : str
-        All of it in words, as `Recommendations.explain` says it.
+        All of it in words, as `Recommendations.explain` says it; but what is protected, or computed
+        from something that is, is never said to be in the way.
     ways : list of WayFigures
+        Of a person who need not change anything: one, with no changes.
     barriers : list of Barrier
-        Where nothing helps: what is in the way, the cheapest release first.
+        Where nothing helps: what is in the way, the cheapest release first, at most three.
     reachable : str
         Where nothing helps: the best within reach, "43%"; empty if not known.
     reachable_radius : float
         Where nothing helps: up to which radius it is possible; NaN if at none, or not known.
     note : str
-        Where nothing helps, or no way could be told: the rest of it, in words.
+        Where nothing helps, nothing need be done, or no way could be told: that, in words; what
+        `barriers` say is not repeated.
     """
 
     status: Status
-    problem: str
     approved: bool | None
-    validity: float
-    gives: str
     threshold: float
     wanted: str
     crowd: str
     summary: str
-    ways: list[WayFigures]
-    barriers: list[Barrier]
-    reachable: str
-    reachable_radius: float
+    problem: str = ""
+    validity: float = math.nan
+    gives: str = ""
+    ways: list[WayFigures] = field(default_factory=list)
+    barriers: list[Barrier] = field(default_factory=list)
+    reachable: str = ""
+    reachable_radius: float = math.nan
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class SureFigures:
+    """How sure an advice is, and what it costs to be surer.
+
+    Attributes
+    ----------
+    curve : SizeCurve or None
+        The cost of every size of the set; None where there is none to be told.
+    note : str
+        Why there is none; otherwise empty.
+    radius : float
+        The size in use; NaN for a list of models, which has none.
+    plain, way : WayFigures or None
+        The cheapest way under today's model alone, and under the whole set; None without one.
+    opposing : Opposing or None
+        The model of the set that gives the plain way the least; None if all of them give enough.
+    words : str
+        What the set makes of the plain way, in words.
+    """
+
+    curve: SizeCurve | None
     note: str
+    radius: float
+    plain: WayFigures | None
+    way: WayFigures | None
+    opposing: Opposing | None
+    words: str
 
 
 def look_at(result: Recommendations, label: Any) -> PersonFigures:
     """Say all that is shown of one person."""
-    raise NotImplementedError
+    status, problem = result.status_of(label), result.why_refused(label)
+    about = PersonFigures(
+        status=status,
+        approved=result.is_approved(label),
+        threshold=result.threshold,
+        wanted=result.wanted if math.isfinite(result.threshold) else "",
+        crowd=result.robust_to.crowd,
+        summary="",
+        problem=problem or "",
+    )
+    if problem is not None:
+        return replace(about, summary=explanation(result, label))
+    about = replace(about, validity=result.initial_validity(label), gives=result.initially(label))
+    if status is Status.INFEASIBLE:
+        return _look_at_hopeless(result, label, about)
+    ways = [_way(result, label, option + 1) for option in range(len(result.ways(label)))]
+    changes_nothing = status is Status.ALREADY_VALID or not ways
+    return replace(
+        about,
+        summary=explanation(result, label),
+        ways=ways,
+        note=without_change(result, label) if changes_nothing else "",
+    )
+
+
+def how_sure(recourse: RobustRecourse, person: pd.DataFrame) -> SureFigures:
+    """Compare what one person is advised with plain recourse, for today's model alone.
+
+    Parameters
+    ----------
+    recourse : RobustRecourse
+    person : DataFrame
+        One row, which the model can use.
+    """
+    if len(person) != 1:
+        raise ValueError(f"how_sure takes one person, but the table has {len(person)}")
+    settings = recourse.get_params(deep=False) | {"n_options": 1}
+    result = RobustRecourse(**settings).recommend(person)
+    settings["robust_to"] = NormBall(p=1, radius=0.0)
+    plain, label = RobustRecourse(**settings).recommend(person), person.index[0]
+    ways, plain_ways = look_at(result, label).ways, look_at(plain, label).ways
+    curve, note = _curve_of(result, label)
+    opposing = plain.opposing(label, result.robust_to) if plain_ways else None
+    return SureFigures(
+        curve=curve,
+        note=note,
+        radius=result.radius,
+        plain=plain_ways[0] if plain_ways else None,
+        way=ways[0] if ways else None,
+        opposing=opposing,
+        words=_sure_words(plain, label, result, opposing),
+    )
+
+
+def _curve_of(result: Recommendations, label: Any) -> tuple[SizeCurve | None, str]:
+    """Return the cost of every size, or why it cannot be told."""
+    why = result.why_no_sizes(label)
+    return (None, why) if why else (result.sizes(label), "")
+
+
+def _sure_words(
+    plain: Recommendations, label: Any, result: Recommendations, opposing: Opposing | None
+) -> str:
+    if not plain.ways(label):
+        return look_at(plain, label).note
+    stays = not plain.told_changes(label)
+    what = "the plain advice, to change nothing," if stays else "the plain advice"
+    if opposing is not None:
+        return opposing.words(what, protected_features(plain.actions))
+    if result.robust_to.has_size and result.radius == 0.0:
+        return "This is the plain advice: it holds for today's model, and for no other."
+    return f"{what[0].upper()}{what[1:]} happens to hold for {result.robust_to.crowd}."
+
+
+def _look_at_hopeless(result: Recommendations, label: Any, about: PersonFigures) -> PersonFigures:
+    """Say what is in the way; no constraint of anything protected is among the releases."""
+    releases, kept = result.releases(label), protected_features(result.actions)
+    reach, radius = result.reachable(label)
+    told = [hopeless_words(result, label)]
+    if not releases:
+        told.append(in_the_way(result, label, releases, kept))
+    return replace(
+        about,
+        summary=explanation(result, label, releases, kept),
+        barriers=[_barrier(release) for release in releases[:MOST_BARRIERS]],
+        reachable=best_words(result, reach),
+        reachable_radius=radius,
+        note=" ".join(told),
+    )
+
+
+def _barrier(release: Release) -> Barrier:
+    names = [each.feature for each in release.constraints if each.feature is not None]
+    return Barrier(release.words, list(dict.fromkeys(names)), release.cost)
+
+
+def _way(result: Recommendations, label: Any, option: int) -> WayFigures:
+    way = result.ways(label)[option - 1]
+    changes = _changes(result, label, option)
+    return WayFigures(
+        option=option,
+        status=way.status,
+        changes=changes,
+        held=sorted(way.held),
+        cost=way.cost,
+        gap=way.gap,
+        current_validity=result.validity(way.score),
+        worst_case_validity=result.validity(way.worst_case_score),
+        current=result.gives(way.score),
+        worst_case=result.gives(way.worst_case_score),
+        proof=proof_words(result, way, is_change=bool(changes)),
+        afterwards=afterwards(result, way),
+    )
+
+
+def _changes(result: Recommendations, label: Any, option: int) -> list[ChangeFigures]:
+    """List the changes of a way: dearest first, and then what follows from them."""
+    efforts, follow = result.efforts(label, option), features_that_follow(result.actions)
+    changes = [
+        ChangeFigures(each.name, each.before, each.after, each.unit, efforts[each.name], follows)
+        for each in result.told_changes(label, option)
+        for follows in (each.name in follow,)
+    ]
+    return sorted(changes, key=lambda change: (change.follows, -change.effort))
+
+
+def features_that_follow(actions: ActionSet) -> set[str]:
+    """Name the features that change by themselves when others do.
+
+    Examples
+    --------
+    >>> from holdfast.actions import ActionSet, Follows, NumberFeature
+    >>> actions = ActionSet([NumberFeature("age"), NumberFeature("years_here")])
+    >>> actions.links.append(Follows("years_here", "age"))
+    >>> features_that_follow(actions)
+    {'years_here'}
+    """
+    links = [link.feature for link in actions.links if isinstance(link, Follows)]
+    return {each.feature for each in actions.derived} | set(links)

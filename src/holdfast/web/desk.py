@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines.rows import columns_of
-from holdfast.files.jobs import Job, prepare
-from holdfast.files.people import Columns
+from holdfast.engines.local import read_job
+from holdfast.engines.rows import RowFunction, columns_of
+from holdfast.files.jobs import Job, check_unchanged, prepare
+from holdfast.files.people import Columns, text_of
 from holdfast.recommend import RobustRecourse
+from holdfast.report.people import basis_of
+from holdfast.web.people import People
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from holdfast.actions import ActionSet
     from holdfast.recommend import Recommendations
+    from holdfast.report import LetterSettings, Summary
+    from holdfast.report.parts import Reference
+
+
+def own_threshold(job: Job) -> float:
+    """Return the probability from which on the model of a job approves."""
+    even = basis_of(prepare(job, n_jobs=1).recourse).even
+    return 0.5 if math.isnan(even) else even  # so a yes is called where there are no probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,18 +41,64 @@ class Desk:
     recourse : RobustRecourse
     columns : Columns
         What is read of each person, from texts as they are typed.
+    people : People or None
+        Those of the table; None without one.
+    reference : Path or None
+        A table of applicants, of whom those approved are compared with in letters.
+    lender : str
+        Who signs letters.
     """
 
     job: Job
     recourse: RobustRecourse
     columns: Columns
+    people: People | None = None
+    reference: Path | None = None
+    lender: str = ""
+    _kept: _Kept = field(default_factory=lambda: _Kept(), repr=False)
 
     @classmethod
-    def of(cls, job: Job) -> Desk:
-        """Read all that a job names."""
-        prepared = prepare(job, n_jobs=1)
+    def of(
+        cls,
+        job: Job,
+        *,
+        expected: Mapping[str, str] | None = None,
+        reference: Path | None = None,
+        lender: str = "",
+    ) -> Desk:
+        """Read all that a job names; its people are read and advised once `start` is called.
+
+        Parameters
+        ----------
+        job : Job
+        expected : mapping, optional
+            Checksums of files that must be as they were.
+        reference : Path, optional
+        lender : str
+        """
+        people, known = None, dict(expected or {})
+        if job.people:
+            rows, prepared, table = read_job(job)
+            people = People(job, rows, table, known)
+        else:
+            prepared = prepare(job, n_jobs=1)
+        check_unchanged(known, prepared.checksums, "the settings")
         recourse = prepared.recourse
-        return cls(job, recourse, columns_of(recourse, are_texts=True))
+        columns = columns_of(recourse, are_texts=True)
+        desk = cls(job, recourse, columns, people, reference, lender)
+        if reference is not None:
+            desk.typical()  # a wrong table is said at once
+        return desk
+
+    def start(self) -> None:
+        """Begin to read and to advise the people of the table."""
+        if self.people is not None:
+            self.people.start()
+
+    def close(self) -> None:
+        """Stop what goes on in the background, and delete what it has written."""
+        if self.people is not None:
+            self.people.close()
 
     @property
     def actions(self) -> ActionSet:
@@ -64,3 +123,127 @@ class Desk:
     def recommend(self, people: Any, **asked: Any) -> Recommendations:
         """Advise people, given as the model reads them."""
         return self.asking(**asked).recommend(people)
+
+    def typical(self) -> Reference:
+        """Return the typical approved applicant, with whom letters compare; made once.
+
+        It is that of the reference table, else of the people of the table; a ValueError says why
+        there is none.
+        """
+        from holdfast.report.letter import find_reference, read_reference
+        from holdfast.report.people import Source
+
+        with self._kept.lock:
+            if self._kept.typical is None:
+                if self.reference is not None:
+                    found = read_reference(basis_of(self.recourse), self.reference)
+                elif self.people is None:
+                    raise ValueError(
+                        "a letter gives the reasons for a refusal, and there is nobody to compare "
+                        "with: start `holdfast serve` with --people, or with --reference, a table "
+                        "of applicants, such as the training data"
+                    )
+                else:
+                    found = find_reference(Source.of(self.people.finished()))
+                self._kept.typical = found
+            return self._kept.typical
+
+    def letter(
+        self,
+        values: Mapping[str, str],
+        settings: LetterSettings,
+        *,
+        row: int | None = None,
+        preferences: Mapping[str, Any] | None = None,
+        radius: float | None = None,
+    ) -> str:
+        """Return a letter as a page of HTML; a ValueError says why there is none to write.
+
+        Parameters
+        ----------
+        values : mapping
+            What the model reads of the person, as it is typed.
+        settings : LetterSettings
+        row : int, optional
+            Whose keys the letter bears, where the person is one of the table.
+        preferences, radius
+            What the person tried, as in `asking`.
+        """
+        import pyarrow as pa
+
+        from holdfast.report.letter import MOST_WAYS, Whose, letter_of, render_letter
+
+        texts = {name: values.get(name) for name in self.columns.levels}
+        texts |= self._derived(texts)
+        cells: dict[str, Any] = {
+            name: pa.array([text], pa.string()) for name, text in texts.items()
+        }
+        keys: list[str] = []
+        if row is not None and self.people is not None:
+            known = self.people.keys(row)
+            keys = list(known)
+            cells = {name: pa.array([known[name]], pa.string()) for name in keys} | cells
+        table = pa.table(cells)
+        asking = self.asking(preferences, radius, MOST_WAYS)
+        told = RowFunction(asking, self.columns, table.schema, tuple(keys))(table)
+        whose = Whose("this person", "start `holdfast serve` again with a --guarantee")
+        typical = self.typical()
+        return render_letter(letter_of(told, basis_of(asking), typical, settings, whose, keys))
+
+    def _derived(self, texts: Mapping[str, str | None]) -> dict[str, str]:
+        """Return what follows from other values of a person, as it would be typed."""
+        import pyarrow as pa
+
+        if not self.actions.derived:
+            return {}
+        typed = self.columns.frame(
+            pa.table({k: pa.array([v], pa.string()) for k, v in texts.items()})
+        )
+        found = {}
+        for each in self.actions.derived:
+            parents = typed[list(each.parents)]
+            if all(isinstance(value, float) for value in parents.iloc[0]):
+                columns = {name: parents[name].to_numpy() for name in parents}
+                found[each.feature] = text_of(each.value(columns)[0], None)
+        return found
+
+    def groupable(self) -> list[str]:
+        """Name the columns that the overview can compare people by: those with few values."""
+        if self.people is None:
+            return []
+        with self._kept.lock:
+            if self._kept.groupable is None:
+                self._kept.groupable = self.people.groupable()
+            return self._kept.groupable
+
+    def overview(self, group: str | None = None) -> Summary:
+        """Return the figures of the report on the people of the table; made once for each group.
+
+        A LookupError says that there are none yet; a ValueError, that people cannot be compared
+        by this column.
+        """
+        from holdfast.report import summarise
+
+        if self.people is None:
+            raise LookupError("there is no table of people: start `holdfast serve` with --people")
+        file = self.people.finished()
+        if group is not None and group not in self.groupable():
+            raise ValueError(f"people cannot be compared by {group!r}")
+        with self._kept.lock:
+            if group not in self._kept.overviews:
+                summary = summarise(file, group)
+                # the file lies where nobody needs to know of it; the table is what people know
+                told = {**self.job.to_plain(Path.cwd()), **file.run}
+                source = Path(self.job.people).name
+                self._kept.overviews[group] = replace(summary, source=source, settings=told)
+            return self._kept.overviews[group]
+
+
+@dataclass(eq=False)
+class _Kept:
+    """What is made once, when it is first asked for."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    typical: Reference | None = None
+    groupable: list[str] | None = None
+    overviews: dict[str | None, Summary] = field(default_factory=dict)

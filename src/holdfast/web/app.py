@@ -1,0 +1,114 @@
+"""The application: pages, the service for programs, and what stands before them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from holdfast.web.api import make_api
+from holdfast.web.desk import Desk
+from holdfast.web.pages import error_page, make_pages
+from holdfast.web.safety import LOCAL_HOSTS, Guarded, Headed, Logged, Turns, UnfitError
+
+_STATIC = Path(__file__).parent / "static"
+_FOR_PROGRAMS = ("/v1/", "/healthz", "/openapi.json")
+
+
+def make_app(
+    desk: Desk, *, token: str | None = None, hosts: tuple[str, ...] = LOCAL_HOSTS
+) -> FastAPI:
+    """Put the application together.
+
+    Parameters
+    ----------
+    desk : Desk
+    token : str, optional
+        What everybody must bring, in the address or as a bearer.
+    hosts : tuple of str
+        Names under which the server may be asked.
+    """
+    from holdfast import __version__
+
+    app = FastAPI(
+        title="Holdfast",
+        version=__version__,
+        description="What people can change so that a model approves them, and every model near.",
+        docs_url=None,
+        redoc_url=None,
+        middleware=[
+            Middleware(Headed),
+            Middleware(Logged, refuse=_refuse),
+            Middleware(Guarded, hosts=hosts, token=token),
+        ],
+        exception_handlers={HTTPException: _refused, RequestValidationError: _not_understood},
+    )
+    app.state.turns = Turns()
+    app.mount("/static", StaticFiles(directory=_STATIC, check_dir=False), name="static")
+    app.include_router(make_api(desk))
+    app.include_router(make_pages(desk), include_in_schema=False)
+    return app
+
+
+def _refuse(scope: Scope, error: HTTPException) -> Response:
+    """Say what was wrong, to a program or to a person."""
+    status, message = error.status_code, _sentence(error)
+    if scope["path"].startswith(_FOR_PROGRAMS):
+        where = error.where if isinstance(error, UnfitError) else None
+        content = {"error": {"message": message, "where": where}}
+        return JSONResponse(content, status, error.headers)
+    is_part = scope["path"].startswith("/parts/")
+    return HTMLResponse(error_page(status, message, is_part=is_part), status, error.headers)
+
+
+_SENTENCES = {
+    404: "there is nothing at this address",
+    405: "this address does not take requests of this kind",
+}
+
+
+def _sentence(error: HTTPException) -> str:
+    return _SENTENCES.get(error.status_code, str(error.detail))
+
+
+async def _refused(request: Request, error: Any) -> Response:
+    return _refuse(request.scope, error)
+
+
+async def _not_understood(request: Request, error: Any) -> Response:
+    """Say which part of a request was wrong, without what stood there."""
+    first = error.errors()[0]
+    message = _EXPECTED.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
+    return _refuse(request.scope, UnfitError(message, _place(first["loc"])))
+
+
+_EXPECTED = {
+    "missing": "this is missing",
+    "extra_forbidden": "this is not known; see GET /v1/model for the names that are",
+    "float_type": "a number was expected",
+    "string_type": "a text was expected",
+    "bool_type": "true or false was expected",
+    "list_type": "a list was expected",
+    "model_attributes_type": "names with their values were expected",
+    "literal_error": "{expected} was expected",
+    "none_required": "null was expected: a list of models has no size",
+    "greater_than_equal": "a number from {ge} on was expected",
+    "too_short": "at least {min_length} was expected",
+    "too_long": "at most {max_length} were expected, but there are {actual_length}",
+}
+
+
+def _place(steps: tuple[str | int, ...]) -> str | None:
+    """Return where something is in the body: people[3].age."""
+    place = ""
+    for step in steps[1:] if steps[:1] == ("body",) else steps:
+        place += f"[{step}]" if isinstance(step, int) else f".{step}" if place else str(step)
+    return place or None

@@ -1,0 +1,463 @@
+"""The pages: what was asked is read, the library is called, and its figures are shown."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Depends, Query
+from fastapi import Path as PathParameter
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from holdfast.recommend.numerals import at_least, below, numeral
+from holdfast.recommend.sizes import SizeCurve
+from holdfast.report.charts import STYLE, About, SizeLine, SizeTexts, size_chart
+from holdfast.report.figures import count_text, figure
+from holdfast.report.letter import LetterSettings
+from holdfast.report.page import report_style, write_report_body
+from holdfast.report.person import PersonFigures, how_sure, look_at
+from holdfast.result.status import Status
+from holdfast.web.desk import Desk
+from holdfast.web.forms import (
+    Field,
+    State,
+    StateError,
+    chips_of,
+    fields_of,
+    label,
+    read_form,
+    read_person,
+    read_state,
+)
+from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
+from holdfast.web.safety import SafeRoute, content_policy
+from holdfast.web.slider import Stop, stops_of
+
+_STATIC = Path(__file__).parent / "static"
+_MOST_SEARCHED, _MOST_LENDER = 200, 80  # letters
+_PAGES = (
+    ("people", "/people", "People"),
+    ("new", "/new", "New person"),
+    ("overview", "/overview", "Overview"),
+)
+
+
+def percent(share: float) -> str:
+    """Write a share as a length in a drawing.
+
+    Examples
+    --------
+    >>> percent(0.375), percent(1.2)
+    ('37.50%', '100.00%')
+    """
+    return f"{100.0 * min(max(share, 0.0), 1.0):.2f}%"
+
+
+def cost(value: float) -> str:
+    """Write a cost, or a part of one, so that those below one another can be compared.
+
+    Examples
+    --------
+    >>> cost(1.0), cost(0.9437), cost(0.0021), cost(1468.4)
+    ('1.00', '0.94', '0.0021', '1,468')
+    """
+    return f"{value:.2f}" if 0.01 <= value < 1000.0 or value == 0.0 else figure(value)
+
+
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader("holdfast.web", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals |= {
+        "percent": percent,
+        "cost": cost,
+        "label": label,
+        "numeral": numeral,
+        "counted": count_text,
+        "version": _version(),
+    }
+    templates.filters["as_json"] = lambda value: json.dumps(value, allow_nan=False)
+    return templates
+
+
+def _version() -> str:
+    """Name the content of the static files: browsers keep them for ever under that name."""
+    files = sorted(path for path in _STATIC.iterdir() if path.is_file())
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
+def render(name: str, **values: Any) -> str:
+    """Fill in a template."""
+    return _templates().get_template(name).render(**values)
+
+
+_TITLES = {404: "Not here", 405: "Not here", 401: "A token is needed", 503: "Busy"}
+
+
+def error_page(status: int, message: str, *, is_part: bool) -> str:
+    """Say what was wrong: as a page, or as the text that a page shows in its last line.
+
+    Examples
+    --------
+    >>> error_page(503, "too many requests are waiting", is_part=True)
+    '<p>Too many requests are waiting.</p>'
+    """
+    sentence = _sentence(message)
+    if is_part:
+        return render("error_part.html", sentence=sentence)
+    title = _TITLES.get(status, "This did not work")
+    return render("error.html", title=title, sentence=sentence, pages=_PAGES, here="", asked="")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}".rstrip(".") + "."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The decision in words: of which kind it is, in a word, as a figure, and why."""
+
+    kind: str
+    word: str
+    figure: str
+    why: str
+
+    @property
+    def said(self) -> str:
+        """All of it in one sentence, for those who hear it."""
+        return f"{self.word}: {self.why[:1].lower()}{self.why[1:]}"
+
+
+def _verdict(person: PersonFigures) -> Verdict:
+    if person.approved is None:
+        return Verdict("unusable", "Cannot be used", "", f"{person.problem}.")
+    why = f"Today’s model gives {person.gives}" if person.gives else "So says today’s model"
+    if person.wanted and person.gives:
+        why += f"; {person.wanted} is needed"
+    if not person.approved:
+        return Verdict("refused", "Refused", person.gives, f"{why}.")
+    if person.status is not Status.ALREADY_VALID and person.ways:
+        why += f", and not {person.crowd} would give it"
+    return Verdict("approved", "Approved", person.gives, f"{why}.")
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Read a form of ours; forms that hold files are not among them."""
+    try:
+        return read_form(await request.body())
+    except StateError as error:
+        raise HTTPException(400, str(error)) from None
+
+
+Form = Annotated[dict[str, str], Depends(_form)]
+Sort = Literal["row", "cost", "-cost", "status"]
+
+
+def make_pages(desk: Desk) -> APIRouter:
+    """Return the pages."""
+    router = APIRouter(route_class=SafeRoute, default_response_class=HTMLResponse)
+    office = _Office(desk, fields_of(desk))
+
+    @router.get("/")
+    def home() -> RedirectResponse:
+        return RedirectResponse("/new" if desk.people is None else "/people", 303)
+
+    @router.get("/report.css")
+    def style() -> Response:
+        return Response(f"{STYLE}{report_style()}", media_type="text/css")
+
+    @router.get("/people")
+    def people(sort: Sort = "cost", page: Annotated[int, Query(ge=1, le=10**9)] = 1) -> str:
+        return office.people_page(sort, "", page)
+
+    @router.post("/people")
+    def search(form: Form) -> str:
+        sort, number = form.get("sort", "cost"), 1
+        if "go" in form:  # a heading, or another page of what was found
+            sort, _, wanted = form["go"].partition(" ")
+            number = int(wanted) if wanted.isascii() and wanted.isdigit() else 1
+        if sort not in SORTS:
+            raise HTTPException(422, f"people cannot be sorted by {sort!r}")
+        return office.people_page(sort, form.get("search", "")[:_MOST_SEARCHED], number)
+
+    @router.get("/people/{row}")
+    def person(row: Annotated[int, PathParameter(ge=0, le=10**12)]) -> str:
+        return office.picked_page(row)
+
+    @router.get("/new")
+    def new() -> str:
+        values = {each.name: "" for each in office.fields}
+        return office.person_page(State(values=values), "New person", {}, "new")
+
+    @router.get("/overview")
+    def overview(group: str = "") -> str:
+        return office.overview_page(group or None)
+
+    @router.post("/parts/person")
+    def part_person(data: Annotated[Any, Body()]) -> str:
+        return render("part_person.html", **office.person(office.read(data)))
+
+    @router.post("/parts/sure")
+    def part_sure(data: Annotated[Any, Body()]) -> str:
+        return office.sure_part(office.read(data))
+
+    @router.post("/letter")
+    def letter(form: Form) -> HTMLResponse:
+        return office.letter(form)
+
+    return router
+
+
+@dataclass(frozen=True)
+class _Office:
+    """A desk, and the fields that people fill in there."""
+
+    desk: Desk
+    fields: list[Field]
+
+    def read(self, data: Any) -> State:
+        """Read what a page sends."""
+        try:
+            return read_state(data, self.fields, self.desk)
+        except StateError as error:
+            raise HTTPException(422, f"{error}; reload the page") from None
+
+    @property
+    def frame(self) -> dict[str, Any]:
+        """What every page shows."""
+        pages = _PAGES if self.desk.people is not None else _PAGES[1:2]
+        return {"pages": pages, "asked": Path(self.desk.job.model).name}
+
+    def people_page(self, sort: str, search: str, number: int) -> str:
+        """Show the people of the table, as far as they have been read and advised."""
+        people = self._people()
+        progress = people.progress
+        try:
+            page = people.page(sort, search, number)
+        except LookupError:
+            page = None
+        return render(
+            "people.html",
+            **self.frame,
+            here="people",
+            page=page,
+            progress=_progress(progress),
+            is_ready=progress.state in (RunState.FINISHED, RunState.FAILED),
+            placeholder=", ".join([*map(label, self.desk.job.keys), "row, advice"]),
+            decided=_decided,
+            chance=self._chance,
+        )
+
+    def picked_page(self, row: int) -> str:
+        """Show a person of the table."""
+        people = self._people()
+        try:
+            values, keys, problem = people.person(row), people.keys(row), people.problem(row)
+        except LookupError as error:
+            raise HTTPException(503 if people.total is None else 404, str(error)) from None
+        if problem:
+            raise HTTPException(422, f"row {row} could not be read from its file: {problem}")
+        return self.person_page(State(row=row, values=values), f"Row {row}", keys, "people")
+
+    def overview_page(self, group: str | None) -> str:
+        """Show the report on the people of the table."""
+        people = self._people()
+        try:
+            summary = self.desk.overview(group)
+        except LookupError as error:
+            has_failed = people.progress.state is RunState.FAILED
+            raise HTTPException(500 if has_failed else 503, str(error)) from None
+        except ValueError as error:
+            raise HTTPException(404, str(error)) from None
+        body = Markup(write_report_body(summary))
+        named = {"body": body, "group": group or "", "groupable": self.desk.groupable()}
+        return render("overview.html", **self.frame, here="overview", **named)
+
+    def letter(self, form: dict[str, str]) -> HTMLResponse:
+        """Write a letter to a person."""
+        try:
+            state = self.read(json.loads(form.get("state", "null")))
+            settings = LetterSettings(
+                language=form.get("language", "en"),
+                lender=form.get("lender", "")[:_MOST_LENDER] or self.desk.lender,
+                until=date.fromisoformat(form["until"]) if form.get("until") else None,
+            )
+            if state.wrong:
+                raise ValueError(next(iter(state.wrong.values())))
+            page = self.desk.letter(
+                state.values,
+                settings,
+                row=state.row,
+                preferences=state.preferences,
+                radius=state.radius,
+            )
+        except (ValueError, RecursionError) as error:
+            raise HTTPException(422, str(error)) from None
+        except LookupError as error:
+            raise HTTPException(503, str(error)) from None
+        style = page.partition("<style>")[2].partition("</style>")[0]
+        return HTMLResponse(page, headers={"Content-Security-Policy": content_policy(style)})
+
+    def _people(self) -> People:
+        if self.desk.people is None:
+            raise HTTPException(
+                404,
+                "there is no table of people: start `holdfast serve` with --people, or type one in",
+            )
+        return self.desk.people
+
+    def _chance(self, person: Listed) -> str:
+        """Write what today's model gives a person of the list."""
+        return at_least(person.initial_validity) if math.isfinite(person.initial_validity) else ""
+
+    def person_page(self, state: State, heading: str, keys: dict[str, str], here: str) -> str:
+        """Show a person, and what they can do."""
+        return render(
+            "person.html",
+            **self.frame,
+            **self.person(state),
+            here=here,
+            heading=heading,
+            keys=keys,
+            fields=self.fields,
+            state=state,
+        )
+
+    def person(self, state: State) -> dict[str, Any]:
+        """Return all that is shown of the answer to a person."""
+        typed = read_person(state.values, self.fields, self.desk)
+        wrong = {**typed.wrong, **state.wrong}
+        shown = {
+            "chips": chips_of(state, self.fields),
+            "preferences": state.preferences,
+            "wrong": wrong,
+            "derived": typed.derived,
+            "has_size": self.desk.recourse.robust_to.has_size,
+            "lockable": {each.name for each in self.fields if each.changes},
+        }
+        if wrong or typed.people is None:
+            return shown | self._unread(wrong, len(typed.missing))
+        result = self.desk.recommend(typed.people, **state.asked)
+        person = look_at(result, typed.people.index[0])
+        ways = [way for way in person.ways if way.changes]
+        efforts = [change.effort for way in ways for change in way.changes]
+        radius = person.reachable_radius
+        return shown | {
+            "person": person,
+            "verdict": _verdict(person),
+            "ways": ways,
+            "most": max(efforts, default=0.0),
+            "title": _title(person, len(ways)),
+            "smaller": None if not math.isfinite(radius) else below(radius),
+            "show_ways": True,
+            "waiting": "",
+            "can_write": person.approved is False and (ways or person.status is Status.INFEASIBLE),
+            "can_slide": person.approved is not None and bool(person.wanted or ways),
+        }
+
+    def sure_part(self, state: State) -> str:
+        """Show how sure the advice is, and what it would cost to be surer."""
+        typed = read_person(state.values, self.fields, self.desk)
+        if state.wrong or typed.people is None:
+            raise HTTPException(422, "there is no answer yet that could be sure")
+        usual = self.desk.recourse.robust_to
+        sure = how_sure(self.desk.asking(**state.asked), typed.people)
+        if sure.curve is None:
+            return render("sure.html", sure=sure, stops=[], sentence=_sentence)
+        stops = stops_of(sure.curve, usual.radius, sure.radius)
+        costs = [cost(stop.cost) if math.isfinite(stop.cost) else "no way" for stop in stops]
+        said = [text if text == "no way" else f"cost {text}" for text in costs]
+        place = [stop.radius for stop in stops].index(sure.radius) if stops else 0
+        return render(
+            "sure.html",
+            sure=sure,
+            stops=stops,
+            place=place,
+            costs=costs,
+            said=said,
+            sentence=_sentence,
+            chart=_chart(sure.curve, stops[place], said[place]) if stops else "",
+        )
+
+    def _unread(self, wrong: dict[str, str], missing: int) -> dict[str, Any]:
+        """Show that there is no answer yet."""
+        if wrong:
+            many = count_text(len(wrong), "field needs", "fields need")
+            why = "The answer is for the values before." if not missing else ""
+            verdict = Verdict("unread", f"{many} another look", "", why or "See what is marked.")
+        else:
+            many = f"{count_text(missing, 'field')} to go"
+            verdict = Verdict("unread", many, "", "The decision appears when all are filled in.")
+        return {
+            "person": None,
+            "verdict": verdict,
+            "ways": [],
+            "most": 0.0,
+            "title": "",
+            "smaller": None,
+            "show_ways": not wrong,
+            "waiting": "The ways to a yes appear here.",
+            "can_write": False,
+            "can_slide": False,
+        }
+
+
+def _chart(curve: SizeCurve, chosen: Stop, said: str) -> Markup:
+    """Draw what every size costs."""
+    sizes, costs = curve.curve()
+    plain = f"plain {cost(costs[0])}"
+    about = About(
+        "sizes",
+        "What each size of the set of models costs",
+        f"Size 0, plain advice: cost {cost(costs[0])}. Size {chosen.size}, in use: {said}. "
+        f"Size {below(curve.end)}, the largest within reach: cost {cost(costs[-1])}.",
+    )
+    line = SizeLine(sizes.tolist(), costs.tolist(), chosen.radius, chosen.cost)
+    texts = SizeTexts(plain, said, "no way", "size of the set of models", "cost")
+    return Markup(size_chart(about, line, texts))
+
+
+def _progress(progress: RunProgress) -> str:
+    """Say how far the run over the people is."""
+    if progress.state is RunState.FAILED:
+        return f"There is no advice for the list: {progress.reason}."
+    if progress.total is None:
+        return "The table is being read."
+    if progress.state is RunState.RUNNING:
+        many = f"{progress.done:,} of {count_text(progress.total, 'person', 'people')}"
+        return f"Advice for {many} is ready; the list is sorted when all is."
+    return ""
+
+
+def _decided(person: Listed) -> str:
+    """Say in a word or two what was decided, and whether something helps."""
+    if person.status is None:
+        return "…"
+    if person.approved is None:
+        return "Cannot be used"
+    if person.approved:
+        return "Approved" if person.status is Status.ALREADY_VALID else "Approved, may not last"
+    return "Refused" if person.is_helped else "Refused, no way"
+
+
+def _title(person: PersonFigures, n_ways: int) -> str:
+    if n_ways:
+        return "What would help" if not person.approved else "What would make it last"
+    if person.status is Status.ALREADY_VALID:
+        return "Nothing to do"
+    return "What is in the way" if person.status is Status.INFEASIBLE else "What would help"

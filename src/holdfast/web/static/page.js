@@ -1,0 +1,428 @@
+// What a page does by itself: it holds what was typed and tried, asks the server, and shows its
+// answers. Nothing is worked out here. A link holds what was tried in its fragment, which never
+// leaves the browser; history entries hold everything, so that going back is undoing.
+"use strict";
+
+(() => {
+  const all = (query, from = document) => [...from.querySelectorAll(query)];
+  const one = (query, from = document) => from.querySelector(query);
+  const byName = (query, key, name) => all(query).filter((each) => each.dataset[key] === name);
+
+  // --- asking the server: the last question counts, and it is asked until it is answered
+
+  const away = one("#away");
+  const waits = [400, 800, 1600, 3000];
+
+  function say(text) {
+    if (away.textContent !== text && text) away.textContent = text;
+    away.classList.toggle("shown", Boolean(text));
+    if (!text) away.textContent = "";
+  }
+
+  class Line {
+    constructor(address, answered) {
+      this.address = address;
+      this.answered = answered;
+      this.count = 0;
+    }
+
+    drop() {
+      this.count += 1;
+      clearTimeout(this.timer);
+      if (this.abort) this.abort.abort();
+    }
+
+    ask(body, delay = 0) {
+      this.drop();
+      const mine = this.count;
+      this.timer = setTimeout(() => this.send(body, mine, 0), delay);
+    }
+
+    async send(body, mine, failures) {
+      this.abort = new AbortController();
+      let text, status;
+      try {
+        const answer = await fetch(this.address, {
+          method: "POST",
+          headers: { "Content-Type": "application/json" },
+          body: JSON.stringify(body),
+          signal: this.abort.signal,
+        });
+        status = answer.status;
+        text = await answer.text();
+      } catch (error) {
+        if (mine !== this.count) return;
+        status = 0;
+      }
+      if (mine !== this.count) return; // a newer question is under way
+      if (status === 0 || status === 503) {
+        say(status ? "The server is busy. Trying again…" : "The server does not answer. Trying again…");
+        const wait = waits[Math.min(failures, waits.length - 1)];
+        this.timer = setTimeout(() => this.send(body, mine, failures + 1), wait);
+        return;
+      }
+      const parts = new DOMParser().parseFromString(text, "text/html");
+      if (status !== 200) {
+        say(parts.body.textContent.trim() || "This could not be answered. Reload the page.");
+        return;
+      }
+      say("");
+      this.answered(parts, body);
+    }
+  }
+
+  // --- a person
+
+  function startPerson() {
+    const root = one(".person");
+    const form = one("#person");
+    const row = root.dataset.row === "" ? null : Number(root.dataset.row);
+    const values = () => all("[data-value]", form);
+    const initial = () => ({ values: {}, preferences: {}, radius: null });
+    let preferences = {};
+    let radius = null;
+    const first = Object.fromEntries(values().map((each) => [each.name, each.value]));
+
+    const now = () => ({
+      values: Object.fromEntries(values().map((each) => [each.name, each.value])),
+      preferences: structuredClone(preferences),
+      radius,
+    });
+    const question = () => ({ row, ...now(), n_options: 3 });
+    const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+    // -- what is shown
+
+    function swap(parts, id) {
+      const fresh = one(`#${id}`, parts);
+      const old = one(`#${id}`);
+      if (!fresh || !old) return;
+      const held = old.contains(document.activeElement) ? document.activeElement : null;
+      old.replaceWith(document.adoptNode(fresh));
+      if (!held) return;
+      // what had the focus may be there again; else its part gets it, so that it is not lost
+      const twin = all("button, input", fresh).find((each) => same({ ...each.dataset }, { ...held.dataset }));
+      const next = twin || one("button, input", fresh) || fresh;
+      if (next === fresh) fresh.tabIndex = -1;
+      next.focus({ preventScroll: true });
+    }
+
+    function mark(parts) {
+      const wrong = Object.fromEntries(all("#wrong li", parts).map((each) => [each.dataset.name, each.textContent]));
+      for (const line of all("[data-wrong]")) {
+        const text = wrong[line.dataset.wrong] || "";
+        if (line.textContent !== text) line.textContent = text;
+        const control = one(`[aria-describedby~="${line.id}"]`);
+        if (control) {
+          if (text) control.setAttribute("aria-invalid", "true");
+          else control.removeAttribute("aria-invalid");
+        }
+      }
+      for (const each of all("#derived li", parts)) {
+        for (const output of byName("[data-derived]", "derived", each.dataset.name)) output.textContent = each.textContent;
+      }
+    }
+
+    const answers = new Line("/parts/person", (parts, asked) => {
+      const fresh = one("#ways", parts);
+      swap(parts, "decision");
+      swap(parts, "tried");
+      swap(parts, "ways");
+      one("#ways").classList.toggle("stale", !fresh);
+      mark(parts);
+      one("#said").textContent = one("#decision").dataset.said;
+      const letter = one("#letter");
+      letter.hidden = !one("#decision").classList.contains("can-write");
+      letter.elements.state.value = JSON.stringify(asked);
+      const sure = one("#sure");
+      if (sure && one("#decision").classList.contains("can-slide")) {
+        sure.hidden = false;
+        sure.classList.add("waiting");
+        sureties.ask(asked);
+      } else {
+        sureties.drop();
+        if (sure) sure.hidden = true;
+        answer.setAttribute("aria-busy", "false");
+      }
+    });
+
+    const sureties = new Line("/parts/sure", (parts) => {
+      swap(parts, "sure");
+      const sure = one("#sure");
+      sure.hidden = false;
+      sure.classList.remove("waiting");
+      answer.setAttribute("aria-busy", "false");
+      slid();
+    });
+
+    const answer = one(".answer");
+
+    function ask(delay = 0) {
+      sureties.drop();
+      answer.setAttribute("aria-busy", "true");
+      answers.ask(question(), delay);
+    }
+
+    // -- what is held: the fragment, the history, the controls
+
+    function fragment(withValues) {
+      const held = {};
+      if (Object.keys(preferences).length) held.p = preferences;
+      if (radius !== null) held.r = radius;
+      if (withValues) held.v = now().values;
+      return Object.keys(held).length ? `#${encodeURIComponent(JSON.stringify(held))}` : "";
+    }
+
+    const address = (withValues) => location.pathname + location.search + fragment(withValues);
+
+    function readFragment() {
+      if (location.hash.length < 2 || location.hash === "#main") return null;
+      try {
+        const held = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+        const isObject = (value) => value && typeof value === "object" && !Array.isArray(value);
+        if (!isObject(held)) return null;
+        return {
+          values: isObject(held.v) ? held.v : first,
+          preferences: isObject(held.p) ? held.p : {},
+          radius: typeof held.r === "number" ? held.r : null,
+        };
+      } catch {
+        return null;
+      }
+    }
+
+    function commit() {
+      const state = now();
+      const before = history.state;
+      if (before && same(before.state, state)) return;
+      const depth = before ? before.depth + 1 : 1;
+      history.pushState({ state, depth }, "", address(Boolean(before && before.withValues)));
+      showDepth();
+    }
+
+    function showDepth() {
+      one("#undo").disabled = !(history.state && history.state.depth > 0);
+    }
+
+    function setPreference(name, key, value) {
+      const mine = { ...preferences[name] };
+      const empty = value === "" || value === false || value === null || (Array.isArray(value) && !value.length);
+      if (empty) delete mine[key];
+      else mine[key] = value;
+      if (Object.keys(mine).length) preferences[name] = mine;
+      else delete preferences[name];
+    }
+
+    function showPreferences() {
+      for (const button of all("[data-lock][aria-pressed]")) {
+        const locked = Boolean(preferences[button.dataset.lock]?.locked);
+        button.setAttribute("aria-pressed", String(locked));
+        button.closest(".field").classList.toggle("locked", locked);
+      }
+      for (const control of all("[data-feature]")) {
+        const said = preferences[control.dataset.feature]?.[control.dataset.key];
+        if (control.type === "checkbox") control.checked = Boolean(said?.includes(control.value));
+        else if (control !== document.activeElement) control.value = said === undefined ? "" : String(said);
+      }
+      for (const box of all("[data-limits]")) {
+        const mine = Object.keys(preferences[box.dataset.limits] || {}).filter((key) => key !== "locked");
+        box.classList.toggle("used", mine.length > 0);
+      }
+    }
+
+    function show(state) {
+      for (const control of values()) {
+        const value = state.values[control.name] ?? "";
+        if (control.value === value) continue;
+        control.value = value;
+        if (control.value !== value) { // a level that the list does not have
+          control.add(new Option(value, value));
+          control.value = value;
+        }
+      }
+      preferences = structuredClone(state.preferences);
+      radius = state.radius;
+      document.activeElement?.matches("[data-feature]") && document.activeElement.blur();
+      showPreferences();
+      showDepth();
+    }
+
+    function tried() {
+      showPreferences();
+      commit();
+      ask();
+    }
+
+    // -- what people do
+
+    function readControl(control) {
+      const { feature, key } = control.dataset;
+      if (key !== "avoid") return setPreference(feature, key, control.value.trim());
+      const boxes = byName('[data-key="avoid"]', "feature", feature);
+      return setPreference(feature, key, boxes.filter((box) => box.checked).map((box) => box.value));
+    }
+
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("input", (event) => {
+      if (event.target.dataset.feature) readControl(event.target);
+      ask(event.target.matches("input:not([type=checkbox])") ? 120 : 0);
+    });
+    form.addEventListener("change", (event) => {
+      if (event.target.dataset.feature) readControl(event.target);
+      showPreferences();
+      commit();
+    });
+    form.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && event.target.matches("input:not([type=checkbox])")) {
+        if (event.target.dataset.feature) readControl(event.target);
+        commit();
+        ask();
+      }
+    });
+
+    root.addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (!button) return;
+      const { lock, remove, key, level } = button.dataset;
+      if (lock !== undefined) {
+        setPreference(lock, "locked", !preferences[lock]?.locked);
+        tried();
+      } else if (remove !== undefined) {
+        if (key === "radius") radius = null;
+        else if (key === "") delete preferences[remove];
+        else if (key === "avoid") setPreference(remove, key, preferences[remove].avoid.filter((each) => String(each) !== level));
+        else setPreference(remove, key, "");
+        tried();
+      } else if (button.dataset.radius !== undefined) {
+        radius = Number(button.dataset.radius);
+        tried();
+      }
+    });
+
+    one("#undo").addEventListener("click", () => history.back());
+    one("#again").addEventListener("click", () => {
+      show({ ...initial(), values: first });
+      commit();
+      ask();
+    });
+    for (const [id, withValues] of [["copy", false], ["copy-values", true]]) {
+      one(`#${id}`).addEventListener("click", () => copy(location.origin + address(withValues)));
+    }
+
+    async function copy(text) {
+      const told = one("#copied");
+      try {
+        await navigator.clipboard.writeText(text);
+        told.textContent = "Copied";
+      } catch { // no clipboard without a secure connection: the address bar has it then
+        history.replaceState(history.state, "", text);
+        told.textContent = "The link is in the address bar";
+      }
+      setTimeout(() => { told.textContent = ""; }, 2500);
+    }
+
+    window.addEventListener("popstate", (event) => {
+      const state = event.state ? event.state.state : readFragment() || { ...initial(), values: first };
+      show(state);
+      ask();
+    });
+
+    // -- how sure
+
+    const stopAt = (slider) => one(`#stops [data-stop="${slider.value}"]`).dataset;
+
+    function slid() {
+      const slider = one("#size");
+      if (!slider) return;
+      const stop = stopAt(slider);
+      slider.setAttribute("aria-valuetext", `size ${stop.size}: ${stop.said}`);
+      one("#size-now").textContent = stop.size;
+      one("#size-cost").textContent = stop.cost;
+      follow(one("#sure figure"), stop);
+    }
+
+    // Move the marks along the curve as it is drawn: it goes from size 0 to where it ends.
+    function follow(figure, stop) {
+      const lines = all(".line", figure).map((line) => ["x1", "y1", "x2", "y2"].map((name) => parseFloat(line.getAttribute(name))));
+      const marker = one(".marker", figure);
+      const start = parseFloat(one(".hollow", figure).getAttribute("cx"));
+      const end = Math.max(start, ...lines.map((line) => line[2]));
+      const share = Number(stop.radius) / Number(figure.dataset.end);
+      if (!(end > start) || !Number.isFinite(share)) return;
+      const x = Math.min(start + (end - start) * share, 100);
+      const on = lines.filter(([x1, , x2]) => x1 <= x + 0.01 && x <= x2 + 0.01 && x2 > x1)[0];
+      for (const name of ["x1", "x2"]) marker.setAttribute(name, `${x}%`);
+      const dot = one(".dot", figure);
+      if (dot && on) {
+        dot.setAttribute("cx", `${x}%`);
+        dot.setAttribute("cy", on[1] + ((on[3] - on[1]) * (x - on[0])) / (on[2] - on[0]));
+      }
+      const text = all("text.value", figure).at(-1);
+      text.setAttribute("x", `${x}%`);
+      text.setAttribute("text-anchor", x < 30 ? "start" : x > 75 ? "end" : "middle");
+      text.textContent = stop.said;
+    }
+
+    root.addEventListener("input", (event) => {
+      if (event.target.id === "size") slid();
+    });
+    root.addEventListener("change", (event) => {
+      if (event.target.id !== "size") return;
+      const stop = stopAt(event.target);
+      radius = stop.usual === undefined ? Number(stop.radius) : null;
+      tried();
+    });
+
+    // -- the beginning
+
+    one(".tools").hidden = false;
+    const held = history.state ? history.state.state : readFragment();
+    const start = { ...initial(), values: first };
+    if (!history.state) {
+      const withValues = Boolean(held && !same(held.values, first));
+      history.replaceState({ state: held || start, depth: 0, withValues }, "");
+    }
+    if (held && !same(held, start)) {
+      show(held);
+      ask();
+    } else {
+      show(start);
+      if (one("#decision").classList.contains("can-slide") && one("#sure")) {
+        one("#sure").hidden = false;
+        one("#sure").classList.add("waiting");
+        answer.setAttribute("aria-busy", "true");
+        sureties.ask(question());
+      }
+    }
+  }
+
+  // --- people: while advice is on its way, the table follows
+
+  function followPeople() {
+    const refresh = async () => {
+      const part = one("#people");
+      if (!part || part.dataset.ready === "true") return;
+      try {
+        const form = one("#search");
+        const asked = part.dataset.searched === "true"
+          ? fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) })
+          : fetch(location.href);
+        const answer = await asked;
+        if (answer.ok) {
+          const fresh = one("#people", new DOMParser().parseFromString(await answer.text(), "text/html"));
+          const held = part.contains(document.activeElement) ? document.activeElement.id : "";
+          part.replaceWith(document.adoptNode(fresh));
+          if (held) document.getElementById(held)?.focus({ preventScroll: true });
+        }
+        say("");
+      } catch {
+        say("The server does not answer. Trying again…");
+      }
+      setTimeout(refresh, 1000);
+    };
+    setTimeout(refresh, 700);
+  }
+
+  if (document.body.dataset.page === "person") startPerson();
+  if (document.body.dataset.page === "people") followPeople();
+})();
