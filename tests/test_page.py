@@ -215,7 +215,9 @@ def test_the_decision_follows_what_is_typed(visit, desk):
     assert text(page, ".figure") == told.gives
     assert shown_ways(settled(page)) == told_ways(told)
     page.locator("[name=duration]").fill("12")  # and stay in the field
-    page.wait_for_function("before => document.querySelector('.figure').innerText !== before", arg=told.gives)
+    page.wait_for_function(
+        "before => document.querySelector('.figure').innerText !== before", arg=told.gives
+    )
     changed = person(desk, REFUSED).assign(duration=12.0)
     assert text(page, ".figure") == look_at(desk.recommend(changed), 0).gives
     assert page.evaluate("document.activeElement.name") == "duration"
@@ -336,7 +338,9 @@ def test_undo_goes_back_through_values_too(visit, desk):
     settled(page)
     assert text(page, ".figure") != before
     page.locator("#undo").click()
-    page.wait_for_function("before => document.querySelector('.figure').innerText === before", arg=before)
+    page.wait_for_function(
+        "before => document.querySelector('.figure').innerText === before", arg=before
+    )
     assert page.locator("[name=duration]").input_value() == desk.people.person(REFUSED)["duration"]
     assert page.locator("#undo").is_disabled()
 
@@ -408,12 +412,17 @@ def test_the_slider_tells_what_every_size_costs(visit, desk):
     for _ in range(5):
         slider.press("ArrowLeft")
     settled(page)
-    radius = float(page.locator(f"[data-stop='{slider.input_value()}']").get_attribute("data-radius"))
+    radius = float(
+        page.locator(f"[data-stop='{slider.input_value()}']").get_attribute("data-radius")
+    )
     assert 0.0 < radius < usual
     told = figures(desk, REFUSED, radius=radius)
     assert shown_ways(page) == told_ways(told)
     assert text(page, "#size-cost") == pages.cost(told.ways[0].cost)
-    assert slider.get_attribute("aria-valuetext") == f"size {radius:.4g}: cost {pages.cost(told.ways[0].cost)}"
+    assert (
+        slider.get_attribute("aria-valuetext")
+        == f"size {radius:.4g}: cost {pages.cost(told.ways[0].cost)}"
+    )
     assert page.locator(".chip", has_text="size").count() == 1
     assert page.evaluate("document.activeElement.id") == "size"
     slider.press("Home")
@@ -446,7 +455,8 @@ def test_what_is_in_the_way(visit, desk):
     for name in locked:
         lock(page, name)
     told = figures(desk, 12, preferences={name: {"locked": True} for name in locked})
-    assert told.ways == [] and told.barriers
+    assert told.ways == []
+    assert told.barriers
     assert text(page, "#ways-title") == "What is in the way"
     assert texts(page, ".barriers li p:first-child") == [each.words for each in told.barriers]
     assert texts(page, ".barriers b") == [pages.cost(each.cost) for each in told.barriers]
@@ -555,7 +565,9 @@ def test_a_late_answer_never_overwrites_a_newer_one(visit, desk):
     page.locator(".field [data-lock=other_parties]").click()
     settled(page)
     assert len(held) == 1
-    told = figures(desk, REFUSED, preferences={n: {"locked": True} for n in ("duration", "other_parties")})
+    told = figures(
+        desk, REFUSED, preferences={n: {"locked": True} for n in ("duration", "other_parties")}
+    )
     assert shown_ways(page) == told_ways(told)
     # the browser gave the first question up; had it not, its answer would not count
     assert held[0].request.failure is not None
