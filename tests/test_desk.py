@@ -71,7 +71,9 @@ def desk(job):
 def test_the_run_advises_as_the_command_does(desk, file):
     assert desk.people.progress.state == RunState.FINISHED
     assert (desk.people.progress.done, desk.people.progress.total) == (400, 400)
-    assert desk.people.finished().frame().equals(file.frame())
+    told = file.frame()
+    first = told[told["option"] <= 1].reset_index(drop=True)
+    assert desk.people.finished().frame().equals(first)
 
 
 def test_what_is_written_is_private_and_deleted_at_the_end(job):
@@ -88,7 +90,7 @@ def test_what_is_written_is_private_and_deleted_at_the_end(job):
 def test_a_run_can_be_stopped_on_the_way(job, monkeypatch):
     reached, closing = threading.Event(), threading.Event()
 
-    def run(job, *, n_jobs, progress):
+    def run(job, *, n_jobs, expected, progress):
         progress(0, 400)
         reached.set()
         closing.wait(10)
@@ -109,7 +111,7 @@ def test_a_run_can_be_stopped_on_the_way(job, monkeypatch):
 
 
 def test_why_a_run_failed_is_said(job, monkeypatch):
-    def run(job, *, n_jobs, progress):
+    def run(job, *, n_jobs, expected, progress):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(room, "run_job", run)

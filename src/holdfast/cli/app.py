@@ -20,6 +20,7 @@ from holdfast.cli.methods import methods_command
 from holdfast.cli.recommend import recommend_command
 from holdfast.cli.report import report_command
 from holdfast.cli.reproduce import reproduce_command
+from holdfast.cli.serve import serve_command
 
 _COMMANDS: dict[str, Callable[..., Any]] = {
     "demo": demo_command,
@@ -28,6 +29,7 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
     "actions check": actions_check_command,
     "calibrate": calibrate_command,
     "recommend": recommend_command,
+    "serve": serve_command,
     "report": report_command,
     "letter": letter_command,
     "audit": audit_command,

@@ -11,6 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.asked import (
+    ActionsPath,
+    Favorable,
+    Guarantee,
+    GuaranteePoints,
+    RobustTo,
+    Scale,
+    SettingsPath,
+    asked_of,
+)
 from holdfast.cli.ending import Ending, say
 from holdfast.cli.outputs import print_json, table_of
 
@@ -34,32 +44,15 @@ def recommend_command(
         ),
     ] = None,
     *,
-    actions: Annotated[
-        str | None,
-        typer.Option(help="What people can change: a file that `holdfast actions` has drafted."),
-    ] = None,
-    robust_to: Annotated[
-        str | None,
-        typer.Option(
-            help='The models that may come: "p=1,radius=0.1", or a file that `holdfast calibrate` '
-            "has written."
-        ),
-    ] = None,
-    guarantee: Annotated[
-        float | None,
-        typer.Option(help="The probability of approval that each of these models must give."),
-    ] = None,
+    actions: ActionsPath = None,
+    robust_to: RobustTo = None,
+    guarantee: Guarantee = None,
     cost_weight: Annotated[
         float | None,
         typer.Option(help="In place of a guarantee: weigh cost against the worst loss."),
     ] = None,
-    points: Annotated[
-        str | None,
-        typer.Option(help='The scale of a scorecard: "600,odds=50,double=20".'),
-    ] = None,
-    guarantee_points: Annotated[
-        float | None, typer.Option(help="In place of a guarantee: points that each must give.")
-    ] = None,
+    points: Scale = None,
+    guarantee_points: GuaranteePoints = None,
     options: Annotated[
         int | None, typer.Option(min=1, help="Ways for each person (default: 1).")
     ] = None,
@@ -67,10 +60,7 @@ def recommend_command(
         list[str] | None,
         typer.Option(help="A column that goes through to the output; may be repeated."),
     ] = None,
-    favorable: Annotated[
-        str | None,
-        typer.Option(help="The class that people want, where the model's file does not say it."),
-    ] = None,
+    favorable: Favorable = None,
     loss: Annotated[
         str | None, typer.Option(help="By default that which the model was fitted with.")
     ] = None,
@@ -81,13 +71,7 @@ def recommend_command(
             "do not read that. Its manifest lies beside."
         ),
     ] = None,
-    settings: Annotated[
-        Path | None,
-        typer.Option(
-            help="A YAML file of these settings, or the manifest of an earlier run; what is said "
-            "here as well takes its place."
-        ),
-    ] = None,
+    settings: SettingsPath = None,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -109,6 +93,7 @@ def recommend_command(
     """
     job, expected = _job(
         settings,
+        points,
         model=model,
         people=people,
         actions=actions,
@@ -116,7 +101,6 @@ def recommend_command(
         robust_to=robust_to,
         guarantee=guarantee,
         cost_weight=cost_weight,
-        points=None if points is None else _points(points),
         guarantee_points=guarantee_points,
         options=options,
         keys=key,
@@ -137,12 +121,9 @@ def recommend_command(
     return Ending.DONE
 
 
-def _job(settings: Path | None, **given: Any) -> tuple[Job, dict[str, str]]:
-    """Put together what is asked, and the checksums that files must have."""
-    from holdfast.files.jobs import asked_job
-
-    said = {name: value for name, value in given.items() if value is not None}
-    job, expected = asked_job(settings, said)
+def _job(settings: Path | None, points: str | None, **given: Any) -> tuple[Job, dict[str, str]]:
+    """Put together what is asked; refuse what lacks something."""
+    job, expected = asked_of(settings, points, **given)
     missing = job.missing()
     if missing:
         named = ", ".join(_FLAGS[name] for name in missing)
@@ -161,23 +142,6 @@ _FLAGS = {
     "out": "--out",
     "robust_to": "--robust-to",
 }
-
-
-def _points(text: str) -> dict[str, float]:
-    """Read a scale of points, such as 600,odds=50,double=20."""
-    first, *others = [part.strip() for part in text.split(",")]
-    try:
-        said = dict([("points", float(first)), *((k, float(v)) for k, v in map(_pair, others))])
-    except ValueError:
-        said = {}
-    if set(said) != {"points", "odds", "double"}:
-        raise ValueError(f"--points {text!r} is not a scale such as 600,odds=50,double=20")
-    return said
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    return name.strip(), value
 
 
 @contextmanager

@@ -26,6 +26,7 @@ _HIGHEST = 0.99
 # third is what is asked for above a corner (the very next number may have the same score).
 _VISIBLE, _RISE, _ABOVE = 1e-3, 1e-9, 1e-11
 _STEPS = 8  # for each point that is asked for, so many are found exactly
+_SMALL_STEPS = 3  # that cannot be seen are found exactly, one after another
 _BEGINNING = 1e-6  # a cost that is seen without any gain
 
 
@@ -136,21 +137,25 @@ def walk(first: Corner, last: float, points: int, ask: Callable[[float], Corner]
     """Go from corner to corner, up to a value or as far as can be reached.
 
     From each corner the next one is found exactly: ask for a hair more than what is had. Where the
-    curve is continuous, or its steps cannot be seen or are too many, the walk goes on by strides,
-    which grow to a ``points``-th of the whole, so that what comes after them is not missed.
+    curve is continuous, or has many steps that cannot be seen, the walk goes on by strides, which
+    grow to a ``points``-th of the whole, so that what comes next is not missed.
     """
     rise = last - first.had
-    widest, stride, left = rise / (points - 1), _VISIBLE * rise, _STEPS * points
+    widest, stride = rise / (points - 1), _VISIBLE * rise
+    left, left_small = _STEPS * points, _SMALL_STEPS
     corners, reached = [first], first.had
     while reached < last - _RISE * rise:
         found = ask(reached + _ABOVE * rise)
         gain = found.had - reached
+        is_seen = gain >= _VISIBLE * rise
         if gain >= _RISE * rise:
-            exact = left > 0 and gain >= _VISIBLE * rise
+            exact = left > 0 and (is_seen or left_small > 0)
         else:  # continuous, but for what it costs to begin at all
             exact = found.cost > corners[-1].cost + _BEGINNING
+        if is_seen:
+            stride, left_small = _VISIBLE * rise, _SMALL_STEPS
         if exact:
-            left, stride = left - 1, _VISIBLE * rise
+            left, left_small = left - 1, left_small - (not is_seen)
         elif np.isfinite(found.cost):
             found = ask(min(max(reached + stride, found.wanted), last))._replace(is_step=False)
             stride = min(2.0 * stride, widest)

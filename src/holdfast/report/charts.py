@@ -34,6 +34,9 @@ svg.chart .line { stroke: var(--accent); stroke-width: 2; stroke-linecap: round;
 svg.chart .value { paint-order: stroke; stroke: var(--paper); stroke-width: 4px;
   stroke-linejoin: round; }
 svg.chart .dot { fill: var(--accent); stroke: var(--paper); stroke-width: 2; }
+svg.chart .hollow { fill: var(--paper); stroke: var(--accent); stroke-width: 2; }
+svg.chart .marker { stroke: var(--muted); stroke-width: 1; stroke-dasharray: 3 3; }
+svg.chart .beyond { fill: var(--soft); }
 svg.chart .range { stroke: var(--accent); stroke-width: 8; stroke-linecap: round; opacity: 0.45; }
 @media print { :root { --paper: #ffffff; --ink: #000000; --muted: #444444; --rule: #cccccc;
   --soft: #f5f6f8; --accent: #0b4ea2; --pale: #b9cfe8; --alarm: #9a1b14; }
@@ -165,6 +168,93 @@ def line_chart(about: About, line: LinePoints, axis: str, most: float | None = N
         parts.append(_text(xs[k], bottom + 17, text, "quiet", "middle"))
     parts.append(_text(100.0, height - 4, axis, "quiet", "end"))
     return _chart(about, height, parts)
+
+
+class SizeLine(NamedTuple):
+    """The cost of every size, as `SizeCurve.curve` has it, and the size in use.
+
+    `mark_cost` is the cost at that size; infinite where it is out of reach.
+    """
+
+    sizes: Sequence[float]
+    costs: Sequence[float]
+    mark: float
+    mark_cost: float
+
+
+class SizeTexts(NamedTuple):
+    """What stands at plain recourse, at the size in use, beyond the end, and along both axes."""
+
+    plain: str
+    mark: str
+    beyond: str
+    x_axis: str
+    y_axis: str
+
+
+def size_chart(about: About, line: SizeLine, texts: SizeTexts) -> str:
+    """Draw what every size costs, as steps, with plain recourse and the size in use marked.
+
+    Examples
+    --------
+    >>> about = About("sizes", "What it costs to be surer", "Size 0 costs 1, size 0.3 costs 3.")
+    >>> line = SizeLine([0.0, 0.2, 0.2, 0.5], [1.0, 1.0, 3.0, 3.0], mark=0.3, mark_cost=3.0)
+    >>> texts = SizeTexts("plain 1", "3", "out of reach", "size of the set", "cost")
+    >>> size_chart(about, line, texts).count('class="line"')
+    3
+    """
+    height, left, bottom = 216, 11.0, 178
+    last = max([*line.sizes, line.mark]) or 1.0
+    most, step = _axis_end(max(line.costs, default=1.0))
+    parts = _grid(most, step, left, bottom, lambda value: f"{value:g}")
+
+    def across(size: float) -> float:
+        return left + (100.0 - left) * size / last
+
+    def up(cost: float) -> float:
+        return bottom - (bottom - 22) * cost / most
+
+    end = max(line.sizes, default=0.0)
+    if end < last * (1.0 - 1e-9):
+        width = 100.0 - across(end)
+        parts.append(_rect("beyond", across(end), 22, width, bottom - 22))
+        if width > 25.0:
+            parts.append(_text(across(end) + width / 2.0, 100, texts.beyond, "quiet", "middle"))
+    parts.append(_line("axis", left, bottom, 100.0, bottom))
+    parts += _size_ticks(last, across, bottom)
+    parts.append(_line("marker", across(line.mark), 20, across(line.mark), bottom))
+    corners = list(zip(map(across, line.sizes), map(up, line.costs), strict=True))
+    for (x1, y1), (x2, y2) in itertools.pairwise(corners):
+        if (x1, y1) != (x2, y2):
+            parts.append(_line("line", x1, y1, x2, y2))
+    if corners:
+        x, y = corners[0]
+        parts.append(f'<circle class="hollow" cx="{x:.2f}%" cy="{y:.1f}" r="5"/>')
+        # the curve only rises, so that there is room below it
+        beside = y + 21 if y + 24 <= bottom else y - 11
+        parts.append(_text(x + 1.0, beside, texts.plain, "value", "start"))
+    if math.isfinite(line.mark_cost):
+        centre = f'cx="{across(line.mark):.2f}%" cy="{up(line.mark_cost):.1f}"'
+        parts.append(f'<circle class="dot" {centre} r="6"/>')
+    parts.append(_text(across(line.mark), 13, texts.mark, "value", _anchor(across(line.mark))))
+    parts.append(_text(0.0, 8, texts.y_axis, "quiet", "start"))
+    parts.append(_text(100.0, height - 4, texts.x_axis, "quiet", "end"))
+    return _chart(about, height, parts)
+
+
+def _size_ticks(last: float, across: Callable[[float], float], bottom: float) -> list[str]:
+    step = round_step(last / 5.0)
+    ticks = [k * step for k in range(math.floor(last / step + 1e-9) + 1)]
+    return [
+        _text(across(size), bottom + 17, f"{size:g}", "quiet", "end" if x > 98.0 else "middle")
+        for size in ticks
+        for x in (across(size),)
+    ]
+
+
+def _anchor(x: float) -> str:
+    """Say on which side of a place there is room for a text."""
+    return "start" if x < 30.0 else "end" if x > 75.0 else "middle"
 
 
 def interval_chart(about: About, spreads: Sequence[IntervalRow], most: float | None = None) -> str:

@@ -86,7 +86,24 @@ async def _refused(request: Request, error: Any) -> Response:
 async def _not_understood(request: Request, error: Any) -> Response:
     """Say which part of a request was wrong, without what stood there."""
     first = error.errors()[0]
-    return _refuse(request.scope, UnfitError(first["msg"], _place(first["loc"])))
+    message = _EXPECTED.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
+    return _refuse(request.scope, UnfitError(message, _place(first["loc"])))
+
+
+_EXPECTED = {
+    "missing": "this is missing",
+    "extra_forbidden": "this is not known; see GET /v1/model for the names that are",
+    "float_type": "a number was expected",
+    "string_type": "a text was expected",
+    "bool_type": "true or false was expected",
+    "list_type": "a list was expected",
+    "model_attributes_type": "names with their values were expected",
+    "literal_error": "{expected} was expected",
+    "none_required": "null was expected: a list of models has no size",
+    "greater_than_equal": "a number from {ge} on was expected",
+    "too_short": "at least {min_length} was expected",
+    "too_long": "at most {max_length} were expected, but there are {actual_length}",
+}
 
 
 def _place(steps: tuple[str | int, ...]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from holdfast.engines.rows import RowFunction, columns_of
 from holdfast.files.jobs import Job, check_unchanged, prepare
 from holdfast.files.people import Columns, text_of
 from holdfast.recommend import RobustRecourse
+from holdfast.report.people import basis_of
 from holdfast.web.people import People
 
 if TYPE_CHECKING:
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
     from holdfast.recommend import Recommendations
     from holdfast.report import LetterSettings, Summary
     from holdfast.report.parts import Reference
+
+
+def own_threshold(job: Job) -> float:
+    """Return the probability from which on the model of a job approves."""
+    even = basis_of(prepare(job, n_jobs=1).recourse).even
+    return 0.5 if math.isnan(even) else even  # so a yes is called where there are no probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +76,13 @@ class Desk:
         reference : Path, optional
         lender : str
         """
-        people = None
+        people, known = None, dict(expected or {})
         if job.people:
             rows, prepared, table = read_job(job)
-            people = People(job, rows, table)
+            people = People(job, rows, table, known)
         else:
             prepared = prepare(job, n_jobs=1)
-        check_unchanged(dict(expected or {}), prepared.checksums, "the settings")
+        check_unchanged(known, prepared.checksums, "the settings")
         recourse = prepared.recourse
         columns = columns_of(recourse, are_texts=True)
         desk = cls(job, recourse, columns, people, reference, lender)
@@ -123,7 +131,7 @@ class Desk:
         there is none.
         """
         from holdfast.report.letter import find_reference, read_reference
-        from holdfast.report.people import Source, basis_of
+        from holdfast.report.people import Source
 
         with self._kept.lock:
             if self._kept.typical is None:
@@ -164,7 +172,6 @@ class Desk:
         import pyarrow as pa
 
         from holdfast.report.letter import MOST_WAYS, Whose, letter_of, render_letter
-        from holdfast.report.people import basis_of
 
         texts = {name: values.get(name) for name in self.columns.levels}
         texts |= self._derived(texts)

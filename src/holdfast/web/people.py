@@ -151,6 +151,8 @@ class People:
         Of the job.
     table : TableFile
         The people of the job.
+    expected : dict, optional
+        Checksums of files that must be as they were.
 
     Examples
     --------
@@ -174,9 +176,15 @@ class People:
     ({'applicant': '192'}, 'savings_status from <100 to >=1000')
     """
 
-    def __init__(self, job: Job, rows: RowFunction, table: TableFile) -> None:
+    def __init__(
+        self,
+        job: Job,
+        rows: RowFunction,
+        table: TableFile,
+        expected: dict[str, str] | None = None,
+    ) -> None:
         _refuse_many(table.n_rows or 0)
-        self.job, self._rows, self._table = job, rows, table
+        self.job, self._rows, self._table, self._expected = job, rows, table, expected
         self.progress = RunProgress(RunState.WAITING)
         self._file: RecourseFile | None = None
         self._listing: _Listing | None = None
@@ -279,9 +287,11 @@ class People:
         self._listing = _Listing(people, self._rows)
         self.progress = RunProgress(RunState.RUNNING, 0, len(people))
         self._read.set()
-        job = self.job.with_changes(out=str(folder / "recourse.parquet"), engine="local")
+        # of several ways the list shows the first
+        job = self.job.with_changes(out=str(folder / "recourse.parquet"), options=1)
         # for many people there are processes of their own: this one has requests to answer
-        finished = run_job(job, n_jobs=max(2, thread_count(-1)), progress=self._told)
+        workers = max(2, thread_count(-1))
+        finished = run_job(job, n_jobs=workers, expected=self._expected, progress=self._told)
         if finished.people != len(people):
             raise ValueError(f"{self._table.path} was changed while it was read; start again")
         file = RecourseFile.open(job.out)

@@ -318,7 +318,7 @@ class StrictRequest(Request):
             raise HTTPException(400, f"the body is not UTF-8: see byte {error.start}") from None
         except UnicodeEncodeError:
             raise HTTPException(400, "a text in the body holds half of a character") from None
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise HTTPException(400, f"the body cannot be read: {error}") from None
         return content
 

@@ -1,0 +1,193 @@
+"""`holdfast serve`: a page on which people are advised one by one, and a service for programs."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.asked import (
+    ActionsPath,
+    Favorable,
+    Guarantee,
+    GuaranteePoints,
+    RobustTo,
+    Scale,
+    SettingsPath,
+    asked_of,
+)
+from holdfast.cli.ending import Ending, say
+
+if TYPE_CHECKING:
+    from holdfast.files.jobs import Job
+
+_ROBUST_TO = "p=1,radius=0.1"
+_WAYS = 3
+_TERMINATED = 143  # how a program ends that was told to
+
+
+def serve_command(
+    *,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="The lender of `holdfast demo`: no file is needed.")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The model: a .skops file, a .json of coefficients, or a linear .onnx."),
+    ] = None,
+    actions: ActionsPath = None,
+    people: Annotated[
+        str | None,
+        typer.Option(
+            help="A table of people to pick from: .csv, .parquet, .arrow or .feather, or a "
+            "directory of Parquet parts."
+        ),
+    ] = None,
+    robust_to: RobustTo = None,
+    guarantee: Guarantee = None,
+    points: Scale = None,
+    guarantee_points: GuaranteePoints = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="A column by which people are known; may be repeated."),
+    ] = None,
+    favorable: Favorable = None,
+    settings: SettingsPath = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table of applicants; letters compare with those approved (default: those of "
+            "--people)."
+        ),
+    ] = None,
+    lender: Annotated[str, typer.Option(help="Who writes the letters.")] = "",
+    host: Annotated[
+        str,
+        typer.Option(help="Where to listen; elsewhere than on this machine, a token is needed."),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any one that is free.")] = 8765,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+) -> Ending:
+    """Open a page: pick or type in a person, see what to change, try what they can do.
+
+    holdfast serve --demo
+
+    holdfast serve --model model.skops --actions actions.yaml --people denied.parquet
+
+    It runs on this machine and needs no network. Without --robust-to, the models that may come are
+    those of "p=1,radius=0.1"; without --guarantee, each of them must approve by the model's own
+    threshold. Programs ask the same at /v1/recourse; /openapi.json says how. Ctrl-C ends it.
+    """
+    from holdfast.machinery.extras import need
+
+    need("serve", "holdfast serve", "fastapi", "uvicorn")
+    given: dict[str, Any] = {
+        "model": model,
+        "actions": actions,
+        "people": people,
+        "keys": key,
+        "favorable": favorable,
+        "robust_to": robust_to,
+        "guarantee": guarantee,
+        "guarantee_points": guarantee_points,
+    }
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder, _ending_in_order():
+        expected: dict[str, str] = {}
+        if demo:
+            job = _demo(Path(folder), settings, points, **given)
+        else:
+            job, expected = asked_of(settings, points, **given)
+        job = _complete(job)
+        _serve(job, expected, reference, lender, host=host, port=port, open_browser=not no_browser)
+    return Ending.DONE
+
+
+def _serve(
+    job: Job,
+    expected: dict[str, str],
+    reference: Path | None,
+    lender: str,
+    **where: Any,
+) -> None:
+    """Answer until Ctrl-C."""
+    from holdfast.web.desk import Desk
+    from holdfast.web.server import serve
+
+    desk = Desk.of(job, expected=expected, reference=reference, lender=lender)
+    try:
+        desk.start()
+        serve(desk, **where)
+    except KeyboardInterrupt:  # how it ends as a rule
+        say("stopped")
+    finally:
+        desk.close()
+
+
+def _demo(folder: Path, settings: Path | None, points: str | None, **given: Any) -> Job:
+    """Write the files of the demonstration; how sure it must be may be said."""
+    from holdfast.demo.files import write_demo
+
+    free = ("robust_to", "guarantee", "guarantee_points")
+    own = ["settings"] * (settings is not None)
+    own += [name for name, value in given.items() if value is not None and name not in free]
+    if own:
+        named = ", ".join(_FLAGS.get(name, f"--{name}") for name in own)
+        raise ValueError(f"--demo brings its own model and people: leave out {named}")
+    asked, _ = asked_of(None, points, **{name: given[name] for name in free})
+    job = write_demo(folder)
+    if asked.goals:
+        job = job.with_changes(guarantee=asked.guarantee, guarantee_points=asked.guarantee_points)
+    return job.with_changes(points=asked.points, robust_to=asked.robust_to or job.robust_to)
+
+
+_FLAGS = {"keys": "--key"}
+
+
+def _complete(job: Job) -> Job:
+    """Say what was not said, and refuse what a page cannot ask."""
+    missing = [f"--{name}" for name in ("model", "actions") if not getattr(job, name)]
+    if missing:
+        raise ValueError(f"say also {' and '.join(missing)}, or --demo (see holdfast serve --help)")
+    if job.engine != "local":
+        raise ValueError(f"engine = {job.engine!r}: a page reads files of this machine")
+    if job.keys and not job.people:
+        raise ValueError("--key names a column of --people: give that too, or leave out --key")
+    if job.cost_weight is not None:
+        raise ValueError(
+            "cost_weight weighs cost against chances, and a page asks for a yes: take it out of "
+            "the settings, and give --guarantee"
+        )
+    if len(job.goals) > 1:
+        raise ValueError("give one of --guarantee and --guarantee-points")
+    job = job.with_changes(options=_WAYS)
+    if not job.robust_to:
+        job = job.with_changes(robust_to=_ROBUST_TO)
+        say(f'the models that may come are those of "{_ROBUST_TO}"; --robust-to says others')
+    if not job.goals:
+        from holdfast.web.desk import own_threshold
+
+        job = job.with_changes(guarantee=own_threshold(job))
+        say(
+            f"each must give {job.guarantee:.12g}, the model's own threshold; --guarantee says more"
+        )
+    return job
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Let a program that is told to end delete what it has written."""
+
+    def end(*_: Any) -> None:
+        sys.exit(_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
