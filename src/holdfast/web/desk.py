@@ -115,7 +115,7 @@ class Desk:
         """Return the estimator as one person wants it: locked, limited, dearer; another size."""
         settings = self.recourse.get_params(deep=False) | {"n_options": n_options}
         if preferences:
-            settings["actions"] = self.actions.with_preferences(preferences)  # type: ignore[attr-defined]
+            settings["actions"] = self.actions.with_preferences(preferences)  #
         if radius is not None:
             settings["robust_to"] = self.recourse.robust_to.with_radius(radius)
         return RobustRecourse(**settings)
