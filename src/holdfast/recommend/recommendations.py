@@ -26,7 +26,7 @@ from holdfast.recommend.reasons import (
     settings_of,
     untried,
 )
-from holdfast.recommend.sizes import SizeCurve
+from holdfast.recommend.sizes import NoSizes, SizeCurve
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import Change, ChangedColumn, changed_columns, explanation
@@ -280,24 +280,22 @@ class Recommendations:
         """Return what the guarantee costs a person, for every size of the set of models.
 
         The cost is that of the solver's answer. What is advised are numbers that can be typed,
-        which may cost a hair more where a number has no step.
+        which may cost a hair more where a number has no step. `NoSizes`, a `ValueError`, is raised
+        where there is no such curve: for a list of models, for a cost weight, and where the model
+        bends a number that has no step.
         """
         check_count("points", points, least=2)
-        why = self.why_no_sizes(label)
-        if why:
-            raise ValueError(why)
-        return SizeCurve.of(self._question, self._compiled(label), points)
-
-    def why_no_sizes(self, label: Any) -> str:
-        """Say why the cost of every size cannot be told of a person; empty if it can."""
         if not self.robust_to.has_size:
-            return (
+            raise NoSizes(
                 f"there are {self.robust_to.label}, and a list of models has no size: the cost of "
                 "every size can be told for a NormBall or an Ellipsoid"
             )
         if self._question.target is None:
-            return "a cost weight asks for no guarantee, whose cost could be told"
-        return "" if self._compiled(label).relaxed is None else _NOT_ALL_TRIED
+            raise NoSizes("a cost weight asks for no guarantee, whose cost could be told")
+        compiled = self._compiled(label)
+        if compiled.relaxed is not None:
+            raise NoSizes(_NOT_ALL_TRIED)
+        return SizeCurve.of(self._question, compiled, points)
 
     def releases(self, label: Any) -> list[Release]:
         """Return the smallest sets of constraints whose release would help a person, if any."""
@@ -308,18 +306,21 @@ class Recommendations:
 
     def changes(self, label: Any, option: int = 1) -> list[str]:
         """Say what a person changes, feature by feature: 'duration from 48 to 36 months'."""
-        return [words for column in self._told(label, option) for _, words in column.words()]
+        place = self._place(label, option)
+        columns = self._columns(option, slice(place, place + 1))
+        return [words for column in columns for _, words in column.words()]
 
     def told_changes(self, label: Any, option: int = 1) -> list[Change]:
-        """Return what a person changes, feature by feature, as it is written."""
-        return [
-            Change(column.name, column.before[0], column.after[0], column.unit)
-            for column in self._told(label, option)
-        ]
-
-    def _told(self, label: Any, option: int) -> Iterator[ChangedColumn]:
-        place = self._place(label, option)
-        return self._columns(option, slice(place, place + 1))
+        """Return all that changes of a person's row, as it is written: what is derived as well."""
+        k, place = self._usable(label), self._place(label, option)
+        columns = changed_columns(
+            self._outcome.people,
+            np.array([k]),
+            self._outcome.options[option - 1].after.iloc[place : place + 1],
+            dict.fromkeys(self.efforts(label, option), np.ones(1, dtype=bool)),
+            self._question.actions,
+        )
+        return [Change(each.name, each.before[0], each.after[0], each.unit) for each in columns]
 
     def efforts(self, label: Any, option: int = 1) -> dict[str, float]:
         """Return what each feature that a person changes costs; together it is the way's cost.
