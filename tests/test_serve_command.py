@@ -106,20 +106,21 @@ def test_the_demo_needs_nothing(served, capsys):
     ("words", "said"),
     [
         ([], "say also --model and --actions, or --demo"),
-        (["--guarantee", "0.4"], "below the model's own threshold"),
+        (["--guarantee", "0.4"], "a page asks for a yes"),
         (["--guarantee", "0.6", "--guarantee-points", "600"], "one of --guarantee and"),
         (["--points", "600"], "is not a scale such as"),
         (["--key", "applicant"], "--key names a column of --people"),
         (["--people", "nobody.csv"], "nobody.csv does not exist"),
         (["--reference", "nobody.csv"], "nobody.csv does not exist"),
         (["--robust-to", "p=0"], "p=0"),
-        (["--host", "no.such.host.invalid"], "no address of this machine"),
+        (["--guarantee", "1.5"], "1.5"),
     ],
     ids=str,
 )
-def test_what_is_wrong_is_said(job, capsys, words, said):
+def test_what_is_wrong_is_said(served, job, capsys, words, said):
     given = options_of(job, "model", "actions") if words else []
     assert said in refused(capsys, *given, *words)
+    assert not served
 
 
 def test_a_price_is_refused(job, tmp_path, capsys):
