@@ -8,8 +8,8 @@ import urllib.parse
 
 import pytest
 
-pytest.importorskip("serving")
-from serving import CHROMIUM, Server, launch, playwright
+pytest.importorskip("page_visits")
+from page_visits import CHROMIUM, Server, launch, playwright
 
 from holdfast.demo.files import write_demo
 from holdfast.report.person import how_sure, look_at
