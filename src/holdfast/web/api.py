@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from holdfast.recommend import Recommendations
 
 MOST_PEOPLE = 1000
+MOST_RADIUS = 1e9  # of models whose columns are scaled, that is all of them
 Cell = StrictInt | StrictFloat | StrictStr | StrictBool | None
 
 
@@ -255,7 +256,7 @@ def _request_of(desk: Desk) -> type[BaseModel]:
         wishes[name] = ((NumberPreference if is_number else CategoryPreference) | None, None)
     preferences = _model_of("Preferences", wishes)
     has_size = desk.recourse.robust_to.has_size
-    size: Any = Annotated[StrictFloat, Field(ge=0)] | None if has_size else None
+    size: Any = Annotated[StrictFloat, Field(ge=0, le=MOST_RADIUS)] | None if has_size else None
     return create_model(
         "RecourseRequest",
         __base__=_Plain,

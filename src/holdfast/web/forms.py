@@ -266,7 +266,9 @@ def _preferences(
         mine = {}
         for key, value in settings.items():
             if key not in _PREFERENCES:
-                raise StateError(f"{name!r} has no preference {key!r}; {suggest(key, _PREFERENCES)}")
+                raise StateError(
+                    f"{name!r} has no preference {key!r}; {suggest(key, _PREFERENCES)}"
+                )
             said = _preference(key, value, known[name], desk)
             if isinstance(said, _Wrong):
                 wrong[f"{name}.{key}"] = said.text
