@@ -40,7 +40,8 @@ class Server:
             text=True,
         )
         self.said: list[str] = []
-        assert self._process.stdout is not None and self._process.stderr is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
         threading.Thread(target=self._listen, args=[self._process.stderr], daemon=True).start()
         for line in self._process.stdout:
             if "http://" in line:

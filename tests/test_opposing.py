@@ -103,7 +103,7 @@ def test_what_is_asked_wrongly_is_said(bank):
     result, label = advice(bank)
     with pytest.raises(ValueError, match="has 1 option; there is no option 2"):
         result.opposing(label, NormBall(2, 0.5), option=2)
-    with pytest.raises(TypeError, match="robust_to = 0.5 is not a set of models"):
+    with pytest.raises(TypeError, match=r"robust_to = 0\.5 is not a set of models"):
         result.opposing(label, 0.5)
 
 

@@ -44,7 +44,11 @@ def test_every_page_that_is_linked_is_there():
 def test_the_examples_of_the_actions_run(capsys):
     names = run_examples((ROOT / "docs" / "actions.md").read_text())
     assert names["actions"]["job"].immutable
-    assert "savings_status" in capsys.readouterr().out
+    assert names["mine"]["savings_status"].immutable
+    assert names["curve"].cost[0] < names["curve"].cost[-1]
+    printed = capsys.readouterr().out
+    assert "savings_status" in printed
+    assert "One of these models gives the plain advice" in printed
 
 
 def test_the_examples_of_calibration_run(capsys):

@@ -308,18 +308,21 @@ class Recommendations:
 
     def changes(self, label: Any, option: int = 1) -> list[str]:
         """Say what a person changes, feature by feature: 'duration from 48 to 36 months'."""
-        return [words for column in self._told(label, option) for _, words in column.words()]
+        place = self._place(label, option)
+        columns = self._columns(option, slice(place, place + 1))
+        return [words for column in columns for _, words in column.words()]
 
     def told_changes(self, label: Any, option: int = 1) -> list[Change]:
-        """Return what a person changes, feature by feature, as it is written."""
-        return [
-            Change(column.name, column.before[0], column.after[0], column.unit)
-            for column in self._told(label, option)
-        ]
-
-    def _told(self, label: Any, option: int) -> Iterator[ChangedColumn]:
-        place = self._place(label, option)
-        return self._columns(option, slice(place, place + 1))
+        """Return all that changes of a person's row, as it is written: what is derived as well."""
+        k, place = self._usable(label), self._place(label, option)
+        columns = changed_columns(
+            self._outcome.people,
+            np.array([k]),
+            self._outcome.options[option - 1].after.iloc[place : place + 1],
+            dict.fromkeys(self.efforts(label, option), np.ones(1, dtype=bool)),
+            self._question.actions,
+        )
+        return [Change(each.name, each.before[0], each.after[0], each.unit) for each in columns]
 
     def efforts(self, label: Any, option: int = 1) -> dict[str, float]:
         """Return what each feature that a person changes costs; together it is the way's cost.

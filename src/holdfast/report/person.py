@@ -315,12 +315,16 @@ def _way(result: Recommendations, label: Any, option: int) -> WayFigures:
 
 
 def _changes(result: Recommendations, label: Any, option: int) -> list[ChangeFigures]:
-    """List the changes of a way: dearest first, and then what follows from them."""
-    efforts, follow = result.efforts(label, option), features_that_follow(result.actions)
+    """List the changes of a way: dearest first, and then what follows from them.
+
+    What is computed from something protected follows by itself, and need not be named.
+    """
+    efforts, actions = result.efforts(label, option), result.actions
+    follow, kept = features_that_follow(actions), protected_features(actions)
     changes = [
-        ChangeFigures(each.name, each.before, each.after, each.unit, efforts[each.name], follows)
+        ChangeFigures(*each, effort=efforts[each.name], follows=each.name in follow)
         for each in result.told_changes(label, option)
-        for follows in (each.name in follow,)
+        if each.name not in kept
     ]
     return sorted(changes, key=lambda change: (change.follows, -change.effort))
 

@@ -99,7 +99,7 @@ def _field(
     actions: ActionSet,
     encoding: Encoding,
 ) -> Field:
-    feature = actions[name] if name in actions else None
+    feature = {each: actions[each] for each in actions}.get(name)
     derived = {each.feature: each.words for each in actions.derived}
     part = encoding.features.get(name)
     linked = {other for link in actions.links for other in link.names}
@@ -111,7 +111,7 @@ def _field(
     elif levels == ():
         kind = "kept"
     changes = feature is not None and not feature.stays and levels != ()
-    is_category = isinstance(feature, CategoryFeature)
+    avoidable = feature.levels if changes and isinstance(feature, CategoryFeature) else ()
     return Field(
         key=key,
         name=name,
@@ -122,7 +122,7 @@ def _field(
         needed=kind in ("number", "category")
         and (not takes_missing or name in linked or name in parents),
         changes=changes,
-        avoidable=[str(level) for level in feature.levels] if changes and is_category else [],
+        avoidable=[str(level) for level in avoidable],
     )
 
 
