@@ -23,6 +23,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from holdfast.discrete.parts import Link, keeps_all
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.numbers import Floats
+from holdfast.machinery.threads import check_time, time_left
 
 _SHARP = {
     "mip_feasibility_tolerance": 1e-9,
@@ -252,14 +253,18 @@ class Program:
         ways = (False, True) if np.any(whole) else (False,)
         results = []
         for presolve in ways:
+            options: dict[str, Any] = {**_SHARP, "presolve": presolve}
+            if math.isfinite(left := time_left()):
+                options["time_limit"] = max(left, 0.0)
             with _silenced():
                 result = milp(
                     self.cost,
                     constraints=LinearConstraint(matrix, low, high),
                     bounds=Bounds(lower, upper),
                     integrality=whole,
-                    options=cast(Any, {**_SHARP, "presolve": presolve}),
+                    options=cast(Any, options),
                 )
+            check_time()
             results.append(result)
             self.gave_up |= result.status == _STOPPED
         sure = self._is_even(matrix, lower, upper)

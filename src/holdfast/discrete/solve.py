@@ -16,6 +16,7 @@ from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem, Group
 from holdfast.discrete.rows import Batch, Outcomes, new_outcomes, search_rows
 from holdfast.discrete.stack import Stack, new_stack
+from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import over_rows, thread_count
 from holdfast.problem.costs import scaled
@@ -250,17 +251,29 @@ def run_search(
             work, buffers = new_work(problem.problem), new_buffers(batch.layout, d)
             return address, work, buffers, new_stack(batch.layout, depth)
 
-        # called on no rows, the search is compiled, and calls nothing itself
-        address = leaves_for(batch.ball).address(lambda: search_rows(private(0), *arguments, 0, 0))
-        over_rows(
-            search_rows,
-            which.size,
-            threads,
-            *arguments,
-            private=lambda: private(address),
-            least_rows=_LEAST_ROWS,
-            stop=stop,  # a row may take minutes
-        )
+        def compile_search() -> None:  # called on no rows, it calls nothing itself
+            search_rows(private(0), *arguments, 0, 0)
+
+        def run(kernel: Any, address: int) -> None:
+            over_rows(
+                kernel,
+                which.size,
+                threads,
+                *arguments,
+                private=lambda: private(address),
+                least_rows=_LEAST_ROWS,
+                stop=stop,  # a row may take minutes
+            )
+
+        leaves = leaves_for(batch.ball)
+        address = leaves.address(compile_search)
+        if not address and meanwhile.is_on:  # compiled, the search would call what is not there
+            try:
+                run(meanwhile.in_python(search_rows), 0)
+                return out
+            except ArithmeticError:  # compiled, a division by zero is infinite
+                address, stop[0] = leaves.wait(compile_search), 0
+        run(search_rows, address)
         return out
 
     out = search(batch, which)

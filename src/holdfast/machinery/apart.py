@@ -16,27 +16,53 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from llvmlite import ir
 from numba import config, int64, types
 from numba import typeof as type_of
-from numba.core import cgutils
+from numba.core import cgutils, extending
 from numba.core.errors import TypingError
-from numba.extending import intrinsic
 
 from holdfast.machinery.compile import CACHE_DIRECTORY, PACKAGE
+from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.threads import thread_count
 
 # what numba is made of: without types
 _build: Any = cgutils
 _config: Any = config
+_extending: Any = extending
 _types: Any = types
 _type_of: Any = type_of
 
 _PACKED = (int64,)
 _PATIENCE = 120.0  # seconds: whoever is not done by then never will be
 _HELPER = "import sys; from holdfast.machinery.apart import compile_named; compile_named(sys.argv)"
+
+
+class Intrinsic(_extending._Intrinsic):  # type: ignore[misc]
+    """A function that is LLVM's language where it is compiled, and Python where it is not."""
+
+    def __init__(self, name: str, defn: Any, in_python: Callable[..., Any] | None = None) -> None:
+        super().__init__(name, defn)
+        self._in_python = in_python
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it from kernels that run as Python."""
+        return super().__call__(*args) if self._in_python is None else self._in_python(*args)
+
+
+def intrinsic(in_python: Callable[..., Any]) -> Callable[[Any], Callable[..., Any]]:
+    """Make an `Intrinsic`; where nothing is compiled, the Python function is all there is."""
+
+    def decorate(define: Any) -> Callable[..., Any]:
+        if _is_switched_off():
+            return in_python
+        made = Intrinsic(define.__name__, define, in_python)
+        made._register()
+        return made
+
+    return decorate
 
 
 class Packing:
@@ -65,14 +91,11 @@ class Packing:
         return _types.Tuple([_type_of(value) for value in self._example()])
 
     def _unpack(self) -> Callable[..., Any]:
-        if _is_switched_off():
-            return lambda packed: packed
-
-        @intrinsic
+        @intrinsic(lambda packed: packed)
         def unpack(typing: Any, packed: Any) -> Any:
             return self.types(packed), _lower_unpack
 
-        return cast(Callable[..., Any], unpack)
+        return unpack
 
 
 def packer(*packings: Packing) -> Callable[..., Any]:
@@ -80,17 +103,15 @@ def packer(*packings: Packing) -> Callable[..., Any]:
 
     It holds as long as the kernel runs that called it.
     """
-    if _is_switched_off():
-        return lambda *arguments: arguments
 
-    @intrinsic
+    @intrinsic(lambda *arguments: arguments)
     def pack(typing: Any, *arguments: Any) -> Any:
         known = [packing.types.types for packing in packings]
         if tuple(arguments) not in known:  # nobody could tell later
             raise TypingError(f"packed are {known}, not {arguments}")
         return int64(_types.StarArgTuple.from_types(arguments)), _lower_pack
 
-    return cast(Callable[..., Any], pack)
+    return pack
 
 
 def _lower_pack(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -148,13 +169,30 @@ class Apart:
         self._address, self._lock = 0, threading.Lock()
         self.call = _caller(kernel, _types.UniTuple(_types.float64, floats))
 
-    def address(self, meanwhile: Callable[[], object]) -> int:
-        """Return the address; if it is not compiled yet, do something else `meanwhile`."""
+    def address(self, others: Callable[[], object]) -> int:
+        """Return the address; while another process compiles it, have the `others` compiled.
+
+        It is 0 where nothing is compiled, and while kernels run as Python until it is.
+        """
+        if self._address or _is_switched_off():
+            return self._address
+        if meanwhile.is_on and not meanwhile.is_compiler:
+            done = meanwhile.later(self, lambda: self._make(others))
+            return self._address if done.done() and done.exception() is None else 0
+        return self._make(others)
+
+    def wait(self, others: Callable[[], object]) -> int:
+        """Return the address, however long that takes."""
+        if meanwhile.is_on and not meanwhile.is_compiler:
+            return int(meanwhile.later(self, lambda: self._make(others)).result())
+        return self._make(others)
+
+    def _make(self, others: Callable[[], object]) -> int:
         with self._lock:
-            if not self._address and not _is_switched_off():
+            if not self._address:
                 if not self._load():
                     with _helped(self._kernel.py_func.__module__, self._name):
-                        meanwhile()
+                        others()
                     self.compile()  # as a rule this finds what the other process has left
                 compiled = self._kernel.overloads[_PACKED]
                 name = compiled.fndesc.llvm_func_name
@@ -186,10 +224,8 @@ def _is_switched_off() -> bool:
 
 
 def _caller(kernel: Any, returns: Any) -> Callable[..., Any]:
-    if _is_switched_off():
-        return lambda address, packed: kernel(packed)
 
-    @intrinsic
+    @intrinsic(lambda address, packed: kernel(packed))
     def call(typing: Any, address: Any, packed: Any) -> Any:
         return returns(int64, *_PACKED), _lower_call
 

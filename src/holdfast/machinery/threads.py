@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,39 @@ _LEAST_ROWS = 256
 _PIECE_SECONDS = 0.05
 # A piece grows by no more than this at once: the first rows may have been easy.
 _MOST_GROWTH = 8.0
+
+
+_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Let solvers that are called within run for so many seconds in all: then a TimeoutError.
+
+    Examples
+    --------
+    >>> with limited(0.0):
+    ...     check_time()
+    Traceback (most recent call last):
+        ...
+    TimeoutError: there was no answer in time
+    """
+    before = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _deadline.reset(before)
+
+
+def time_left() -> float:
+    """Return how many seconds are left; inf where there is no limit."""
+    return _deadline.get() - time.monotonic()
+
+
+def check_time() -> None:
+    """Raise where no time is left."""
+    if time_left() <= 0.0:
+        raise TimeoutError("there was no answer in time")
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -61,6 +97,7 @@ def over_rows(
     single row may take long, the kernel looks at ``stop[0]``, one of its arguments, and gives up
     when that is not 0: nobody sees what it has written by then.
     """
+    check_time()
     workers = max(1, min(threads, n // least_rows))
     ranges = _Ranges(n, workers, max(1, least_rows // 8))
     if workers == 1 and stop is None:
@@ -73,7 +110,7 @@ def over_rows(
         for _ in range(workers):
             runs.append(pool.submit(_work, kernel, private(), arguments, ranges, stop))
         while wait(runs, timeout=0.2).not_done:  # some systems wake nobody who waits for ever
-            pass
+            check_time()
     except BaseException:
         ranges.close()
         if stop is not None:
@@ -128,6 +165,7 @@ def _work(
         if end == begin:
             kernel(own, *arguments, 0, 0)
         while begin < end:
+            check_time()
             started = time.perf_counter()
             kernel(own, *arguments, begin, end)
             spent = time.perf_counter() - started

@@ -18,6 +18,8 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba.core import codegen, compiler, dispatcher, event, registry, targetconfig, types
 
+from holdfast.machinery.meanwhile import meanwhile
+
 # what numba is made of: without types, and none of it promised
 _codegen: Any = codegen
 _dispatcher: Any = dispatcher
@@ -44,6 +46,16 @@ class Kernel(_registry.CPUDispatcher):  # type: ignore[misc]
         """The function as other kernels call it."""
         options = {**self.targetoptions, "no_cpython_wrapper": True}
         return _registry.CPUDispatcher(self.py_func, self.locals, options)
+
+    def __call__(self, *args: Any) -> Any:
+        # what runs as Python calls parts that nobody compiles by themselves: numba need not look
+        return self.py_func(*args) if meanwhile.is_inside else super().__call__(*args)
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        """Return what answers a call that no machine code is there for."""
+        if not meanwhile.is_on or meanwhile.is_compiler or kws:
+            return super()._compile_for_args(*args, **kws)
+        return meanwhile.stand_in(self, tuple(self.typeof_pyval(each) for each in args))
 
     # numba asks these two when a kernel calls this one
     def get_call_template(self, args: Any, kws: Any) -> Any:
