@@ -360,7 +360,7 @@
       const text = all("text.value", figure).at(-1);
       text.setAttribute("x", `${x}%`);
       text.setAttribute("text-anchor", x < 30 ? "start" : x > 75 ? "end" : "middle");
-      text.textContent = stop.said;
+      text.textContent = stop.cost;
     }
 
     root.addEventListener("input", (event) => {
