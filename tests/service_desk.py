@@ -17,8 +17,8 @@ from holdfast.files.models import save_model
 pytest.importorskip("fastapi", reason="the service needs fastapi: pip install 'holdfast[serve]'")
 httpx = pytest.importorskip("httpx", reason="the client of these tests needs httpx")
 
-from holdfast.web.app import make_app
-from holdfast.web.desk import Desk
+from holdfast.web.app import make_app  # noqa: E402
+from holdfast.web.desk import Desk  # noqa: E402
 
 with warnings.catch_warnings():  # Starlette announces another package for its client
     warnings.simplefilter("ignore")

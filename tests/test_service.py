@@ -147,42 +147,50 @@ def test_it_is_said_in_words_where_that_is_asked_for():
 
 
 def person_with(**changes: Any) -> dict[str, Any]:
+    """One person as they are, and one with something changed."""
     return {"people": [*cells(denied(1)), cells(denied(1))[0] | changes]}
 
 
 @pytest.mark.parametrize(
-    ("content", "where"),
+    ("changes", "more", "where"),
     [
-        (person_with(agee=3), "people[1].agee"),
-        ({"people": [{"age": 3}]}, "people[0].duration"),
-        (person_with(duration="48"), "people[1].duration"),
-        (person_with(duration=True), "people[1].duration"),
-        (person_with(duration=10**400), "people[1].duration"),
-        (person_with(duration=[1]), "people[1].duration"),
-        (person_with(housing=3), "people[1].housing"),
-        ({"people": []}, "people"),
-        ({"people": [{}] * 1001}, "people"),
-        (person_with() | {"radius": -1.0}, "radius"),
-        (person_with() | {"radius": "0.1"}, "radius"),
-        (person_with() | {"n_options": 4}, "n_options"),
-        (person_with() | {"n_options": "1"}, "n_options"),
-        (person_with() | {"options": 1}, "options"),
-        (person_with() | {"preferences": {"agee": {}}}, "preferences.agee"),
-        (person_with() | {"preferences": {"age": {"loked": True}}}, "preferences.age.loked"),
-        (person_with() | {"preferences": {"age": {"times": 0.5}}}, "preferences.age.times"),
-        (person_with() | {"preferences": {"duration": {"lower": 9, "upper": 8}}}, "preferences"),
-        (person_with() | {"preferences": {"housing": {"avoid": ["castle"]}}}, "preferences"),
-        ([], None),
-        (None, None),
+        ({"agee": 3}, {}, "people[1].agee"),
+        ({}, {"people": [{"age": 3}]}, "people[0].duration"),
+        ({"duration": "48"}, {}, "people[1].duration"),
+        ({"duration": True}, {}, "people[1].duration"),
+        ({"duration": 10**400}, {}, "people[1].duration"),
+        ({"duration": [1]}, {}, "people[1].duration"),
+        ({"housing": 3}, {}, "people[1].housing"),
+        ({}, {"people": []}, "people"),
+        ({}, {"people": [{}] * 1001}, "people"),
+        ({}, {"radius": -1.0}, "radius"),
+        ({}, {"radius": "0.1"}, "radius"),
+        ({}, {"n_options": 4}, "n_options"),
+        ({}, {"n_options": "1"}, "n_options"),
+        ({}, {"options": 1}, "options"),
+        ({}, {"preferences": {"agee": {}}}, "preferences.agee"),
+        ({}, {"preferences": {"age": {"loked": True}}}, "preferences.age.loked"),
+        ({}, {"preferences": {"age": {"times": 0.5}}}, "preferences.age.times"),
+        ({}, {"preferences": {"duration": {"lower": 9, "upper": 8}}}, "preferences"),
+        ({}, {"preferences": {"housing": {"avoid": ["castle"]}}}, "preferences"),
     ],
 )
-def test_what_does_not_fit_is_said_with_its_place(content, where):
+def test_what_does_not_fit_is_said_with_its_place(changes, more, where):
+    content = person_with(**changes) | more
     answer = client_of(german_desk()).post("/v1/recourse", json=content)
     assert answer.status_code == 422
     error = answer.json()["error"]
     assert error["where"] == where
     assert error["message"]
     assert "input" not in error["message"].lower()  # not in the words of a library
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"null", b"3", b'"people"', b""])
+def test_a_body_is_an_object(raw):
+    headers = {"Content-Type": "application/json"}
+    answer = client_of(german_desk()).post("/v1/recourse", content=raw, headers=headers)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["where"] is None
 
 
 @pytest.mark.parametrize(

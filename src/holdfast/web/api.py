@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from holdfast.recommend import Recommendations
 
 MOST_PEOPLE = 1000
+MOST_TIMES = 1e6  # what is dearer can be locked
+MOST_RADIUS = 1e9  # of models whose columns are scaled, that is all of them
 Cell = StrictInt | StrictFloat | StrictStr | StrictBool | None
 
 
@@ -57,7 +59,7 @@ class NumberPreference(_Plain):
     change_by: StrictFloat | None = Field(None, ge=0, description="At most by so much.")
     lower: StrictFloat | None = Field(None, description="Not below this.")
     upper: StrictFloat | None = Field(None, description="Not above this.")
-    times: StrictFloat = Field(1.0, ge=1, description="So many times as dear.")
+    times: StrictFloat = Field(1.0, ge=1, le=MOST_TIMES, description="So many times as dear.")
 
 
 class CategoryPreference(_Plain):
@@ -65,7 +67,7 @@ class CategoryPreference(_Plain):
 
     locked: StrictBool = Field(False, description="It may not change.")
     avoid: list[Cell] = Field([], description="Levels that it may not become.")
-    times: StrictFloat = Field(1.0, ge=1, description="So many times as dear.")
+    times: StrictFloat = Field(1.0, ge=1, le=MOST_TIMES, description="So many times as dear.")
 
 
 # --- what is answered
@@ -255,7 +257,7 @@ def _request_of(desk: Desk) -> type[BaseModel]:
         wishes[name] = ((NumberPreference if is_number else CategoryPreference) | None, None)
     preferences = _model_of("Preferences", wishes)
     has_size = desk.recourse.robust_to.has_size
-    size: Any = Annotated[StrictFloat, Field(ge=0)] | None if has_size else None
+    size: Any = Annotated[StrictFloat, Field(ge=0, le=MOST_RADIUS)] | None if has_size else None
     return create_model(
         "RecourseRequest",
         __base__=_Plain,

@@ -101,6 +101,7 @@ _EXPECTED = {
     "literal_error": "{expected} was expected",
     "none_required": "null was expected: a list of models has no size",
     "greater_than_equal": "a number from {ge} on was expected",
+    "less_than_equal": "a number of at most {le} was expected",
     "too_short": "at least {min_length} was expected",
     "too_long": "at most {max_length} were expected, but there are {actual_length}",
 }

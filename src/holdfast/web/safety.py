@@ -19,8 +19,8 @@ import logging
 import os
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -32,6 +32,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.machinery.plain_files import Kind, parse_json
+from holdfast.machinery.threads import limited
 
 LOG = logging.getLogger("holdfast.web")
 MOST_BYTES = 1_000_000
@@ -51,12 +52,6 @@ class UnfitError(HTTPException):
     def __init__(self, message: str, where: str | None) -> None:
         super().__init__(422, message)
         self.where = where
-
-
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Stand in for holdfast.machinery.threads.limited."""
-    yield
 
 
 # --- what a browser may do with an answer
@@ -83,7 +78,7 @@ def content_policy(*styles: str) -> str:
 _HEADERS = {
     "Content-Security-Policy": content_policy(),
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # without any, browsers do not say where forms come from
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",

@@ -1,0 +1,48 @@
+"""Whatever a program sends: an answer that the schema knows, and never a bug."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from service_desk import german_desk
+
+from holdfast.web.app import make_app
+
+schemathesis = pytest.importorskip("schemathesis", reason="these tests need schemathesis")
+
+from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
+
+LOCAL = {"Host": "localhost"}
+app = make_app(german_desk())
+schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers=LOCAL)
+_CALM = {
+    "deadline": None,
+    "suppress_health_check": list(HealthCheck),
+    "derandomize": True,
+    "database": None,
+}
+
+
+def check(case: Any) -> None:
+    """Check all that schemathesis knows to check; that wishes contradict, no schema can say."""
+    answer = case.call(headers=LOCAL)
+    contradicts = answer.status_code == 422 and answer.json()["error"]["where"] == "preferences"
+    case.validate_response(
+        answer, excluded_checks=[positive_data_acceptance] if contradicts else [], headers=LOCAL
+    )
+    assert answer.status_code < 500
+
+
+@schema.parametrize()
+@settings(max_examples=40, **_CALM)
+def test_whatever_is_sent_has_an_answer_that_the_schema_knows(case):
+    check(case)
+
+
+@pytest.mark.slow
+@schema.parametrize()
+@settings(max_examples=2000, **_CALM)
+def test_much_more_is_sent(case):
+    check(case)
