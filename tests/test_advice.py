@@ -197,9 +197,7 @@ def test_a_way_that_misses_as_it_is_printed_is_found_anew(advised):
     ((half, rows),) = settle(compiled, [missing], aim, lambda ways, _: found.take(some))
     assert half.who.tolist() == [0, 2, 4, 6]
     assert list(rows.index) == list(people.index[some])
-    ((hopeless, none),) = settle(
-        compiled, [missing], aim, lambda ways, _: found.take(~some & some)
-    )
+    ((hopeless, none),) = settle(compiled, [missing], aim, lambda ways, _: found.take(~some & some))
     assert len(hopeless) == 0
     assert list(none.columns) == list(people.columns)
     assert len(none) == 0
