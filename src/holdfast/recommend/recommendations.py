@@ -151,12 +151,7 @@ class Recommendations:
         import pandas as pd
 
         tables = [table for _, table in self._outcome.options]
-        if len(tables) == 1:
-            after = tables[0]
-        else:  # column by column, or all would be there twice for a while
-            names = self._outcome.people.columns
-            each = {name: pd.concat([t[name] for t in tables], ignore_index=True) for name in names}
-            after = pd.DataFrame(each, copy=False)
+        after = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
         if len(order) == len(after) and (order == np.arange(len(after))).all():
             return after.set_axis(index).copy()
         return after.reset_index(drop=True).reindex(order).set_axis(index)
