@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,9 @@ from sklearn.svm import LinearSVC
 
 from holdfast import ActionSet, Follows, NormBall, RobustRecourse, Status
 from holdfast.actions import check, raw_cost
+from holdfast.core.outcome import LIMIT
+from holdfast.discrete import largest_reachable_score
+from holdfast.discrete.solve import run_search
 
 ROOT = Path(__file__).parent.parent
 
@@ -55,6 +59,38 @@ def bank():
 def denied(bank, count=25):
     table, model, _ = bank
     return table[~model.predict(table)][:count]
+
+
+def test_a_search_that_is_given_up_proves_nothing(bank, monkeypatch):
+    """What it has found by then is neither the most that can be reached, nor a reason."""
+    _, model, actions = bank
+    recourse = RobustRecourse(
+        model, robust_to=NormBall(p=2, radius=0.2), actions=actions, guarantee=0.9999
+    )
+    result = recourse.recommend(denied(bank)[:1])
+    label = result.labels[0]
+    assert result.status_of(label) is Status.INFEASIBLE
+    compiled = result._compiled(label)
+    assert np.isfinite(largest_reachable_score(compiled.problem)).all()
+
+    def stopped(*given):
+        out = run_search(*given)
+        out.outcome[:] = LIMIT
+        return out
+
+    monkeypatch.setattr("holdfast.discrete.solve.run_search", stopped)
+    assert np.isnan(largest_reachable_score(compiled.problem)).all()
+
+    def give_up(question, problem, links, guarantee=None):
+        n = problem.problem.n_rows
+        status = np.array([Status.GAP_OPEN] * n, dtype=object)
+        return SimpleNamespace(cost=np.full(n, np.inf), status=status)
+
+    monkeypatch.setattr("holdfast.recommend.question.Question.solve", give_up)
+    assert result.releases(label) == []
+    words = result.explain(label)
+    assert "could not be found out" in words
+    assert "no change" not in words
 
 
 def test_every_answer_obeys_every_constraint_and_is_approved(bank):

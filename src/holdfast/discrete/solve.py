@@ -194,7 +194,8 @@ def found_of(out: Outcomes) -> Found:
 def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1) -> Floats:
     """Return the largest worst-case score that each row can reach; inf where it has no end.
 
-    NaN for rows that cannot be used.
+    NaN for rows that cannot be used, and for those whose search was given up: what it has found by
+    then need not be the largest.
 
     Examples
     --------
@@ -217,7 +218,8 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
     scores = []
     for part in problem.covers():
         batch, _ = make_batch(part, goal)
-        scores.append(-run_search(part, batch, which, limits, threads).value)
+        out = run_search(part, batch, which, limits, threads)
+        scores.append(np.where(out.outcome == LIMIT, np.nan, -out.value))
     return np.asarray(np.max(scores, axis=0))
 
 

@@ -26,6 +26,7 @@ from holdfast.problem.problem import frozen
 from holdfast.recommend.features import take_links, take_people
 from holdfast.recommend.numerals import numeral
 from holdfast.recommend.question import Question
+from holdfast.result.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,18 +68,27 @@ class Release:
         return " and ".join(constraint.words for constraint in self.constraints)
 
 
-def find_releases(person: pd.DataFrame, question: Question) -> list[Release]:
-    """Return the smallest sets of constraints whose release helps one person, the cheapest first.
+class Releases(NamedTuple):
+    """What helps, and whether it is settled that nothing does where nothing was found."""
 
-    Releasing more never hurts: so none helps if all of them together do not (the list is empty
+    found: list[Release]
+    is_settled: bool
+
+
+def find_releases(person: pd.DataFrame, question: Question) -> Releases:
+    """Find the smallest sets of constraints whose release helps one person, the cheapest first.
+
+    Releasing more never hurts: so none helps if all of them together do not (there is none
     then). Where a smallest set is not found within 400 trials, one is returned of which nothing
     can be left out.
     """
     (given,) = question.given_numbers(person)
     constraints = tuple(liftable(question, given))
     trials = _Trials(person, question, constraints)
-    if not trials.is_usable or not np.isfinite(trials.costs([constraints])[0]):
-        return []
+    if not trials.is_usable:
+        return Releases([], True)
+    if not np.isfinite(trials.costs([constraints])[0]):
+        return Releases([], not trials.gave_up)
     count = 0
     for size in range(1, len(constraints) + 1):
         count += math.comb(len(constraints), size)
@@ -88,9 +98,9 @@ def find_releases(person: pd.DataFrame, question: Question) -> list[Release]:
         pairs = zip(sets, trials.costs(sets).tolist(), strict=True)
         found = [Release(chosen, cost) for chosen, cost in pairs if math.isfinite(cost)]
         if found:
-            return sorted(found, key=lambda release: release.cost)
+            return Releases(sorted(found, key=lambda release: release.cost), True)
     needed = _shortened(constraints, trials)
-    return [Release(needed, float(trials.costs([needed])[0]))]
+    return Releases([Release(needed, float(trials.costs([needed])[0]))], True)
 
 
 def liftable(question: Question, given: frozenset[str] = frozenset()) -> list[Constraint]:
@@ -157,8 +167,11 @@ class _Trials:
     """One person without some of the constraints: sets of them, solved together.
 
     Releasing constraints of a feature moves its bounds, or lets it take more levels; what each of
-    its sets of settings comes to is worked out once.
+    its sets of settings comes to is worked out once. Whether the solver ever `gave_up` is known in
+    the end: without a set of constraints there may then be a recourse that it did not find.
     """
+
+    gave_up = False
 
     def __init__(self, person: pd.DataFrame, question: Question, constraints: Constraints) -> None:
         self.question = question
@@ -212,7 +225,10 @@ class _Trials:
         costs = np.full(len(sets), np.inf)
         for places, problem in self._problems(sets):
             links = take_links(self.compiled.links, np.zeros(len(places), dtype=np.int64))
-            costs[places] = self.question.solve(problem, links).cost
+            answer = self.question.solve(problem, links)
+            costs[places] = answer.cost
+            is_open = answer.status == Status.GAP_OPEN
+            self.gave_up |= bool((is_open & ~np.isfinite(answer.cost)).any())
         return costs
 
     def _problems(

@@ -21,6 +21,7 @@ from holdfast.recommend.opposing import Opposing, differences
 from holdfast.recommend.question import Question
 from holdfast.recommend.reasons import (
     Release,
+    Releases,
     find_releases,
     liftable,
     settings_of,
@@ -71,6 +72,7 @@ class Recommendations:
     def __init__(self, question: Question, outcome: Advised, labels: pd.Index[Any]) -> None:
         self._question, self._outcome, self.labels = question, outcome, labels
         self._refused = dict(outcome.refused)
+        self._known_releases: dict[int, Releases] = {}
         self.guarantee, self.cost_weight = question.goal.guarantee, question.goal.cost_weight
         self.guarantee_points = question.guarantee_points
         models = question.robust_to
@@ -294,10 +296,21 @@ class Recommendations:
 
     def releases(self, label: Any) -> list[Release]:
         """Return the smallest sets of constraints whose release would help a person, if any."""
+        return list(self._releases(label).found)
+
+    def _are_releases_settled(self, label: Any) -> bool:
+        """Whether nothing helps for sure, where no release was found that does."""
+        return self._releases(label).is_settled
+
+    def _releases(self, label: Any) -> Releases:
+        """Find them, once for each person."""
         k = self._usable(label)
         if self._outcome.status[k] is not Status.INFEASIBLE:
-            return []
-        return find_releases(self._outcome.people.iloc[k : k + 1], self._question)
+            return Releases([], True)
+        if k not in self._known_releases:
+            person = self._outcome.people.iloc[k : k + 1]
+            self._known_releases[k] = find_releases(person, self._question)
+        return self._known_releases[k]
 
     def changes(self, label: Any, option: int = 1) -> list[str]:
         """Say what a person changes, feature by feature: 'duration from 48 to 36 months'."""

@@ -13,7 +13,7 @@ from holdfast.actions import Compiled
 from holdfast.discrete.solve import largest_kept_radius
 from holdfast.machinery.numbers import Floats
 from holdfast.recommend.question import Question
-from holdfast.recommend.staircase import Corner, walk
+from holdfast.recommend.staircase import Corner, walk_corners
 from holdfast.result.result import RecourseResult
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class SizeCurve:
             none = np.empty(0)
             return cls(none, none, none, none.astype(bool), asked)
         last = _end(answer_at, first.had, asked)
-        corners = _merged(walk(first, last, points, ask), last)
+        corners = _merged(walk_corners(first, last, points, ask), last)
         radius, cost, held, steps = (np.array(part) for part in zip(*corners, strict=True))
         return cls(radius, cost, held, steps, asked)
 

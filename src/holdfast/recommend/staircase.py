@@ -61,7 +61,7 @@ class Staircase:
     ) -> Staircase:
         """Walk from what one person has now to the most that can be had.
 
-        See `walk`.
+        See `walk_corners`.
         """
         check_count("points", points, least=2)
         alone, base = compiled.problem, compiled.problem.problem
@@ -70,6 +70,7 @@ class Staircase:
         probability = base.loss.probability
         start = base.robust_to.worst_score(base.X, base.coef, base.intercept)[0]
         top = float(largest_reachable_score(alone)[0])
+        top = np.inf if np.isnan(top) else top  # nobody knows: the walk finds out
         first, last = (float(probability(score)) for score in (start, max(top, start)))
         last = max(min(last, _HIGHEST), first)
         cutoff = float(probability(compiled.encoding.model.cutoff)) if asked is None else asked
@@ -79,7 +80,7 @@ class Staircase:
             had = float(probability(answer.worst_case_score[0]))
             return Corner(wanted, float(answer.cost[0]), had, True)
 
-        corners = walk(Corner(first, 0.0, first, False), last, points, ask)
+        corners = walk_corners(Corner(first, 0.0, first, False), last, points, ask)
         wanted, cost, had, steps = (np.array(part) for part in zip(*corners, strict=True))
         return cls(wanted, cost, had, steps, cutoff)
 
@@ -133,7 +134,9 @@ class Corner(NamedTuple):
     is_step: bool
 
 
-def walk(first: Corner, last: float, points: int, ask: Callable[[float], Corner]) -> list[Corner]:
+def walk_corners(
+    first: Corner, last: float, points: int, ask: Callable[[float], Corner]
+) -> list[Corner]:
     """Go from corner to corner, up to a value or as far as can be reached.
 
     From each corner the next one is found exactly: ask for a hair more than what is had. Where the

@@ -243,7 +243,12 @@ def in_the_way(
         f"{text} is a code, which stays." for name, text in codes.items() if name not in unsaid
     ]
     untried = [name for name in result._untried if name not in unsaid]
-    if untried:
+    if not result._are_releases_settled(label):
+        end = (
+            "Whether it would help to lift constraints could not be found out: there are too many "
+            "ways to try."
+        )
+    elif untried:
         end = f"Lifting other constraints does not help; those of {listed(untried)} were not tried."
     elif result._has_facts or codes or result._untried:
         end = "Even if every constraint that can be lifted were lifted, no change would do."
