@@ -1,64 +1,41 @@
-"""`holdfast serve` as a process of its own, and a real browser in front of it."""
+"""A server as users start it: in a process of its own, on any port that is free."""
 
 from __future__ import annotations
 
-import shutil
+import contextlib
+import re
+import signal
 import subprocess
 import sys
-import threading
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
 
-import pytest
-
-pytest.importorskip("fastapi", reason="the page needs fastapi: pip install 'holdfast[serve]'")
-pytest.importorskip("uvicorn", reason="the page needs uvicorn: pip install 'holdfast[serve]'")
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="these tests drive a browser with playwright"
-)
-
-CHROMIUM = shutil.which("chromium")
-_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"]
+SHOWN = "http://127.0.0.1:8765/"  # what our pages show
 
 
-class Server:
-    """The demonstration, served on a port that stays the same when it is started again."""
-
-    def __init__(self) -> None:
-        self.port, self._process = 0, None
-        self.start()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "holdfast", "serve", "--demo", "--no-browser"]
-        self._process = subprocess.Popen(
-            [*command, "--port", str(self.port)],
+@contextlib.contextmanager
+def serving(options: list[str], folder: Path) -> Iterator[str]:
+    """Start `holdfast serve`; give its address as soon as it answers, and stop it with Ctrl-C."""
+    command = [sys.executable, "-m", "holdfast", "serve", *options, "--port", "0"]
+    with (
+        open(folder / "serve.log", "w+") as log,
+        subprocess.Popen(
+            [*command, *({"--no-browser"} - {*options})],
+            cwd=folder,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=log,
             text=True,
-        )
-        self.said: list[str] = []
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        threading.Thread(target=self._listen, args=[self._process.stderr], daemon=True).start()
-        for line in self._process.stdout:
-            if "http://" in line:
-                self.port = int(line.partition("http://")[2].partition("/")[0].rpartition(":")[2])
-                return
-        raise RuntimeError(f"holdfast serve has ended: {''.join(self.said)}")
-
-    def _listen(self, stream: Any) -> None:
-        """Read what it logs, or it would wait for a reader one day."""
-        self.said.extend(stream)
-
-    def stop(self) -> None:
-        assert self._process is not None
-        self._process.terminate()
-        self._process.wait(30)
-
-
-def launch(driver: Any) -> Any:
-    """Start the browser, without a window."""
-    return driver.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+        ) as server,
+    ):
+        try:
+            said = server.stdout.readline()
+            found = re.search(r"http://\S+", said)
+            assert found, said + Path(log.name).read_text()
+            with urlopen(f"{found[0]}healthz", timeout=60) as answer:
+                assert answer.status == 200
+            yield found[0]
+            server.send_signal(signal.SIGINT)
+            assert server.wait(60) == 0, Path(log.name).read_text()
+        finally:
+            server.kill()

@@ -187,17 +187,17 @@ def test_a_way_that_misses_as_it_is_printed_is_found_anew(advised):
         asked.append((ways.who.tolist(), margin))
         return _solve_held(question, compiled, ways.who, ways.held, margin)[0]
 
-    settled, after = settle(compiled, missing, aim, resolve)
+    ((settled, after),) = settle(compiled, [missing], aim, resolve)
     assert asked == [(list(range(len(people))), 1e-12)]
     assert settled.who.tolist() == list(range(len(people)))
     assert list(after.index) == list(people.index)
     assert (settled.worst_case_score >= target).all()
     np.testing.assert_allclose(settled.cost, answer.cost, rtol=1e-9)
     some = np.arange(len(people)) % 2 == 0  # the others are not found again
-    half, rows = settle(compiled, missing, aim, lambda ways, _: found.take(some))
+    ((half, rows),) = settle(compiled, [missing], aim, lambda ways, _: found.take(some))
     assert half.who.tolist() == [0, 2, 4, 6]
     assert list(rows.index) == list(people.index[some])
-    hopeless, none = settle(compiled, missing, aim, lambda ways, _: found.take(~some & some))
+    ((hopeless, none),) = settle(compiled, [missing], aim, lambda ways, _: found.take(~some & some))
     assert len(hopeless) == 0
     assert list(none.columns) == list(people.columns)
     assert len(none) == 0

@@ -15,10 +15,13 @@ from holdfast.report.charts import (
     BarRow,
     IntervalRow,
     LinePoints,
+    SizeLine,
+    SizeTexts,
     bar_chart,
     histogram_chart,
     interval_chart,
     line_chart,
+    size_chart,
     split_chart,
 )
 from holdfast.report.intervals import Interval
@@ -91,6 +94,56 @@ def test_points_that_are_not_known_are_left_out():
     root = parsed(line_chart(ABOUT, line, "size"))
     assert len(list(root.iter(f"{SVG}circle"))) == 2
     assert "nan" not in line_chart(ABOUT, line, "size")
+
+
+SIZES = SizeTexts("plain 1", "3 at 0.3", "out of reach", "size", "cost")
+
+
+def test_sizes_rise_in_steps_with_two_of_them_marked():
+    line = SizeLine([0.0, 0.25, 0.25, 0.5], [1.0, 1.0, 4.0, 4.0], mark=0.25, mark_cost=1.0)
+    root = parsed(size_chart(ABOUT, line, SIZES))
+    drawn = [each for each in root.iter(f"{SVG}line") if each.attrib["class"] == "line"]
+    ends = [[each.attrib[end] for end in ("x1", "x2", "y1", "y2")] for each in drawn]
+    assert ends == [  # from 11% on, and from 178 up to 22
+        ["11.00%", "55.50%", "139.0", "139.0"],
+        ["55.50%", "55.50%", "139.0", "22.0"],
+        ["55.50%", "100.00%", "22.0", "22.0"],
+    ]
+    plain, here = root.iter(f"{SVG}circle")
+    assert (plain.attrib["class"], plain.attrib["cx"], plain.attrib["cy"]) == (
+        "hollow",
+        "11.00%",
+        "139.0",
+    )
+    assert (here.attrib["class"], here.attrib["cx"], here.attrib["cy"]) == (
+        "dot",
+        "55.50%",
+        "139.0",
+    )
+    (marker,) = [each for each in root.iter(f"{SVG}line") if each.attrib["class"] == "marker"]
+    assert marker.attrib["x1"] == marker.attrib["x2"] == "55.50%"
+    assert {"plain 1", "3 at 0.3", "size", "cost"} <= {t.text for t in root.iter(f"{SVG}text")}
+    assert not rects(root, "beyond")
+
+
+def test_a_size_out_of_reach_is_marked_beyond_the_end():
+    line = SizeLine([0.0, 0.2], [1.0, 1.0], mark=0.8, mark_cost=math.inf)
+    root = parsed(size_chart(ABOUT, line, SIZES))
+    (beyond,) = rects(root, "beyond")
+    assert beyond.attrib["x"] == f"{11.0 + 89.0 / 4.0:.2f}%"
+    assert len(list(root.iter(f"{SVG}circle"))) == 1
+    assert "out of reach" in {each.text for each in root.iter(f"{SVG}text")}
+
+
+@given(st.lists(st.tuples(values, values), max_size=6), values)
+def test_sizes_are_well_formed_whatever_they_are(corners, mark):
+    sizes, costs = (sorted(part) for part in zip((0.0, 1.0), *corners, strict=True))
+    cost = costs[0] if mark <= sizes[-1] else math.inf
+    svg = size_chart(ABOUT, SizeLine(sizes, costs, mark, cost), SIZES)
+    percents(parsed(svg), "x", "x1", "x2", "cx")
+    assert "nan" not in svg
+    assert "inf" not in svg
+    assert " style=" not in svg
 
 
 def test_intervals_lie_on_one_scale():

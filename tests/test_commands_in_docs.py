@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 import shlex
 import subprocess
@@ -9,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from serving import SHOWN, serving
 
 from holdfast.cli import main
 
@@ -44,9 +47,21 @@ def test_there_are_commands():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
+    with contextlib.ExitStack() as stack:
+        run_commands(page, tmp_path, capfd, stack)
+
+
+def run_commands(page, tmp_path, capfd, stack):
+    address = None
     for command in filter(is_ours, commands_of(page)):
         words = shlex.split(command)
-        if words[0] == "holdfast":
+        if words[:2] == ["holdfast", "serve"]:  # it answers until it is told to stop
+            address = stack.enter_context(serving(words[2:], tmp_path))
+        elif words[0] == "curl":
+            here = [word.replace(SHOWN, address) for word in words]
+            told = subprocess.run(here, check=True, capture_output=True, text=True).stdout
+            assert json.loads(told)["people"][0]["ways"], told
+        elif words[0] == "holdfast":
             code = main(words[1:])
             allowed = {0, 1} if " ".join(words[:2]) in ATTENTION else {0}
             assert code in allowed, f"{command}: {capfd.readouterr().err}"

@@ -366,7 +366,7 @@ def test_steps_that_write_into_their_input_spoil_nothing(columns, as_array):
     model = Pipeline(steps).fit(given.copy(), table["a"] > 3.0)
     before = table.copy()
     encoding = Encoding.of(model)
-    rows = encoding.encode_table(given)
+    (rows,) = encoding.encode_tables([given])
     encoding.compare(rows, rows.points, get_loss("logistic"))
     np.testing.assert_allclose(rows.points, (before - before.mean()) / before.std(ddof=0))
     for j, name in enumerate(columns):

@@ -27,7 +27,7 @@ from holdfast import (
     RobustRecourse,
     Status,
 )
-from holdfast.report.person import how_sure, look_at
+from holdfast.report.person import how_sure, look_at, sure_chart
 
 
 @pytest.fixture(scope="module")
@@ -383,6 +383,16 @@ def test_how_sure_compares_with_plain_recourse(bank):
     assert sure.note == ""
     assert sure.words == sure.opposing.words("the plain advice")
     assert "less than the 60% asked for" in sure.words or "would refuse it" in sure.words
+    chart = sure_chart(sure)
+    assert f"at 0.4, the size in use, it is {sure.way.cost:.3g}." in chart
+    assert f"plain {sure.plain.cost:.3g}" in chart
+
+
+def test_a_size_out_of_reach_is_drawn_as_such(bank):
+    sure = how_sure(ask(bank, robust_to=NormBall(1, 9.0)), someone(bank, 0.1, 0.3))
+    assert sure.way is None
+    assert sure.curve.end < 9.0
+    assert "9 is out of reach" in sure_chart(sure)
 
 
 def test_plain_advice_that_holds_is_said_to(bank):
@@ -409,6 +419,7 @@ def test_a_list_of_models_has_no_curve_but_may_oppose(bank):
     others = ModelList([(classifier.coef_[0], float(classifier.intercept_[0]) - 0.5)])
     sure = how_sure(ask(bank, robust_to=others), someone(bank, 0.1, 0.3))
     assert sure.curve is None
+    assert sure_chart(sure) == ""
     assert "a list of models has no size" in sure.note
     assert math.isnan(sure.radius)
     assert sure.words.endswith("it is stricter with everybody.")

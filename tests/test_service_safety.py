@@ -284,7 +284,7 @@ def test_headers_are_on_every_answer(path):
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
         assert "unsafe" not in policy
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
         assert headers["cache-control"] == "no-store"
         assert headers["cross-origin-opener-policy"] == "same-origin"
         assert "camera=()" in headers["permissions-policy"]

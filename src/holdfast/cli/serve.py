@@ -116,9 +116,11 @@ def _serve(
     **where: Any,
 ) -> None:
     """Answer until Ctrl-C."""
+    from holdfast.machinery.meanwhile import meanwhile
     from holdfast.web.desk import Desk
     from holdfast.web.server import serve
 
+    meanwhile.begin()  # nobody waits for the compiler
     desk = Desk.of(job, expected=expected, reference=reference, lender=lender)
     try:
         desk.start()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discrete.layout import option_sizes
-from holdfast.discrete.problem import DiscreteProblem, Group
+from holdfast.discrete.problem import DiscreteProblem, Group, spread, within
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import Goal
@@ -28,11 +28,11 @@ def chosen_options(answer: Found | RecourseResult) -> NDArray[np.int64]:
 
 def option_costs_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Floats:
     """Return what each group's option costs each row, (n, groups)."""
-    n = len(options)
+    n, rows = len(options), np.arange(len(options))
     paid = np.zeros((n, len(problem.groups)))
     for g, costs in enumerate(problem.option_costs):
-        taken = np.clip(options[:, g], 0, costs.shape[1] - 1)
-        paid[:, g] = np.broadcast_to(costs, (n, costs.shape[1]))[np.arange(n), taken]
+        taken = within(options[:, g], costs.shape[1])
+        paid[:, g] = costs[rows if len(costs) == n else 0, taken]
     return paid
 
 
@@ -75,10 +75,9 @@ def cheapest_options(problem: DiscreteProblem, ball: BallNumbers, unit: Floats) 
     least, base = np.where(unit > 0.0, unit, np.inf), problem.problem
     rows = np.arange(base.n_rows)
     for g, (group, costs) in enumerate(zip(problem.groups, problem.option_costs, strict=True)):
-        shape = (base.n_rows, group.count)
-        scores = np.broadcast_to(_option_scores(group, base.coef[:, group.columns]), shape)
-        sizes = np.broadcast_to(option_sizes(group, ball), shape)
-        home = np.clip(problem.current[:, g], 0, group.count - 1)
+        scores = spread(_option_scores(group, base.coef[:, group.columns]), base.n_rows)
+        sizes = spread(option_sizes(group, ball), base.n_rows)
+        home = within(problem.current[:, g], group.count)
         most = np.abs(scores - scores[rows, home][:, None])
         most = most + ball.radius * (sizes + sizes[rows, home][:, None])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -202,7 +201,7 @@ def violations(problem: DiscreteProblem, result: RecourseResult) -> dict[str, ND
     for g, group in enumerate(problem.groups):
         options = taken_options[:, g]
         taken |= (options < 0) | (options >= group.count)
-        values = group.values_of(np.clip(options, 0, group.count - 1))
+        values = group.values_of(within(options, group.count))
         taken |= (x[:, group.columns] != values).any(axis=1)
     changes = changes + problem.changes_of(taken_options).sum(axis=1)
     most = np.inf if problem.max_changes is None else problem.max_changes

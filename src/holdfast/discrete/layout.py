@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discrete.problem import DiscreteProblem, Group
+from holdfast.discrete.problem import DiscreteProblem, Group, spread
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.compile import views
 from holdfast.machinery.numbers import Floats
@@ -131,7 +131,7 @@ def _starts(counts: list[int]) -> Ints:
 def _joined(parts: list[Floats]) -> Floats:
     """Put arrays side by side; where they all have one row, so has the result."""
     n = max([len(part) for part in parts], default=1)
-    rows = [np.broadcast_to(part, (n, part.shape[1])) for part in parts]
+    rows = [spread(part, n) for part in parts]
     return np.ascontiguousarray(np.concatenate([np.empty((n, 0)), *rows], axis=1))
 
 

@@ -227,11 +227,16 @@ def _printed(question: Question, compiled: Compiled, options: list[Ways]) -> lis
         return _solve_held(question, compiled, ways.who, ways.held, margin)[0]
 
     printed: list[Printed] = []
-    for ways in options:
+    at_once = max(BATCH // max(len(options[0]), 1), 1)  # no more rows than of a batch
+    for begin in range(0, len(options), at_once):
+        some = options[begin : begin + at_once]
         if printed:
-            ways = ways.take(np.isin(ways.who, printed[-1].ways.who))
-        printed.append(settle(compiled, ways, aim, resolve))
-        _check(compiled, printed[-1])
+            some = [ways.take(np.isin(ways.who, printed[-1].ways.who)) for ways in some]
+        for ways, after in settle(compiled, some, aim, resolve):
+            if printed and not (told := np.isin(ways.who, printed[-1].ways.who)).all():
+                ways, after = ways.take(told), after[told]
+            printed.append(Printed(ways, after))
+            _check(compiled, printed[-1])
     return printed
 
 

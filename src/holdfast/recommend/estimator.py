@@ -124,10 +124,15 @@ is 2.25."
         -------
         Recommendations
         """
+        return self._recommend(X, None)
+
+    def _recommend(self, X: Any, encoding: Encoding | None) -> Recommendations:
+        """Recommend; with a model that has been read, whoever knows that it is still the same."""
         check_count("n_options", self.n_options)
         check_kind("actions", self.actions, ActionSet, "begin with ActionSet.from_data")
         given, X = X, as_table(X, "X")
-        encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=X)
+        if encoding is None:
+            encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=X)
         if encoding.is_named and not hasattr(given, "columns"):
             raise ValueError(
                 "X is an array, but the model knows its columns by name: give a data frame with "

@@ -124,7 +124,7 @@ def _compared(own: float, other: float) -> str:
 
     Examples
     --------
-    >>> _compared(-0.5, -0.57), _compared(0.5, 0.4975), _compared(0.5, 1.25), _compared(0.5, -0.1)
+    >>> _compared(-0.5, -0.57), _compared(0.5, 0.498), _compared(0.5, 1.25), _compared(0.5, -0.1)
     ('14% more heavily', 'slightly less heavily', '2.5 times as heavily', 'the other way round')
     """
     if own == 0.0:

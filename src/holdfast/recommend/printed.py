@@ -9,7 +9,7 @@ worked out anew from what it gives. So whoever types what was printed gets what 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,25 +68,37 @@ class _Verdict(NamedTuple):
     holds_clearly: NDArray[np.bool_]  # in whatever order a model forms its sums
 
 
-def settle(compiled: Compiled, ways: Ways, aim: Aim, resolve: Resolve) -> Printed:
-    """Return the ways of some people as they are printed, and the rows of the table they become.
+def settle(
+    compiled: Compiled, options: list[Ways], aim: Aim, resolve: Resolve
+) -> Iterator[Printed]:
+    """Yield the ways of some people as they are printed, and the rows of the table they become.
 
     Parameters
     ----------
     compiled : Compiled
-    ways : Ways
+    options : list of Ways
+        In each of them a person has one way at the most.
     aim : Aim
     resolve : function
         Finds ways anew, with the same features held still and a margin of score.
 
-    Returns
-    -------
+    Yields
+    ------
     Printed
-        By rising position, without people whose guarantee no printed row can give, should there
-        be any.
+        One for each of the options: by rising position, without people whose guarantee no printed
+        row can give, should there be any.
     """
     judge = _Judge(compiled, aim)
-    done = _print(judge, ways)
+    drafts = [_Draft.of(judge, ways) for ways in options]
+    trials = [draft.trial() for draft in drafts]
+    # to ask the pipeline about a few rows takes as long as to ask about one: all options at once
+    encoded = compiled.encoding.encode_tables([trial.after for trial in trials])
+    for draft, trial, rows in zip(drafts, trials, encoded, strict=True):
+        yield _settled(judge, draft.ways, _print(judge, draft, trial, rows), resolve)
+
+
+def _settled(judge: _Judge, ways: Ways, done: list[Printed], resolve: Resolve) -> Printed:
+    """Find ways anew, with more and more room to spare, where none could be printed as it was."""
     left = _without(ways, done)
     for margin in _MARGINS:
         if not len(left):
@@ -95,7 +107,9 @@ def settle(compiled: Compiled, ways: Ways, aim: Aim, resolve: Resolve) -> Printe
         # what was proven before still is: nothing is cheaper than its bound
         known = dict(zip(left.who.tolist(), left.lower_bound.tolist(), strict=True))
         bound = np.array([known[i] for i in again.who.tolist()], dtype=np.float64)
-        more = _print(judge, replace(again, lower_bound=bound))
+        draft = _Draft.of(judge, replace(again, lower_bound=bound))
+        trial = draft.trial()
+        more = _print(judge, draft, trial, judge.encode(trial.after))
         done += more
         left = _without(left.take(np.isin(left.who, again.who)), more)
     return _joined(done)
@@ -140,13 +154,16 @@ class _Judge:
     def __init__(self, compiled: Compiled, aim: Aim) -> None:
         self.compiled, self.aim = compiled, aim
 
+    def encode(self, after: pd.DataFrame) -> Encoded:
+        """Ask the pipeline about rows of the table."""
+        return self.compiled.encoding.encode_tables([after])[0]
+
     def __call__(
-        self, who: NDArray[np.int64], after: pd.DataFrame, levels: NDArray[np.int64]
+        self, who: NDArray[np.int64], encoded: Encoded, levels: NDArray[np.int64]
     ) -> _Verdict:
         """Judge a row of the table for each of some people."""
         problem = take_people(self.compiled.problem, who)
         base = problem.problem
-        encoded = self.compiled.encoding.encode_table(after)
         recourse = base.X.copy()
         for name, raw in self.compiled.ranges.items():
             number = self.compiled.encoding[name]
@@ -218,26 +235,30 @@ def _is_exact(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and (dtype.kind in "biu" or dtype == np.float64)
 
 
-def _print(judge: _Judge, ways: Ways) -> list[Printed]:
+class _Trial(NamedTuple):
+    """Rows of the table that are tried, rounded or as they are."""
+
+    ways: Ways
+    after: pd.DataFrame
+    rounded: bool
+
+
+def _print(judge: _Judge, draft: _Draft, trial: _Trial, encoded: Encoded) -> list[Printed]:
     """Round to the fewest digits that leave the proof alone and the guarantee room to spare.
 
     Where there are none, nothing is rounded, and the guarantee must hold as it is. Who is well
-    served by none of it is left out.
+    served by none of it is left out. What the draft tries first has been encoded.
     """
-    after = decode_people(judge.compiled, ways.who, ways.recourse, ways.levels)
-    draft, done = _Draft.of(judge, ways, after), list[Printed]()
+    done = list[Printed]()
     while True:
-        draft.skip_digits()
-        count = max(_AT_ONCE // max(len(draft.ways), 1), 1)
-        some = draft.tried(min(count, _DIGITS))
-        if not len(some.ways):
-            done.append(_attempt(judge, draft.ways, draft.after, rounded=False))
-            return done
-        done.append(_first_ones(_attempt(judge, some.ways, some.rounded(), rounded=True)))
+        found = _attempt(judge, trial, encoded)
+        done.append(_first_ones(found) if trial.rounded else found)
         left = np.flatnonzero(~np.isin(draft.ways.who, done[-1].ways.who))
-        if not left.size:
+        if not trial.rounded or not left.size:
             return done
-        draft = draft.tried_so_far(left, count)
+        draft = draft.tried_so_far(left)
+        trial = draft.trial()
+        encoded = judge.encode(trial.after)
 
 
 def _first_ones(printed: Printed) -> Printed:
@@ -294,8 +315,9 @@ class _Draft:
     blur: float
 
     @classmethod
-    def of(cls, judge: _Judge, ways: Ways, after: pd.DataFrame) -> _Draft:
+    def of(cls, judge: _Judge, ways: Ways) -> _Draft:
         compiled, who = judge.compiled, ways.who
+        after = decode_people(compiled, who, ways.recourse, ways.levels)
         is_told, blur = np.ones(len(ways), dtype=bool), 0.0
         features: list[NumberFeature] = []
         moves = [_NO_MOVES]
@@ -317,7 +339,20 @@ class _Draft:
         blur *= 64.0 * EPS
         return cls(ways, after, digits, is_told, features, _joined_moves(moves), judge.aim, blur)
 
-    def tried(self, count: int) -> _Draft:
+    @property
+    def _count(self) -> int:
+        """How many numbers of digits are tried at once."""
+        return max(_AT_ONCE // max(len(self.ways), 1), 1)
+
+    def trial(self) -> _Trial:
+        """Return what is tried next: rounded rows; nothing is rounded where no digits are left."""
+        self._skip_digits()
+        some = self._tried(min(self._count, _DIGITS))
+        if not len(some.ways):
+            return _Trial(self.ways, self.after, rounded=False)
+        return _Trial(some.ways, some._with_rounded(), rounded=True)
+
+    def _tried(self, count: int) -> _Draft:
         """Return what is tried at once: a row for each of some numbers of digits, fewest first.
 
         Who stays as they are is left out.
@@ -326,9 +361,9 @@ class _Draft:
         digits = [self.digits[some] + more for more, some in enumerate(chosen)]
         return self._of(chosen, np.concatenate(digits))
 
-    def tried_so_far(self, left: NDArray[np.int64], count: int) -> _Draft:
-        """Return what is left to be tried where some numbers of digits did not do."""
-        return self._of([left], np.minimum(self.digits[left] + count, _DIGITS))
+    def tried_so_far(self, left: NDArray[np.int64]) -> _Draft:
+        """Return what is left to be tried where what was tried did not do."""
+        return self._of([left], np.minimum(self.digits[left] + self._count, _DIGITS))
 
     def _of(self, chosen: list[NDArray[np.int64]], digits: NDArray[np.int64]) -> _Draft:
         """Return the draft of some of the ways, and once more of some, with other digits."""
@@ -351,7 +386,7 @@ class _Draft:
             moves=_joined_moves(moves),
         )
 
-    def skip_digits(self) -> None:
+    def _skip_digits(self) -> None:
         """Leave out digits that cannot do: they cost too much, or have been tried as they are."""
         ways, aim, n = self.ways, self.aim, len(self.ways)
         fixed = np.bincount(self.moves.row, minlength=n) == 0
@@ -370,7 +405,7 @@ class _Draft:
             room = _room(ways, price, proven, aim) + self.blur + 64.0 * EPS * price
             self.digits[here & self.is_told & (price - ways.lower_bound > room)] += 1
 
-    def rounded(self) -> pd.DataFrame:
+    def _with_rounded(self) -> pd.DataFrame:
         """Return the rows of the table, each rounded to its own digits."""
         after, moves, values = self.after.copy(), self.moves, self._rounded(self.moves)
         for k, feature in enumerate(self.features):
@@ -400,10 +435,11 @@ def _joined_moves(parts: list[_Moves]) -> _Moves:
     return _Moves(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _attempt(judge: _Judge, ways: Ways, after: pd.DataFrame, *, rounded: bool) -> Printed:
-    """Take those who are well served by these rows of the table."""
+def _attempt(judge: _Judge, trial: _Trial, encoded: Encoded) -> Printed:
+    """Take those who are well served by the rows of the table that are tried."""
     compiled, aim = judge.compiled, judge.aim
-    verdict = judge(ways.who, after, ways.levels)
+    ways, after, rounded = trial
+    verdict = judge(ways.who, encoded, ways.levels)
     bound = np.minimum(ways.lower_bound, verdict.price)  # a hair above the price is rounding
     gap = verdict.price - bound
     proven = are_proven(ways.status)

@@ -191,12 +191,21 @@ class _Trials:
         return costs
 
     def _reach(self, sets: list[Constraints]) -> Floats:
-        """Return the largest worst-case score without each set; NaN: the solver must be asked."""
+        """Return the largest worst-case score without each set; NaN: the solver must be asked.
+
+        It must where a number may go without end: the search for the largest score would be given
+        up, and what it has by then says nothing.
+        """
         reach = np.full(len(sets), np.nan)
         if self.question.target is None or self.are_linked:
             return reach
         for places, problem in self._problems(sets):
-            reach[places] = largest_reachable_score(problem, n_jobs=self.question.n_jobs)
+            bounds = np.hstack([problem.problem.lower, problem.problem.upper])
+            ends = np.flatnonzero(np.isfinite(bounds).all(axis=1))
+            if ends.size:
+                bounded = take_people(problem, ends)
+                jobs = self.question.n_jobs
+                reach[places[ends]] = largest_reachable_score(bounded, n_jobs=jobs)
         return reach
 
     def _solved(self, sets: list[Constraints]) -> Floats:

@@ -26,7 +26,7 @@ from holdfast.recommend.reasons import (
     settings_of,
     untried,
 )
-from holdfast.recommend.sizes import SizeCurve
+from holdfast.recommend.sizes import NoSizes, SizeCurve
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import Change, ChangedColumn, changed_columns, explanation
@@ -151,12 +151,7 @@ class Recommendations:
         import pandas as pd
 
         tables = [table for _, table in self._outcome.options]
-        if len(tables) == 1:
-            after = tables[0]
-        else:  # column by column, or all would be there twice for a while
-            names = self._outcome.people.columns
-            each = {name: pd.concat([t[name] for t in tables], ignore_index=True) for name in names}
-            after = pd.DataFrame(each, copy=False)
+        after = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
         if len(order) == len(after) and (order == np.arange(len(after))).all():
             return after.set_axis(index).copy()
         return after.reset_index(drop=True).reindex(order).set_axis(index)
@@ -280,24 +275,22 @@ class Recommendations:
         """Return what the guarantee costs a person, for every size of the set of models.
 
         The cost is that of the solver's answer. What is advised are numbers that can be typed,
-        which may cost a hair more where a number has no step.
+        which may cost a hair more where a number has no step. `NoSizes`, a `ValueError`, is raised
+        where there is no such curve: for a list of models, for a cost weight, and where the model
+        bends a number that has no step.
         """
         check_count("points", points, least=2)
-        why = self.why_no_sizes(label)
-        if why:
-            raise ValueError(why)
-        return SizeCurve.of(self._question, self._compiled(label), points)
-
-    def why_no_sizes(self, label: Any) -> str:
-        """Say why the cost of every size cannot be told of a person; empty if it can."""
         if not self.robust_to.has_size:
-            return (
+            raise NoSizes(
                 f"there are {self.robust_to.label}, and a list of models has no size: the cost of "
                 "every size can be told for a NormBall or an Ellipsoid"
             )
         if self._question.target is None:
-            return "a cost weight asks for no guarantee, whose cost could be told"
-        return "" if self._compiled(label).relaxed is None else _NOT_ALL_TRIED
+            raise NoSizes("a cost weight asks for no guarantee, whose cost could be told")
+        compiled = self._compiled(label)
+        if compiled.relaxed is not None:
+            raise NoSizes(_NOT_ALL_TRIED)
+        return SizeCurve.of(self._question, compiled, points)
 
     def releases(self, label: Any) -> list[Release]:
         """Return the smallest sets of constraints whose release would help a person, if any."""

@@ -25,6 +25,10 @@ _DOUBLINGS = 12  # of the size, until it is out of reach
 _SAME = 1e-12  # costs that differ by less, relative to them, are one
 
 
+class NoSizes(ValueError):
+    """The cost of every size cannot be told, for what is asked."""
+
+
 @dataclass(frozen=True, eq=False)
 class SizeCurve:
     """Least cost of what was asked for, at each radius of the set: the corners of the curve.

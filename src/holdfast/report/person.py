@@ -11,7 +11,7 @@ from holdfast.problem.ball import NormBall
 from holdfast.recommend import RobustRecourse
 from holdfast.recommend.opposing import Opposing
 from holdfast.recommend.reasons import Release
-from holdfast.recommend.sizes import SizeCurve
+from holdfast.recommend.sizes import NoSizes, SizeCurve
 from holdfast.recommend.words import (
     afterwards,
     best_words,
@@ -21,6 +21,7 @@ from holdfast.recommend.words import (
     proof_words,
     without_change,
 )
+from holdfast.report.charts import About, SizeLine, SizeTexts, size_chart
 from holdfast.report.parts import protected_features
 from holdfast.result.status import Status
 
@@ -214,7 +215,7 @@ def look_at(result: Recommendations, label: Any) -> PersonFigures:
     about = replace(about, validity=result.initial_validity(label), gives=result.initially(label))
     if status is Status.INFEASIBLE:
         return _look_at_hopeless(result, label, about)
-    ways = [_way(result, label, option + 1) for option in range(len(result.ways(label)))]
+    ways = _ways(result, label)
     changes_nothing = status is Status.ALREADY_VALID or not ways
     return replace(
         about,
@@ -239,8 +240,12 @@ def how_sure(recourse: RobustRecourse, person: pd.DataFrame) -> SureFigures:
     result = RobustRecourse(**settings).recommend(person)
     settings["robust_to"] = NormBall(p=1, radius=0.0)
     plain, label = RobustRecourse(**settings).recommend(person), person.index[0]
-    ways, plain_ways = look_at(result, label).ways, look_at(plain, label).ways
-    curve, note = _curve_of(result, label)
+    ways, plain_ways = _ways(result, label), _ways(plain, label)
+    curve, note = None, ""
+    try:
+        curve = result.sizes(label)
+    except NoSizes as why:
+        note = str(why)
     opposing = plain.opposing(label, result.robust_to) if plain_ways else None
     return SureFigures(
         curve=curve,
@@ -253,10 +258,24 @@ def how_sure(recourse: RobustRecourse, person: pd.DataFrame) -> SureFigures:
     )
 
 
-def _curve_of(result: Recommendations, label: Any) -> tuple[SizeCurve | None, str]:
-    """Return the cost of every size, or why it cannot be told."""
-    why = result.why_no_sizes(label)
-    return (None, why) if why else (result.sizes(label), "")
+def sure_chart(sure: SureFigures) -> str:
+    """Draw what every size costs, as SVG; nothing where there is no curve."""
+    curve, cost = sure.curve, math.inf if sure.way is None else sure.way.cost
+    if curve is None or not len(curve.cost):
+        return ""
+    sizes, costs = (part.tolist() for part in curve.curve())
+    here, text = f"{sure.radius:.4g}", f"{cost:.3g}"
+    told = f"at {here}, the size in use, it is {text}"
+    if not math.isfinite(cost):
+        text = told = f"{here} is out of reach"
+    about = About(
+        "sizes",
+        "What it costs to be surer",
+        f"The least cost rises from {costs[0]:.3g} for today's model alone to {costs[-1]:.3g} for "
+        f"a set of size {curve.end:.3g}; {told}.",
+    )
+    texts = SizeTexts(f"plain {costs[0]:.3g}", text, "out of reach", "size of the set", "cost")
+    return size_chart(about, SizeLine(sizes, costs, sure.radius, cost), texts)
 
 
 def _sure_words(
@@ -293,6 +312,10 @@ def _look_at_hopeless(result: Recommendations, label: Any, about: PersonFigures)
 def _barrier(release: Release) -> Barrier:
     names = [each.feature for each in release.constraints if each.feature is not None]
     return Barrier(release.words, list(dict.fromkeys(names)), release.cost)
+
+
+def _ways(result: Recommendations, label: Any) -> list[WayFigures]:
+    return [_way(result, label, option + 1) for option in range(len(result.ways(label)))]
 
 
 def _way(result: Recommendations, label: Any, option: int) -> WayFigures:

@@ -30,6 +30,21 @@ def own_threshold(job: Job) -> float:
     return 0.5 if math.isnan(even) else even  # so a yes is called where there are no probabilities
 
 
+def _refuse_what_cannot_be_asked(recourse: RobustRecourse, columns: Columns) -> None:
+    """Refuse a goal, a set of models or actions that do not fit the model, before anybody asks."""
+    import pyarrow as pa
+
+    recourse.recommend(
+        columns.frame(pa.table({n: pa.array([], pa.string()) for n in columns.levels}))
+    )
+    even = basis_of(recourse).even
+    if recourse.guarantee is not None and recourse.guarantee < even:
+        raise ValueError(
+            f"guarantee = {recourse.guarantee:.12g} is less than today's model asks for, which "
+            f"approves from {even:.12g} on: a page asks for a yes, so ask for at least that"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Desk:
     """One model, with all that is asked of it; a request changes nothing of it.
@@ -85,6 +100,7 @@ class Desk:
         check_unchanged(known, prepared.checksums, "the settings")
         recourse = prepared.recourse
         columns = columns_of(recourse, are_texts=True)
+        _refuse_what_cannot_be_asked(recourse, columns)
         desk = cls(job, recourse, columns, people, reference, lender)
         if reference is not None:
             desk.typical()  # a wrong table is said at once
@@ -115,7 +131,7 @@ class Desk:
         """Return the estimator as one person wants it: locked, limited, dearer; another size."""
         settings = self.recourse.get_params(deep=False) | {"n_options": n_options}
         if preferences:
-            settings["actions"] = self.actions.with_preferences(preferences)  # type: ignore[attr-defined]
+            settings["actions"] = self.actions.with_preferences(preferences)  #
         if radius is not None:
             settings["robust_to"] = self.recourse.robust_to.with_radius(radius)
         return RobustRecourse(**settings)

@@ -15,6 +15,7 @@ from holdfast.actions.feature import suggest
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import is_missing
 from holdfast.recommend.numerals import numeral
+from holdfast.web.api import MOST_RADIUS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -237,8 +238,12 @@ def _options(value: Any) -> int:
 def _radius(value: Any, desk: Desk) -> float | None:
     if value is None:
         return None
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < math.inf:
-        raise StateError("radius must be a number from 0 on, or null")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not 0 <= value <= MOST_RADIUS
+    ):
+        raise StateError(f"radius must be a number from 0 to {MOST_RADIUS:g}, or null")
     if not desk.recourse.robust_to.has_size:
         raise StateError("radius must be null: the set of models is a list, which has no size")
     return float(value)

@@ -20,12 +20,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from holdfast.recommend.numerals import at_least, below, numeral
-from holdfast.recommend.sizes import SizeCurve
-from holdfast.report.charts import STYLE, About, SizeLine, SizeTexts, size_chart
+from holdfast.report.charts import STYLE
 from holdfast.report.figures import count_text, figure
 from holdfast.report.letter import LetterSettings
 from holdfast.report.page import report_style, write_report_body
-from holdfast.report.person import PersonFigures, how_sure, look_at
+from holdfast.report.person import PersonFigures, how_sure, look_at, sure_chart
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
 from holdfast.web.forms import (
@@ -41,7 +40,7 @@ from holdfast.web.forms import (
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
 from holdfast.web.safety import SafeRoute, content_policy
-from holdfast.web.slider import Stop, stops_of
+from holdfast.web.slider import stops_of
 
 _STATIC = Path(__file__).parent / "static"
 _MOST_SEARCHED, _MOST_LENDER = 200, 80  # letters
@@ -391,7 +390,7 @@ class _Office:
             costs=costs,
             said=said,
             sentence=_sentence,
-            chart=_chart(sure.curve, stops[place], said[place]) if stops else "",
+            chart=Markup(sure_chart(sure)),
         )
 
     def _unread(self, wrong: dict[str, str], missing: int) -> dict[str, Any]:
@@ -415,21 +414,6 @@ class _Office:
             "can_write": False,
             "can_slide": False,
         }
-
-
-def _chart(curve: SizeCurve, chosen: Stop, said: str) -> Markup:
-    """Draw what every size costs."""
-    sizes, costs = curve.curve()
-    plain = f"plain {cost(costs[0])}"
-    about = About(
-        "sizes",
-        "What each size of the set of models costs",
-        f"Size 0, plain advice: cost {cost(costs[0])}. Size {chosen.size}, in use: {said}. "
-        f"Size {below(curve.end)}, the largest within reach: cost {cost(costs[-1])}.",
-    )
-    line = SizeLine(sizes.tolist(), costs.tolist(), chosen.radius, chosen.cost)
-    texts = SizeTexts(plain, said, "no way", "size of the set of models", "cost")
-    return Markup(size_chart(about, line, texts))
 
 
 def _progress(progress: RunProgress) -> str:

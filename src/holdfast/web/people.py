@@ -22,6 +22,7 @@ from holdfast.files.jobs import Job
 from holdfast.files.people import text_of
 from holdfast.files.recourse import RecourseFile
 from holdfast.files.tables import PROBLEM, Blocks, TableFile
+from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.stops import StoppedError
 from holdfast.machinery.threads import thread_count
 from holdfast.report.groups import MOST_GROUPS
@@ -289,6 +290,7 @@ class People:
         self._read.set()
         # of several ways the list shows the first
         job = self.job.with_changes(out=str(folder / "recourse.parquet"), options=1)
+        self._compile(people)
         # for many people there are processes of their own: this one has requests to answer
         workers = max(2, thread_count(-1))
         finished = run_job(job, n_jobs=workers, expected=self._expected, progress=self._told)
@@ -299,6 +301,12 @@ class People:
         self._listing = _Listing(people, self._rows, _first_advice(file, even))
         self._file = file
         self.progress = RunProgress(RunState.FINISHED, len(people), len(people))
+
+    def _compile(self, people: pa.Table) -> None:
+        """Wait for the solvers, should they still have to be compiled: as Python they are slow."""
+        if len(people) and meanwhile.is_on:
+            self._rows(people.slice(0, 1))
+            meanwhile.wait()
 
     def _told(self, done: int, total: int | None) -> None:
         if self._closing.is_set():

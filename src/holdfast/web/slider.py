@@ -57,6 +57,6 @@ def stops_of(curve: SizeCurve, usual: float, chosen: float) -> list[Stop]:
     parts = max((n for n in _PARTS if n * end <= _MOST * usual), default=0) if usual else 0
     step = usual / parts if parts else round_step(max(end, usual, 1e-300) / (_MOST / 2))
     count = math.floor(end / step * (1.0 + 1e-12))
-    radii = {usual * (k / parts) if parts else k * step for k in range(count + 1)}
+    radii = {float(f"{k * step:.12g}") for k in range(count + 1) if k != parts}
     radii |= {usual, chosen, float(below(end, 4))}
     return [Stop(radius, curve.cost_at(radius), radius == usual) for radius in sorted(radii)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.columns import Affine, Column
 from holdfast.models.encoding.features import Category, Curve, Number, Part, gather
-from holdfast.models.encoding.reading import Reading, as_table
+from holdfast.models.encoding.reading import Reading, as_table, joined
 from holdfast.models.encoding.steps import raw_names, walk
 from holdfast.models.encoding.unwrap import AGREEMENT, unwrap
 
@@ -41,8 +41,9 @@ class Encoded(NamedTuple):
         """Return some of the rows."""
         if which.all():
             return self
-        parts = (self.reading.take(which), self.raw[which], self.made[which])
-        return Encoded(*parts, self.points[which])
+        raw = self.raw[which]
+        made = raw if self.made is self.raw else self.made[which]
+        return Encoded(self.reading.take(which), raw, made, self.points[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +165,10 @@ class Encoding:
 
     def read(self, table: Any) -> Reading:
         """Read the columns that are used; each row that cannot be encoded gets its reason."""
-        frame, reading = self._check(table), Reading()
+        return self._read(self._check(table))
+
+    def _read(self, frame: pd.DataFrame) -> Reading:
+        reading = Reading()
         for name, feature in self.features.items():
             if isinstance(feature, Category):
                 reading.read_levels(
@@ -187,28 +191,39 @@ class Encoding:
         has never seen are taken where the pipeline makes numbers of them; otherwise such rows are
         refused, as is text instead of a number: see `read` for a reason for each row.
         """
-        return np.array(self.encode_table(table).points)
+        return np.array(self.encode_tables([table])[0].points)
 
-    def encode_table(self, table: Any) -> Encoded:
-        """Encode a table as `encode` does, and keep all that came up on the way."""
-        frame = self._check(table)
-        reading = self.read(frame)
-        problems = reading.problems()
-        if problems:
-            row, reason = problems[0]
-            more = f" ({len(problems)} such rows)" if len(problems) > 1 else ""
-            raise ValueError(f"row {frame.index[row]!r} cannot be encoded: {reason}{more}")
-        return self.encode_reading(frame, reading)
+    def encode_tables(self, tables: list[Any]) -> list[Encoded]:
+        """Encode tables as `encode` does each, and keep all that came up on the way.
+
+        The pipeline is asked once about the rows of all of them.
+        """
+        frames = [self._check(table) for table in tables]
+        readings = [self._read(frame) for frame in frames]
+        for frame, reading in zip(frames, readings, strict=True):
+            problems = reading.problems()
+            if problems:
+                row, reason = problems[0]
+                more = f" ({len(problems)} such rows)" if len(problems) > 1 else ""
+                raise ValueError(f"row {frame.index[row]!r} cannot be encoded: {reason}{more}")
+        return self._encode(frames, readings)
 
     def encode_reading(self, table: pd.DataFrame, reading: Reading) -> Encoded:
         """Encode rows all of which could be read."""
-        frame = self._check(table)
-        if not len(frame):
-            return Encoded(reading, frame, None, np.empty((0, self.n_columns)))
-        raw = self._prepare(frame, reading)
+        return self._encode([self._check(table)], [reading])[0]
+
+    def _encode(self, frames: list[pd.DataFrame], readings: list[Reading]) -> list[Encoded]:
+        sizes = [len(frame) for frame in frames]
+        if not any(sizes):
+            none = np.empty((0, self.n_columns))
+            pairs = zip(frames, readings, strict=True)
+            return [Encoded(reading, frame, None, none) for frame, reading in pairs]
+        raw = self._prepare(frames, readings)
         made, points = self._transform(raw)
-        self._compare(points, reading)
-        return Encoded(reading, raw, made, points)
+        encoded = Encoded(Reading.joined(readings), raw, made, points)
+        self._compare(points, encoded.reading)
+        place = np.repeat(np.arange(len(frames)), sizes)
+        return [encoded.take(place == k) for k in range(len(frames))]
 
     def _transform(self, raw: Any) -> tuple[Any, Floats]:
         """Return what the encoders make of raw rows, and the same as numbers."""
@@ -224,7 +239,7 @@ class Encoding:
     def refusals(self, table: pd.DataFrame, reading: Reading) -> dict[int, str]:
         """Say which rows, all of which could be read, a step of the pipeline itself refuses."""
         frame, found = self._check(table), dict[int, str]()
-        raw = self._prepare(frame, reading)
+        raw = self._prepare([frame], [reading])
         waiting = [np.arange(len(frame))]
         while waiting:
             rows = waiting.pop()
@@ -338,26 +353,35 @@ class Encoding:
             raise ValueError(f"X lacks columns of the model: {missing}")
         return frame if frame.columns.tolist() == self.names else frame[self.names]
 
-    def _prepare(self, frame: pd.DataFrame, reading: Reading) -> Any:
-        """Bring the columns to plain types: float32 or objects would be encoded less exactly."""
+    def _prepare(self, frames: list[pd.DataFrame], readings: list[Reading]) -> Any:
+        """Bring the columns to plain types: float32 or objects would be encoded less exactly.
+
+        The rows of several tables come one below another.
+        """
         import pandas as pd
 
         columns: dict[str, Any] = {}
-        index, labels = frame.index, pd.Index(self.names, dtype=object)  # encoders look them up so
+        labels = pd.Index(self.names, dtype=object)  # encoders look them up so
+        index = frames[0].index
+        if len(frames) > 1:
+            index = index.append([frame.index for frame in frames[1:]])
         if all(isinstance(self.features.get(name), (Number, Curve)) for name in self.names):
-            values = np.array([reading.numbers[name] for name in self.names])
+            values = np.array(
+                [joined([reading.numbers[name] for reading in readings]) for name in self.names]
+            )
             # a table of one array is read at once, not column by column
             return pd.DataFrame(values.T, index, labels, copy=False) if self._named else values.T
         for name in self.names:
             feature = self.features.get(name)
             if feature is None:
-                columns[name] = frame[name]
+                parts = [frame[name] for frame in frames]
+                columns[name] = parts[0] if len(parts) == 1 else pd.concat(parts)
                 continue
-            values = (
-                feature.given(frame[name], reading.levels[name])
-                if isinstance(feature, Category)
-                else reading.numbers[name]
-            )
+            if isinstance(feature, Category):
+                pairs = zip(frames, readings, strict=True)
+                values = joined([feature.given(f[name], r.levels[name]) for f, r in pairs])
+            else:
+                values = joined([reading.numbers[name] for reading in readings])
             # its type is said, or texts would be made another type, and unmade by the encoder
             columns[name] = pd.Series(values, index, values.dtype, copy=False)
         plain = pd.DataFrame(columns, index, copy=False)

@@ -84,6 +84,16 @@ class Reading:
             {name: values[rows] for name, values in self.levels.items()},
         )
 
+    @classmethod
+    def joined(cls, parts: list[Reading]) -> Reading:
+        """Put what was read in several tables, all of which can be used, one below another."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            {name: joined([part.numbers[name] for part in parts]) for name in parts[0].numbers},
+            {name: joined([part.levels[name] for part in parts]) for name in parts[0].levels},
+        )
+
     def refuse(self, row: int, name: str, value: Any, reason: str) -> None:
         """Note why a row cannot be used."""
         what = "is missing" if is_missing(value) else f"= {plain(value)!r}: {reason}"
@@ -92,6 +102,11 @@ class Reading:
     def problems(self) -> list[tuple[int, str]]:
         """List the rows that cannot be used, with a sentence for each."""
         return [(row, "; ".join(texts)) for row, texts in sorted(self.reasons.items())]
+
+
+def joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Put columns one below another; a single one is as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def plain(value: Any) -> Any:

@@ -176,7 +176,7 @@
     const address = (withValues) => location.pathname + location.search + fragment(withValues);
 
     function readFragment() {
-      if (location.hash.length < 2 || location.hash === "#main") return null;
+      if (location.hash.length < 2) return null;
       try {
         const held = JSON.parse(decodeURIComponent(location.hash.slice(1)));
         const isObject = (value) => value && typeof value === "object" && !Array.isArray(value);
@@ -196,7 +196,7 @@
       const before = history.state;
       if (before && same(before.state, state)) return;
       const depth = before ? before.depth + 1 : 1;
-      history.pushState({ state, depth }, "", address(Boolean(before && before.withValues)));
+      history.pushState({ state, depth }, "", address(false));
       showDepth();
     }
 
@@ -360,7 +360,7 @@
       const text = all("text.value", figure).at(-1);
       text.setAttribute("x", `${x}%`);
       text.setAttribute("text-anchor", x < 30 ? "start" : x > 75 ? "end" : "middle");
-      text.textContent = stop.said;
+      text.textContent = stop.cost;
     }
 
     root.addEventListener("input", (event) => {
@@ -378,10 +378,7 @@
     one(".tools").hidden = false;
     const held = history.state ? history.state.state : readFragment();
     const start = { ...initial(), values: first };
-    if (!history.state) {
-      const withValues = Boolean(held && !same(held.values, first));
-      history.replaceState({ state: held || start, depth: 0, withValues }, "");
-    }
+    if (!history.state) history.replaceState({ state: held || start, depth: 0 }, "");
     if (held && !same(held, start)) {
       show(held);
       ask();
@@ -423,6 +420,10 @@
     setTimeout(refresh, 700);
   }
 
+  one(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the fragment holds what was tried
+    one("#main").focus();
+  });
   if (document.body.dataset.page === "person") startPerson();
   if (document.body.dataset.page === "people") followPeople();
 })();
