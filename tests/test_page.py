@@ -442,9 +442,25 @@ def test_every_stop_of_the_slider_costs_what_python_says(visit, desk):
         "all => all.map(each => [Number(each.dataset.radius), each.dataset.cost])"
     )
     assert len(stops) > 20
-    for radius, cost in stops[:: len(stops) // 8]:
+    exact = [stop for stop in stops if not stop[1].startswith("about")]
+    assert len(exact) > 10
+    for radius, cost in exact[:: len(exact) // 6]:
         told = figures(desk, REFUSED, radius=radius, n_options=1)
         assert cost == (pages.cost(told.ways[0].cost) if told.ways else "no way")
+
+
+def test_a_cost_between_samples_is_called_rough_until_it_is_asked_for(visit, desk):
+    page = lock(settled(visit(f"/people/{REFUSED}")), "other_parties")
+    tried = {"preferences": {"other_parties": {"locked": True}}}
+    stops = page.locator("#stops [data-stop]").evaluate_all(
+        "all => all.map(({dataset: on}) => [on.stop, Number(on.radius), on.cost])"
+    )
+    place, radius, rough = next(stop for stop in stops[20:] if stop[2].startswith("about"))
+    told = figures(desk, REFUSED, radius=radius, n_options=1, **tried).ways[0].cost
+    assert float(rough.removeprefix("about ")) == pytest.approx(told, rel=0.05)
+    page.locator("#size").fill(place)
+    settled(page)
+    assert text(page, "#size-cost") == pages.cost(told)
 
 
 # --- when nothing helps
