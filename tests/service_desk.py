@@ -42,6 +42,7 @@ def german_desk(**settings: Any) -> Desk:
 
 def client_of(desk: Desk, **settings: Any) -> TestClient:
     """Return a client that sees an answer where there is a bug, as everybody does."""
+    desk.recourse.recommend(denied(1))  # compiles the solvers, which may take more than a request
     return TestClient(
         make_app(desk, **settings), base_url="http://localhost", raise_server_exceptions=False
     )

@@ -40,7 +40,7 @@ from holdfast.web.forms import (
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
 from holdfast.web.safety import SafeRoute, content_policy
-from holdfast.web.slider import stops_of
+from holdfast.web.slider import Stop, stops_of
 
 _STATIC = Path(__file__).parent / "static"
 _MOST_SEARCHED, _MOST_LENDER = 200, 80  # letters
@@ -379,9 +379,11 @@ class _Office:
         if sure.curve is None:
             return render("sure.html", sure=sure, stops=[], sentence=_sentence)
         stops = stops_of(sure.curve, usual.radius, sure.radius)
-        costs = [cost(stop.cost) if math.isfinite(stop.cost) else "no way" for stop in stops]
-        said = [text if text == "no way" else f"cost {text}" for text in costs]
+        costs = [_cost_at(stop) for stop in stops]
         place = [stop.radius for stop in stops].index(sure.radius) if stops else 0
+        if stops and sure.way is not None:  # which the curve may know only roughly
+            costs[place] = cost(sure.way.cost)
+        said = [text if text == "no way" else f"cost {text}" for text in costs]
         return render(
             "sure.html",
             sure=sure,
@@ -414,6 +416,13 @@ class _Office:
             "can_write": False,
             "can_slide": False,
         }
+
+
+def _cost_at(stop: Stop) -> str:
+    """Write what a size costs, and whether it is known only roughly."""
+    if not math.isfinite(stop.cost):
+        return "no way"
+    return cost(stop.cost) if stop.is_exact else f"about {figure(stop.cost)}"
 
 
 def _progress(progress: RunProgress) -> str:

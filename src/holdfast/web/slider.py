@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from holdfast.recommend.numerals import below
 from holdfast.report.sketch import round_step
 
@@ -26,11 +28,14 @@ class Stop:
         The cost is inf where there is no way.
     is_usual : bool
         Whether it is the size that the server was started with.
+    is_exact : bool
+        Whether the cost is known there, and not only before and after it.
     """
 
     radius: float
     cost: float
     is_usual: bool
+    is_exact: bool
 
     @property
     def size(self) -> str:
@@ -59,4 +64,15 @@ def stops_of(curve: SizeCurve, usual: float, chosen: float) -> list[Stop]:
     count = math.floor(end / step * (1.0 + 1e-12))
     radii = {float(f"{k * step:.12g}") for k in range(count + 1) if k != parts}
     radii |= {usual, chosen, float(below(end, 4))}
-    return [Stop(radius, curve.cost_at(radius), radius == usual) for radius in sorted(radii)]
+    return [
+        Stop(radius, curve.cost_at(radius), radius == usual, _is_exact(curve, radius))
+        for radius in sorted(radii)
+    ]
+
+
+def _is_exact(curve: SizeCurve, radius: float) -> bool:
+    """Whether a radius does not lie between two samples of a curve that has no steps there."""
+    k = int(np.searchsorted(curve.holds_to, radius))
+    if k in (0, len(curve.holds_to)) or curve.is_step[k]:
+        return True
+    return bool(radius >= curve.radius[k])
