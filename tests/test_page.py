@@ -659,6 +659,7 @@ STATES = {
     "refused": (f"/people/{REFUSED}", ()),
     "tried": (f"/people/{REFUSED}", ("duration",)),
     "infeasible": (f"/people/{REFUSED}", ("duration", "credit_amount", "age")),
+    "wrong": (f"/people/{REFUSED}", ()),
     "approved": (f"/people/{APPROVED}", ()),
     "new": ("/new", ()),
     "overview": ("/overview", ()),
@@ -675,6 +676,9 @@ def in_state(visit, state):
         settled(page)
     for name in locked:
         lock(page, name)
+    if state == "wrong":
+        page.locator("[name=duration]").fill("twelve")
+        settled(page)
     return page
 
 
