@@ -17,7 +17,7 @@ from holdfast.files.models import save_model
 pytest.importorskip("fastapi", reason="the service needs fastapi: pip install 'holdfast[serve]'")
 httpx = pytest.importorskip("httpx", reason="the client of these tests needs httpx")
 
-from holdfast.web.app import make_app  # noqa: E402
+from holdfast.web.app import make_service  # noqa: E402
 from holdfast.web.desk import Desk  # noqa: E402
 
 with warnings.catch_warnings():  # Starlette announces another package for its client
@@ -44,7 +44,7 @@ def client_of(desk: Desk, **settings: Any) -> TestClient:
     """Return a client that sees an answer where there is a bug, as everybody does."""
     desk.recourse.recommend(denied(1))  # compiles the solvers, which may take more than a request
     return TestClient(
-        make_app(desk, **settings), base_url="http://localhost", raise_server_exceptions=False
+        make_service(desk, **settings), base_url="http://localhost", raise_server_exceptions=False
     )
 
 

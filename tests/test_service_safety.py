@@ -13,7 +13,7 @@ import pytest
 from service_desk import cells, client_of, denied, german_desk, httpx
 
 from holdfast.web import api, safety
-from holdfast.web.app import make_app
+from holdfast.web.app import make_service
 
 TOKEN = "a-token-of-this-test"
 JSON = {"Content-Type": "application/json"}
@@ -257,7 +257,7 @@ def test_a_route_that_works_is_no_coroutine():
 
 
 def test_every_page_that_works_something_out_waits_for_its_turn():
-    app = make_app(german_desk())
+    app = make_service(german_desk())
     quick = {"/v1/model", "/healthz", "/openapi.json", "/static"}
     paths = {route.path: route for route in routes_of(app)}
     assert "/v1/recourse" in paths
@@ -338,7 +338,7 @@ def test_requests_do_not_meet():
     alone = [client().post("/v1/recourse", json={"people": [each]}).text for each in people]
 
     async def scene() -> list[str]:
-        transport = httpx.ASGITransport(make_app(german_desk()))
+        transport = httpx.ASGITransport(make_service(german_desk()))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as some:
             asked = [some.post("/v1/recourse", json={"people": [each]}) for each in people * 3]
             return [answer.text for answer in await asyncio.gather(*asked)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from service_desk import denied, german_desk
 
-from holdfast.web.app import make_app
+from holdfast.web.app import make_service
 
 schemathesis = pytest.importorskip("schemathesis", reason="these tests need schemathesis")
 
@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: 
 
 LOCAL = {"Host": "localhost"}
 german_desk().recourse.recommend(denied(1))  # compiles the solvers, outside of the time limit
-app = make_app(german_desk())
+app = make_service(german_desk())
 schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers=LOCAL)
 _CALM = {
     "deadline": None,

@@ -23,7 +23,7 @@ _STATIC = Path(__file__).parent / "static"
 _FOR_PROGRAMS = ("/v1/", "/healthz", "/openapi.json")
 
 
-def make_app(
+def make_service(
     desk: Desk, *, token: str | None = None, hosts: tuple[str, ...] = LOCAL_HOSTS
 ) -> FastAPI:
     """Put the application together.

@@ -34,7 +34,7 @@ class StateError(ValueError):
 
 
 @dataclass(frozen=True)
-class Field:
+class FormField:
     """A column of a person, as it is asked for.
 
     Attributes
@@ -83,7 +83,7 @@ def label(name: str) -> str:
     return name.replace("_", " ").strip() or name
 
 
-def fields_of(desk: Desk) -> list[Field]:
+def fields_of(desk: Desk) -> list[FormField]:
     """List the fields of a person, in the order of the model."""
     recourse = desk.recourse
     encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
@@ -99,7 +99,7 @@ def _field(
     levels: tuple[Any, ...] | None,
     actions: ActionSet,
     encoding: Encoding,
-) -> Field:
+) -> FormField:
     feature = {each: actions[each] for each in actions}.get(name)
     derived = {each.feature: each.words for each in actions.derived}
     part = encoding.features.get(name)
@@ -113,7 +113,7 @@ def _field(
         kind = "kept"
     changes = feature is not None and not feature.stays and levels != ()
     avoidable = feature.levels if changes and isinstance(feature, CategoryFeature) else ()
-    return Field(
+    return FormField(
         key=key,
         name=name,
         kind=kind,
@@ -158,7 +158,7 @@ def _help(feature: Any) -> str:
 
 
 @dataclass(frozen=True)
-class State:
+class Tried:
     """What a page holds of a person, as it was sent.
 
     Attributes
@@ -203,17 +203,17 @@ class State:
         }
 
 
-def read_state(data: Any, fields: list[Field], desk: Desk) -> State:
+def read_state(data: Any, fields: list[FormField], desk: Desk) -> Tried:
     """Read what a page sends; what somebody mistyped is in `wrong`, all else is refused."""
     if not isinstance(data, dict):
         raise StateError("the state must be an object")
-    unknown = [key for key in data if key not in State().plain]
+    unknown = [key for key in data if key not in Tried().plain]
     if unknown:
         raise StateError(f"the state has an unknown entry, {unknown[0]!r}")
     values = _texts(data.get("values", {}), [each.name for each in fields])
     wrong: dict[str, str] = {}
     preferences = _preferences(data.get("preferences", {}), fields, desk, wrong)
-    return State(
+    return Tried(
         row=_row(data.get("row")),
         values=values,
         preferences=preferences,
@@ -259,7 +259,7 @@ def _texts(values: Any, names: list[str]) -> dict[str, str]:
 
 
 def _preferences(
-    given: Any, fields: list[Field], desk: Desk, wrong: dict[str, str]
+    given: Any, fields: list[FormField], desk: Desk, wrong: dict[str, str]
 ) -> dict[str, dict[str, Any]]:
     if not isinstance(given, dict) or not all(isinstance(v, dict) for v in given.values()):
         raise StateError("preferences must be an object of objects")
@@ -294,7 +294,7 @@ class _Wrong:
     text: str
 
 
-def _preference(key: str, value: Any, known: Field, desk: Desk) -> Any:
+def _preference(key: str, value: Any, known: FormField, desk: Desk) -> Any:
     """Read one preference: None where nothing is asked, or what is wrong with it."""
     if key == "locked":
         if not isinstance(value, bool):
@@ -356,7 +356,7 @@ class Typed:
     derived: dict[str, str]
 
 
-def read_person(values: Mapping[str, str], fields: list[Field], desk: Desk) -> Typed:
+def read_person(values: Mapping[str, str], fields: list[FormField], desk: Desk) -> Typed:
     """Read the texts of one person."""
     import pyarrow as pa
 
@@ -397,7 +397,7 @@ class Chip:
     words: str
 
 
-def chips_of(state: State, fields: list[Field]) -> list[Chip]:
+def chips_of(state: Tried, fields: list[FormField]) -> list[Chip]:
     """List what was tried, in words."""
     chips = []
     for each in fields:

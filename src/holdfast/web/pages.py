@@ -28,9 +28,9 @@ from holdfast.report.person import PersonFigures, how_sure, look_at, sure_chart
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
 from holdfast.web.forms import (
-    Field,
-    State,
+    FormField,
     StateError,
+    Tried,
     chips_of,
     fields_of,
     label,
@@ -128,7 +128,7 @@ def _sentence(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Decision:
     """The decision in words: of which kind it is, in a word, as a figure, and why."""
 
     kind: str
@@ -142,17 +142,17 @@ class Verdict:
         return f"{self.word}: {self.why[:1].lower()}{self.why[1:]}"
 
 
-def _verdict(person: PersonFigures) -> Verdict:
+def _verdict(person: PersonFigures) -> Decision:
     if person.approved is None:
-        return Verdict("unusable", "Cannot be used", "", f"{person.problem}.")
+        return Decision("unusable", "Cannot be used", "", f"{person.problem}.")
     why = f"Today’s model gives {person.gives}" if person.gives else "So says today’s model"
     if person.wanted and person.gives:
         why += f"; {person.wanted} is needed"
     if not person.approved:
-        return Verdict("refused", "Refused", person.gives, f"{why}.")
+        return Decision("refused", "Refused", person.gives, f"{why}.")
     if person.status is not Status.ALREADY_VALID and person.ways:
         why += f", and not {person.crowd} would give it"
-    return Verdict("approved", "Approved", person.gives, f"{why}.")
+    return Decision("approved", "Approved", person.gives, f"{why}.")
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -201,7 +201,7 @@ def make_pages(desk: Desk) -> APIRouter:
     @router.get("/new")
     def new() -> str:
         values = {each.name: "" for each in office.fields}
-        return office.person_page(State(values=values), "New person", {}, "new")
+        return office.person_page(Tried(values=values), "New person", {}, "new")
 
     @router.get("/overview")
     def overview(group: str = "") -> str:
@@ -227,9 +227,9 @@ class _Office:
     """A desk, and the fields that people fill in there."""
 
     desk: Desk
-    fields: list[Field]
+    fields: list[FormField]
 
-    def read(self, data: Any) -> State:
+    def read(self, data: Any) -> Tried:
         """Read what a page sends."""
         try:
             return read_state(data, self.fields, self.desk)
@@ -271,7 +271,7 @@ class _Office:
             raise HTTPException(503 if people.total is None else 404, str(error)) from None
         if problem:
             raise HTTPException(422, f"row {row} could not be read from its file: {problem}")
-        return self.person_page(State(row=row, values=values), f"Row {row}", keys, "people")
+        return self.person_page(Tried(row=row, values=values), f"Row {row}", keys, "people")
 
     def overview_page(self, group: str | None) -> str:
         """Show the report on the people of the table."""
@@ -324,7 +324,7 @@ class _Office:
         """Write what today's model gives a person of the list."""
         return at_least(person.initial_validity) if math.isfinite(person.initial_validity) else ""
 
-    def person_page(self, state: State, heading: str, keys: dict[str, str], here: str) -> str:
+    def person_page(self, state: Tried, heading: str, keys: dict[str, str], here: str) -> str:
         """Show a person, and what they can do."""
         return render(
             "person.html",
@@ -337,7 +337,7 @@ class _Office:
             state=state,
         )
 
-    def person(self, state: State) -> dict[str, Any]:
+    def person(self, state: Tried) -> dict[str, Any]:
         """Return all that is shown of the answer to a person."""
         typed = read_person(state.values, self.fields, self.desk)
         wrong = {**typed.wrong, **state.wrong}
@@ -369,7 +369,7 @@ class _Office:
             "can_slide": person.approved is not None and bool(person.wanted or ways),
         }
 
-    def sure_part(self, state: State) -> str:
+    def sure_part(self, state: Tried) -> str:
         """Show how sure the advice is, and what it would cost to be surer."""
         typed = read_person(state.values, self.fields, self.desk)
         if state.wrong or typed.people is None:
@@ -400,10 +400,10 @@ class _Office:
         if wrong:
             many = count_text(len(wrong), "field needs", "fields need")
             why = "The answer is for the values before." if not missing else ""
-            verdict = Verdict("unread", f"{many} another look", "", why or "See what is marked.")
+            verdict = Decision("unread", f"{many} another look", "", why or "See what is marked.")
         else:
             many = f"{count_text(missing, 'field')} to go"
-            verdict = Verdict("unread", many, "", "The decision appears when all are filled in.")
+            verdict = Decision("unread", many, "", "The decision appears when all are filled in.")
         return {
             "person": None,
             "verdict": verdict,

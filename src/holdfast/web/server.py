@@ -11,7 +11,7 @@ import webbrowser
 
 import uvicorn
 
-from holdfast.web.app import make_app
+from holdfast.web.app import make_service
 from holdfast.web.desk import Desk
 from holdfast.web.safety import LOCAL_HOSTS, LOG
 
@@ -45,7 +45,7 @@ def serve(desk: Desk, *, host: str = "127.0.0.1", port: int = 8000, open_browser
     hosts = (*LOCAL_HOSTS, host, socket.gethostname(), socket.getfqdn())
     address = _address(host, door.getsockname()[1], token)
     config = uvicorn.Config(
-        make_app(desk, token=token, hosts=hosts),
+        make_service(desk, token=token, hosts=hosts),
         log_config=None,
         access_log=False,
         server_header=False,
