@@ -204,7 +204,7 @@ def _row_function(
             for k, name in enumerate(judged)
         }
     )
-    alone = type(recourse)(**(recourse.get_params(deep=False) | {"n_jobs": 1}))
+    alone = recourse.with_settings(n_jobs=1)
     rows = RowFunction(alone, columns, schema, keys)
     fit_rows(rows, df.columns, sample, where)
     return rows

@@ -80,6 +80,8 @@ cheapest way. Every model within a radius of 0.1 of today's then gives you at le
 is 2.25."
     """
 
+    _encoding: Encoding | None = None  # of a model that stays as it is
+
     def __init__(
         self,
         model: Any,
@@ -112,6 +114,46 @@ is 2.25."
         parameters = self.get_params(deep=False)
         return type(self)(**{name: copy.deepcopy(value) for name, value in parameters.items()})
 
+    def with_settings(self, **settings: Any) -> RobustRecourse:
+        """Return another one, with some settings changed; what was read of the model stays read.
+
+        Examples
+        --------
+        See `read_once`.
+        """
+        other = type(self)(**(self.get_params(deep=False) | settings))
+        if not {"model", "favorable_class"} & settings.keys():
+            other._encoding = self._encoding
+        return other
+
+    def read_once(self) -> RobustRecourse:
+        """Return one that reads the model now, and not again whenever people are advised.
+
+        It is for whoever asks often, one person at a time, and does not change the model meanwhile.
+
+        Examples
+        --------
+        >>> import holdfast
+        >>> import pandas as pd
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> table = pd.DataFrame({"months": [12.0, 48.0, 24.0, 60.0, 6.0, 36.0]})
+        >>> recourse = holdfast.RobustRecourse(
+        ...     LogisticRegression().fit(table, [True, False, True, False, True, False]),
+        ...     robust_to=holdfast.NormBall(p=1, radius=0.1),
+        ...     actions=holdfast.ActionSet.from_data(table),
+        ...     guarantee=0.5,
+        ... ).read_once()
+        >>> surer = recourse.with_settings(guarantee=0.9)
+        >>> [str(each.recommend(table[1:2]).status[0]) for each in (recourse, surer)]
+        ['optimal', 'optimal']
+        """
+        other = self.with_settings()
+        other._encoding = other._read()
+        return other
+
+    def _read(self, X: Any = None) -> Encoding:
+        return Encoding.of(self.model, favorable_class=self.favorable_class, people=X)
+
     def recommend(self, X: Any) -> Recommendations:
         """Recommend what each of the applicants should change.
 
@@ -124,15 +166,10 @@ is 2.25."
         -------
         Recommendations
         """
-        return self._recommend(X, None)
-
-    def _recommend(self, X: Any, encoding: Encoding | None) -> Recommendations:
-        """Recommend; with a model that has been read, whoever knows that it is still the same."""
         check_count("n_options", self.n_options)
         check_kind("actions", self.actions, ActionSet, "begin with ActionSet.from_data")
         given, X = X, as_table(X, "X")
-        if encoding is None:
-            encoding = Encoding.of(self.model, favorable_class=self.favorable_class, people=X)
+        encoding = self._encoding or self._read(X)
         if encoding.is_named and not hasattr(given, "columns"):
             raise ValueError(
                 "X is an array, but the model knows its columns by name: give a data frame with "

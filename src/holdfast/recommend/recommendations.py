@@ -318,17 +318,24 @@ class Recommendations:
         columns = self._columns(option, slice(place, place + 1))
         return [words for column in columns for _, words in column.words()]
 
-    def told_changes(self, label: Any, option: int = 1) -> list[Change]:
-        """Return all that changes of a person's row, as it is written: what is derived as well."""
+    def told_changes(self, label: Any, option: int = 1) -> dict[Change, float]:
+        """Return all that changes of a person's row, as it is written, with what each costs.
+
+        What is derived is among it, at no cost of its own.
+        """
         k, place = self._usable(label), self._place(label, option)
+        efforts = self.efforts(label, option)
         columns = changed_columns(
             self._outcome.people,
             np.array([k]),
             self._outcome.options[option - 1].after.iloc[place : place + 1],
-            dict.fromkeys(self.efforts(label, option), np.ones(1, dtype=bool)),
+            dict.fromkeys(efforts, np.ones(1, dtype=bool)),
             self._question.actions,
         )
-        return [Change(each.name, each.before[0], each.after[0], each.unit) for each in columns]
+        return {
+            Change(each.name, each.before[0], each.after[0], each.unit): efforts[each.name]
+            for each in columns
+        }
 
     def efforts(self, label: Any, option: int = 1) -> dict[str, float]:
         """Return what each feature that a person changes costs; together it is the way's cost.

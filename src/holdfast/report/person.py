@@ -342,11 +342,11 @@ def _changes(result: Recommendations, label: Any, option: int) -> list[ChangeFig
 
     What is computed from something protected follows by itself, and need not be named.
     """
-    efforts, actions = result.efforts(label, option), result.actions
+    actions = result.actions
     follow, kept = features_that_follow(actions), protected_features(actions)
     changes = [
-        ChangeFigures(*each, effort=efforts[each.name], follows=each.name in follow)
-        for each in result.told_changes(label, option)
+        ChangeFigures(*each, effort=effort, follows=each.name in follow)
+        for each, effort in result.told_changes(label, option).items()
         if each.name not in kept
     ]
     return sorted(changes, key=lambda change: (change.follows, -change.effort))

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
-from holdfast.recommend import RobustRecourse
 from holdfast.report.intervals import Interval, wilson
 from holdfast.report.judging import Judge
 from holdfast.report.people import Source, are_helped
@@ -97,9 +96,8 @@ class _Sized:
 
 def _advise(source: Source, people: pd.DataFrame, radius: float) -> _Sized:
     recourse = source.recourse
-    settings = recourse.get_params(deep=False)
-    settings |= {"robust_to": recourse.robust_to.with_radius(radius), "n_options": 1}
-    result = RobustRecourse(**settings).recommend(people)
+    robust_to = recourse.robust_to.with_radius(radius)
+    result = recourse.with_settings(robust_to=robust_to, n_options=1).recommend(people)
     frame = result.to_frame()
     option, validity = (frame[name].to_numpy(float) for name in ("option", "current_validity"))
     helped = are_helped(option, result.status, validity, source.even)

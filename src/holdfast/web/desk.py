@@ -98,7 +98,7 @@ class Desk:
         else:
             prepared = prepare(job, n_jobs=1)
         check_unchanged(known, prepared.checksums, "the settings")
-        recourse = prepared.recourse
+        recourse = prepared.recourse.read_once()
         columns = columns_of(recourse, are_texts=True)
         _refuse_what_cannot_be_asked(recourse, columns)
         desk = cls(job, recourse, columns, people, reference, lender)
@@ -129,12 +129,12 @@ class Desk:
         n_options: int = 3,
     ) -> RobustRecourse:
         """Return the estimator as one person wants it: locked, limited, dearer; another size."""
-        settings = self.recourse.get_params(deep=False) | {"n_options": n_options}
+        settings: dict[str, Any] = {"n_options": n_options}
         if preferences:
-            settings["actions"] = self.actions.with_preferences(preferences)  #
+            settings["actions"] = self.actions.with_preferences(preferences)
         if radius is not None:
             settings["robust_to"] = self.recourse.robust_to.with_radius(radius)
-        return RobustRecourse(**settings)
+        return self.recourse.with_settings(**settings)
 
     def recommend(self, people: Any, **asked: Any) -> Recommendations:
         """Advise people, given as the model reads them."""
