@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,6 +24,7 @@ from holdfast.files.tables import (
     open_table,
 )
 from holdfast.machinery.plain_files import checksum
+from holdfast.machinery.processes import begin_work
 from holdfast.machinery.stops import StoppedError
 from holdfast.machinery.threads import thread_count
 from holdfast.machinery.versions import versions
@@ -388,26 +386,10 @@ _mine: tuple[RowFunction, Parts] | None = None  # what a process works with
 
 
 def _start(rows: RowFunction, parts: Parts) -> None:
-    """Begin a process that works; it does not outlive the one that started it."""
-    import pyarrow as pa
-    from threadpoolctl import threadpool_limits
-
+    """Begin a process that works."""
     global _mine
     _mine = rows, parts
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # that is for the one who waits
-    threadpool_limits(1)  # there are as many processes as processors
-    pa.set_cpu_count(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    from multiprocessing import parent_process
-    from multiprocessing.connection import wait as wait_for
-
-    parent = parent_process()
-    if parent is not None:
-        wait_for([parent.sentinel])
-        os._exit(1)
+    begin_work()
 
 
 def _work_here(first: int, table: pa.Table) -> dict[str, float]:

@@ -306,13 +306,8 @@ def _kind(desk: Desk, name: str) -> Any:
     return Annotated[cell | None, known]
 
 
-def _feature_of(desk: Desk, name: str) -> Any:
-    """Return what can be done about a column; None where the action set does not know it."""
-    return next((desk.actions[each] for each in desk.actions if each == name), None)
-
-
 def _range(desk: Desk, name: str) -> str:
-    feature = _feature_of(desk, name)
+    feature = desk.feature(name)
     if not isinstance(feature, NumberFeature):
         return "A number."
     unit = f" in {feature.unit}" if feature.unit else ""
@@ -321,7 +316,7 @@ def _range(desk: Desk, name: str) -> str:
 
 def _examples(desk: Desk) -> dict[str, Any]:
     """Return requests that work."""
-    person = _somebody(desk)
+    person = plain_of(desk.somebody())
     free = [name for name in desk.actions if not desk.actions[name].stays]
     wishes = {free[0]: {"locked": True}} if free else {}
     contents: dict[str, dict[str, Any]] = {
@@ -334,23 +329,6 @@ def _examples(desk: Desk) -> dict[str, Any]:
     return {name: {"summary": name, "value": content} for name, content in contents.items()}
 
 
-def _somebody(desk: Desk) -> dict[str, Any]:
-    """Return a person of the middle of every range, and of the first level."""
-    person: dict[str, Any] = {}
-    for name, levels in desk.columns.levels.items():
-        feature = _feature_of(desk, name)
-        if levels:
-            person[name] = plain_of(levels[0])
-        elif levels is None:
-            ends = (getattr(feature, "lower", None), getattr(feature, "upper", None))
-            known = [end for end in ends if end is not None]
-            middle = sum(known) / len(known) if known else 0.0
-            person[name] = round(middle) if getattr(feature, "integer", False) else middle
-        else:
-            person[name] = None
-    return person
-
-
 # --- from JSON and to JSON
 
 
@@ -358,10 +336,16 @@ def _answer(desk: Desk, asked: Any) -> dict[str, Any]:
     people = _frame(desk, asked.people)
     wishes = asked.preferences.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
     with _fitting("preferences"):
-        asking = desk.asking(wishes, asked.radius, asked.n_options)
+        desk.asking(wishes, asked.radius)
+    settings = {"preferences": wishes, "radius": asked.radius, "n_options": asked.n_options}
     with _fitting("people"):
-        result = asking.recommend(people)
-    return {"people": _people(result, people, asked.explain)}
+        return {"people": desk.ask(_told, people, settings, asked.explain)}
+
+
+def _told(
+    desk: Desk, people: pd.DataFrame, settings: dict[str, Any], explain: bool
+) -> list[dict[str, Any]]:
+    return _people(desk.recommend(people, **settings), people, explain)
 
 
 @contextmanager
@@ -476,7 +460,7 @@ def _class_of(model: Any) -> str:
 
 def _feature(desk: Desk, name: str) -> dict[str, Any]:
     levels = desk.columns.levels[name]
-    feature = _feature_of(desk, name)
+    feature = desk.feature(name)
     return {
         "name": name,
         "kind": "number" if levels is None else "category" if levels else "unused",

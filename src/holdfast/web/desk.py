@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,17 @@ from holdfast.engines.local import read_job
 from holdfast.engines.rows import RowFunction, columns_of
 from holdfast.files.jobs import Job, check_unchanged, prepare
 from holdfast.files.people import Columns, text_of
+from holdfast.machinery.meanwhile import meanwhile
+from holdfast.machinery.threads import thread_count
 from holdfast.recommend import RobustRecourse
 from holdfast.report.people import basis_of
+from holdfast.report.person import PersonFigures, SureFigures, how_sure, look_at
+from holdfast.web.helpers import Helpers
 from holdfast.web.people import People
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from holdfast.actions import ActionSet
     from holdfast.recommend import Recommendations
     from holdfast.report import LetterSettings, Summary
@@ -72,6 +79,11 @@ class Desk:
     lender: str = ""
     _kept: _Kept = field(default_factory=lambda: _Kept(), repr=False)
 
+    @functools.cached_property
+    def _helpers(self) -> Helpers:
+        given = (self.job, self.recourse, self.columns)
+        return Helpers(thread_count(-1), Desk, given)
+
     @classmethod
     def of(
         cls,
@@ -107,14 +119,55 @@ class Desk:
         return desk
 
     def start(self) -> None:
-        """Begin to read and to advise the people of the table."""
+        """Begin to read and to advise the people of the table; start helpers."""
         if self.people is not None:
             self.people.start()
+        threading.Thread(target=self._prepare, name="helpers", daemon=True).start()
+
+    def _prepare(self) -> None:
+        """Have compiled what nearly everybody asks, and then start processes that find it so."""
+        import pandas as pd
+
+        self.recommend(pd.DataFrame([self.somebody()]))
+        meanwhile.wait()
+        self._helpers.start()
+
+    def feature(self, name: str) -> Any:
+        """Return what can be done about a column; None where the action set does not know it."""
+        return next((self.actions[each] for each in self.actions if each == name), None)
+
+    def somebody(self) -> dict[str, Any]:
+        """Return a person of the middle of every range, and of the first level."""
+        person: dict[str, Any] = {}
+        for name, levels in self.columns.levels.items():
+            person[name] = levels[0] if levels else None
+            if levels is None:
+                feature = self.feature(name)
+                ends = (getattr(feature, "lower", None), getattr(feature, "upper", None))
+                known = [end for end in ends if end is not None]
+                middle = sum(known) / len(known) if known else 0.0
+                person[name] = round(middle) if getattr(feature, "integer", False) else middle
+        return person
 
     def close(self) -> None:
         """Stop what goes on in the background, and delete what it has written."""
+        self._helpers.close()
         if self.people is not None:
             self.people.close()
+
+    def look_at(self, people: pd.DataFrame, **asked: Any) -> PersonFigures:
+        """Return all that is shown of a person; see `asking` for what may be asked."""
+        figures: PersonFigures = self.ask(_look_at, people, asked)
+        return figures
+
+    def how_sure(self, people: pd.DataFrame, **asked: Any) -> SureFigures:
+        """Return how sure the advice of a person is."""
+        figures: SureFigures = self.ask(_how_sure, people, asked)
+        return figures
+
+    def ask(self, question: Callable[..., Any], *given: Any) -> Any:
+        """Have a question answered by a helper, or here; see `Helpers.ask`."""
+        return self._helpers.ask(self, question, *given)
 
     @property
     def actions(self) -> ActionSet:
@@ -253,6 +306,14 @@ class Desk:
                 source = Path(self.job.people).name
                 self._kept.overviews[group] = replace(summary, source=source, settings=told)
             return self._kept.overviews[group]
+
+
+def _look_at(desk: Desk, people: pd.DataFrame, asked: dict[str, Any]) -> PersonFigures:
+    return look_at(desk.recommend(people, **asked), people.index[0])
+
+
+def _how_sure(desk: Desk, people: pd.DataFrame, asked: dict[str, Any]) -> SureFigures:
+    return how_sure(desk.asking(**asked), people)
 
 
 @dataclass(eq=False)

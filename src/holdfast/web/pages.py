@@ -24,7 +24,7 @@ from holdfast.report.charts import STYLE
 from holdfast.report.figures import count_text, figure
 from holdfast.report.letter import LetterSettings
 from holdfast.report.page import report_style, write_report_body
-from holdfast.report.person import PersonFigures, how_sure, look_at, sure_chart
+from holdfast.report.person import PersonFigures, sure_chart
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
 from holdfast.web.forms import (
@@ -351,8 +351,7 @@ class _Office:
         }
         if wrong or typed.people is None:
             return shown | self._unread(wrong, len(typed.missing))
-        result = self.desk.recommend(typed.people, **state.asked)
-        person = look_at(result, typed.people.index[0])
+        person = self.desk.look_at(typed.people, **state.asked)
         ways = [way for way in person.ways if way.changes]
         efforts = [change.effort for way in ways for change in way.changes]
         radius = person.reachable_radius
@@ -375,7 +374,7 @@ class _Office:
         if state.wrong or typed.people is None:
             raise HTTPException(422, "there is no answer yet that could be sure")
         usual = self.desk.recourse.robust_to
-        sure = how_sure(self.desk.asking(**state.asked), typed.people)
+        sure = self.desk.how_sure(typed.people, **state.asked)
         if sure.curve is None:
             return render("sure.html", sure=sure, stops=[], sentence=_sentence)
         stops = stops_of(sure.curve, usual.radius, sure.radius)
