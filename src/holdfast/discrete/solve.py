@@ -214,7 +214,7 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
     """
     check_problem(problem)
     which, goal = np.arange(problem.problem.n_rows), Goal.highest(problem.problem.loss)
-    limits, threads = (GAP_TOLERANCE, _MOST_NODES), thread_count(n_jobs)
+    limits, threads = (GAP_TOLERANCE, _REACH_NODES), thread_count(n_jobs)
     scores = []
     for part in problem.covers():
         batch, _ = make_batch(part, goal)

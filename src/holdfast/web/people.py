@@ -79,8 +79,6 @@ class Listed:
         From 0.
     keys : dict of str
         Key columns, as they are written.
-    values : dict of str
-        What the model reads, as it would be typed.
     status : Status or None
         None before the run is finished.
     approved : bool or None
@@ -97,7 +95,6 @@ class Listed:
 
     row: int
     keys: dict[str, str]
-    values: dict[str, str]
     status: Status | None = None
     approved: bool | None = None
     is_helped: bool = False
@@ -440,7 +437,7 @@ class _Listing:
         return pa.chunked_array(chunks, pa.large_string())
 
     def _listed(self, row: int) -> Listed:
-        plain = Listed(row, self.keys(row), self.values(row))
+        plain = Listed(row, self.keys(row))
         if self._advice is None:
             return plain
         [told] = self._advice.table.slice(row, 1).to_pylist()
