@@ -15,7 +15,7 @@ def declared() -> dict[str, str]:
     """Return the lower bound of everything that an installation with `[test]` brings."""
     extras = PROJECT["optional-dependencies"]
     wanted = [*PROJECT["dependencies"]]
-    for extra in ("networks", "plots", "reproduce", "test"):
+    for extra in ("networks", "plots", "reproduce", "serve", "test"):
         wanted += [line for line in extras[extra] if not line.startswith("holdfast[")]
     return dict(
         re.fullmatch(r"([\w-]+)[>=]=([\d.]+)(?:,<[\d.]+)?", line).groups() for line in wanted
