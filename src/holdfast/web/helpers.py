@@ -9,7 +9,7 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
 from typing import Any
 
 from holdfast.machinery.meanwhile import meanwhile
@@ -34,39 +34,40 @@ class Helpers:
     def __init__(self, count: int, make: Callable[..., Any], given: tuple[Any, ...]) -> None:
         self.count, self._make, self._given = count, make, given
         self._pool: ProcessPoolExecutor | None = None
-        self._lock, self._is_closed = threading.Lock(), False
-
-    @property
-    def are_ready(self) -> bool:
-        """Whether there are helpers."""
-        return self._pool is not None
+        self._lock, self._is_closed, self._is_ready = threading.Lock(), False, False
 
     def start(self) -> None:
         """Start them, and return when they are ready."""
         from multiprocessing import get_context
 
-        if self.count < 2:
-            return
-        context = get_context("spawn")
-        pool = ProcessPoolExecutor(self.count, context, _begin, (self._make, self._given))
+        with self._lock:
+            if self.count < 2 or self._is_closed or self._pool is not None:
+                return
+            context = get_context("spawn")
+            given = (self._make, self._given)
+            pool = self._pool = ProcessPoolExecutor(self.count, context, _begin, given)
         try:
             for future in [pool.submit(_is_there) for _ in range(self.count)]:
                 future.result()
-        except BrokenExecutor:  # nobody can start processes here: this one does it all
-            _end(pool)
-            return
-        with self._lock:
-            if not self._is_closed:
-                self._pool = pool
-                return
-        _end(pool)
+        except (BrokenExecutor, CancelledError, RuntimeError):
+            self._lose(pool)  # nobody can start processes here, or wants them: this one does it all
+        else:
+            self._is_ready = True
 
     def close(self) -> None:
         """End them."""
+        self._is_closed = True
+        if self._pool is not None:
+            self._lose(self._pool)
+
+    def _lose(self, pool: ProcessPoolExecutor) -> bool:
+        """End some helpers, unless somebody has done so already."""
         with self._lock:
-            pool, self._pool, self._is_closed = self._pool, None, True
-        if pool is not None:
-            _end(pool)
+            if self._pool is not pool:
+                return False
+            self._pool, self._is_ready = None, False
+        _end(pool)
+        return True
 
     def ask(self, desk: Any, question: Callable[..., Any], *given: Any) -> Any:
         """Return what a question comes to: a function of a module, whose first argument is a desk.
@@ -74,22 +75,18 @@ class Helpers:
         Should a helper be killed, it is worked out here, and others are started.
         """
         pool, left = self._pool, time_left()
-        if pool is None:
+        if pool is None or not self._is_ready:
             return question(desk, *given)
         try:
             future = pool.submit(_answer, question, given, left)
-            return future.result(left + _GRACE if math.isfinite(left) else None)
-        except BrokenExecutor:
-            self._begin_again(pool)
+        except RuntimeError:  # they have been ended this very moment
             return question(desk, *given)
-
-    def _begin_again(self, broken: ProcessPoolExecutor) -> None:
-        with self._lock:
-            if self._pool is not broken:
-                return
-            self._pool = None
-        _end(broken)
-        threading.Thread(target=self.start, name="helpers", daemon=True).start()
+        try:
+            return future.result(left + _GRACE if math.isfinite(left) else None)
+        except (BrokenExecutor, CancelledError):
+            if self._lose(pool):
+                threading.Thread(target=self.start, name="helpers", daemon=True).start()
+            return question(desk, *given)
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
