@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import math
@@ -36,6 +37,7 @@ from sklearn.preprocessing import (
 from holdfast import ActionSet, Ellipsoid, ModelList, NormBall
 from holdfast.actions import CategoryFeature, NumberFeature
 from holdfast.actions.check import check_changes
+from holdfast.models.encoding import Encoding
 
 N = 90  # rows that a pipeline is fitted to
 CODE = -9.0  # a number that is none
@@ -308,7 +310,18 @@ class World:
 
 
 def draw_world(rng: np.random.Generator, n_numbers: int = 3, with_evidence: bool = False) -> World:
-    """Draw a table, a pipeline that is fitted to it, and an action set."""
+    """Draw a table, a pipeline that can be read and is fitted to it, and an action set.
+
+    Some cannot: a spline, say, of a flag that nobody has.
+    """
+    while True:
+        world = _draw_any_world(rng, n_numbers, with_evidence)
+        with contextlib.suppress(ValueError):
+            Encoding.of(world.pipeline)
+            return world
+
+
+def _draw_any_world(rng: np.random.Generator, n_numbers: int, with_evidence: bool) -> World:
     drawn = [draw_number(f"n{k}", rng, with_evidence and k == 0) for k in range(n_numbers)]
     drawn.append(draw_category("home", rng))
     table = pd.DataFrame({each.name: each.column for each in drawn})

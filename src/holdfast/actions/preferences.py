@@ -91,7 +91,7 @@ class Preference:
         --------
         >>> duration = NumberFeature("duration", lower=4, upper=72, max_increase=12)
         >>> Preference(change_by=24, lower=1, upper=48).settings(duration)
-        {'upper': 48, 'possible_upper': 72.0, 'max_increase': 12, 'max_decrease': 24}
+        {'upper': 48, 'possible_upper': 72, 'max_increase': 12, 'max_decrease': 24}
         """
         settings: dict[str, Any] = {"immutable": True} if self.locked else {}
         if isinstance(feature, NumberFeature):
