@@ -5,8 +5,8 @@
 The demonstration, served by `holdfast serve` in a process of its own, on this machine, which also
 runs the users: what they take is in the times. Each user picks one of the people, locks a feature,
 limits another one, asks how sure the advice is, and asks the service for programs; then they pick
-somebody else. They read for five seconds on average before the next click. A second table is without
-pauses, where each user asks again as soon as they are answered: then the server is as busy as it
+somebody else. They read for five seconds on average before the next click. A second table has no
+pauses: each user asks again as soon as they are answered: then the server is as busy as it
 can be, and waiting is most of the time. The floor is /healthz, asked by the same users in the same
 run, where nothing is worked out. Solvers are compiled, and everybody in the table is advised,
 before the clock starts.

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw_rows import draw_set, draw_world, everything, least_price, options_of
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from holdfast import ActionSet, Follows, Ratio, RobustRecourse, Status
+from holdfast import ActionSet, Follows, NormBall, Ratio, RobustRecourse, Status
 from holdfast.actions import CategoryFeature, NumberFeature, Preference, check
 
 
@@ -226,3 +229,47 @@ def test_everything_dearer_by_a_factor_costs_that_factor(seed, times):
     )
     pd.testing.assert_series_equal(more["cost"], times * plain["cost"], rtol=1e-9)
     assert list(more["status"]) == list(plain["status"])
+
+
+def test_whoever_gives_way_still_has_what_the_lender_says():
+    """Of what is in the way, a person's own limit is named; behind it is that of the lender."""
+    table = pd.DataFrame({"months": np.arange(1.0, 61.0), "debts": np.tile([0.0, 1.0], 30)})
+    good = -0.2 * table["months"] + 4.0 - table["debts"] > 0.0
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, good)
+    actions = ActionSet(
+        [
+            NumberFeature("months", integer=True, lower=1, max_decrease=30, physical=["lower"]),
+            NumberFeature("debts", immutable=True, physical=["immutable"]),
+        ]
+    )
+    asked = {"robust_to": NormBall(p=2, radius=0.01), "guarantee": 0.5}
+    person = table[-1:]  # 60 months
+
+    def advise(preference):
+        mine = actions.with_preferences({"months": preference})
+        return RobustRecourse(pipeline, actions=mine, **asked).recommend(person)
+
+    free = RobustRecourse(pipeline, actions=actions, **asked).recommend(person)
+    label = person.index[0]
+    assert free.status_of(label) is Status.INFEASIBLE  # 30 are too many for the lender
+    for preference, words in (
+        ({"change_by": 20}, "may fall by at most 20"),
+        ({"locked": True}, "may not change"),
+        ({"lower": 50}, "may not fall below 50"),
+    ):
+        result = advise(preference)
+        # giving way does not help by itself: the lender's limit must go as well
+        for release in result.releases(label):
+            assert len(release.constraints) > 1 or words not in release.words
+    near = table[30:31]  # 31 months: 30 less are allowed, and 20 less are enough
+    for preference, words in (
+        ({"change_by": 2}, "may fall by at most 2"),
+        ({"locked": True}, "may not change"),
+        ({"lower": 30}, "may not fall below 30"),  # though the lender's end is a fact
+    ):
+        mine = actions.with_preferences({"months": preference})
+        result = RobustRecourse(pipeline, actions=mine, **asked).recommend(near)
+        [release] = result.releases(near.index[0])[:1]
+        assert words in release.words
+        open_way = RobustRecourse(pipeline, actions=actions, **asked).recommend(near)
+        assert release.cost == pytest.approx(open_way.ways(near.index[0])[0].cost, rel=1e-9)

@@ -216,7 +216,7 @@ provide_cost=None)
                 wanted = Preference.read(given)
                 if wanted.locked:
                     own._refuse_lock(name)
-                feature.set(**wanted.settings(feature))
+                feature.tighten(wanted.settings(feature))
             except (TypeError, ValueError) as error:
                 said = str(error).removeprefix(f"{name}: ")
                 raise type(error)(f"preference for {name!r}: {said}") from None

@@ -8,6 +8,7 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -28,8 +29,10 @@ class Feature:
     name: str
     immutable: bool
     protected: bool
+    physical: Any
     _ready = False
     _watch: Callable[[str, dict[str, Any]], None] | None = None
+    _lifted: Mapping[str, Any] = MappingProxyType({})  # what settings become that are lifted
 
     def __post_init__(self) -> None:
         """Check the settings given at the start."""
@@ -48,7 +51,20 @@ class Feature:
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """Copy the settings, and not the action set that watches over them."""
         settings = {name: copy.deepcopy(value, memo) for name, value in self.settings().items()}
-        return type(self)(self.name, **settings)  # type: ignore[call-arg]
+        other: Feature = type(self)(self.name, **settings)  # type: ignore[call-arg]
+        other._lifted = self._lifted
+        return other
+
+    def tighten(self, settings: dict[str, Any]) -> None:
+        """Set settings over which somebody may change their mind.
+
+        Should one of them be lifted, it becomes what it was before, which may be a fact.
+        """
+        before = {name: getattr(self, name) for name in settings}
+        new = {name: value for name, value in settings.items() if value != before[name]}
+        facts = [name for name in self.physical if name not in new]
+        self.set(**new, physical=facts)
+        self._lifted = {**self._lifted, **{name: before[name] for name in new}}
 
     def set(self, **settings: Any) -> None:
         """Set several settings at once; if any is wrong, none is set."""

@@ -91,7 +91,7 @@ class Preference:
         --------
         >>> duration = NumberFeature("duration", lower=4, upper=72, max_increase=12)
         >>> Preference(change_by=24, lower=1, upper=48).settings(duration)
-        {'upper': 48, 'possible_upper': 72, 'max_increase': 12, 'max_decrease': 24}
+        {'upper': 48, 'max_decrease': 24}
         """
         settings: dict[str, Any] = {"immutable": True} if self.locked else {}
         if isinstance(feature, NumberFeature):
@@ -119,11 +119,10 @@ class Preference:
             own = feature.lowest if name == "lower" else feature.highest
             if sign * value > sign * own:
                 settings[name] = value
-                if math.isfinite(own):  # should the person give way, the lender's end still holds
-                    settings[f"possible_{name}"] = plain_number(own)
         for name in ("max_increase", "max_decrease") if self.change_by is not None else ():
             limit = getattr(feature, name)
-            settings[name] = self.change_by if limit is None else min(limit, self.change_by)
+            if limit is None or self.change_by < limit:
+                settings[name] = self.change_by
         return settings
 
     def _of_category(self, feature: CategoryFeature) -> dict[str, Any]:

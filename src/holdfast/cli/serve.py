@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _ROBUST_TO = "p=1,radius=0.1"
 _WAYS = 3
-_TERMINATED = 143  # how a program ends that was told to
 
 
 def serve_command(
@@ -183,13 +182,15 @@ def _complete(job: Job) -> Job:
 
 @contextmanager
 def _ending_in_order() -> Iterator[None]:
-    """Let a program that is told to end delete what it has written."""
+    """Let a program that is told to end, or loses its terminal, delete what it has written."""
 
-    def end(*_: Any) -> None:
-        sys.exit(_TERMINATED)
+    def end(number: int, _: Any) -> None:
+        sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    told = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {each: signal.signal(each, end) for each in told}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -269,7 +269,8 @@ def run_search(
 
         leaves = leaves_for(batch.ball)
         address = leaves.address(compile_search)
-        if not address and meanwhile.is_on:  # compiled, the search would call what is not there
+        # compiled, the search would call what is not there
+        if not address and hasattr(search_rows, "py_func"):
             try:
                 run(meanwhile.in_python(search_rows), 0)
                 return out

@@ -25,7 +25,7 @@ from numba.core import cgutils, extending
 from numba.core.errors import TypingError
 
 from holdfast.machinery.compile import CACHE_DIRECTORY, PACKAGE
-from holdfast.machinery.meanwhile import meanwhile
+from holdfast.machinery.meanwhile import awaited, meanwhile
 from holdfast.machinery.threads import thread_count
 
 # what numba is made of: without types
@@ -184,7 +184,7 @@ class Apart:
     def wait(self, others: Callable[[], object]) -> int:
         """Return the address, however long that takes."""
         if meanwhile.is_on and not meanwhile.is_compiler:
-            return int(meanwhile.later(self, lambda: self._make(others)).result())
+            return int(awaited(meanwhile.later(self, lambda: self._make(others))))
         return self._make(others)
 
     def _make(self, others: Callable[[], object]) -> int:

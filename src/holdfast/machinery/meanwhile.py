@@ -6,6 +6,8 @@ tenth of a second; a table of people does not pay. So it is for services, who as
 
 from __future__ import annotations
 
+import math
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -13,6 +15,8 @@ from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
+
+from holdfast.machinery.threads import check_time, time_left
 
 
 class _Here(threading.local):
@@ -27,6 +31,10 @@ class Meanwhile:
 
     def __init__(self) -> None:
         self.is_on = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: a process that was forked does not have the thread that compiles."""
         self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
         self._asked: dict[Any, Future[Any]] = {}
         self._lock = threading.Lock()
@@ -35,10 +43,6 @@ class Meanwhile:
     def begin(self) -> None:
         """From now on, kernels that are not compiled yet run as Python."""
         self.is_on = True
-
-    def end(self) -> None:
-        """From now on, a call waits for the compiler again."""
-        self.is_on = False
 
     def wait(self) -> None:
         """Wait until all that has been asked for is compiled, whether or not that fails."""
@@ -89,7 +93,7 @@ class Meanwhile:
             try:
                 return in_python(*args)
             except ArithmeticError:  # compiled, a division by zero is infinite, as is exp(1000)
-                return compiled.result()(*args)
+                return awaited(compiled)(*args)
 
         return answer
 
@@ -108,4 +112,16 @@ class Meanwhile:
         return run
 
 
+def awaited(future: Future[Any]) -> Any:
+    """Return what has been compiled, if it is in time; see `limited`."""
+    left = time_left()
+    try:
+        return future.result(max(left, 0.0) if math.isfinite(left) else None)
+    except TimeoutError:
+        check_time()
+        raise
+
+
 meanwhile = Meanwhile()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=meanwhile.forget)

@@ -51,10 +51,10 @@ class Kernel(_registry.CPUDispatcher):  # type: ignore[misc]
         # what runs as Python calls parts that nobody compiles by themselves: numba need not look
         return self.py_func(*args) if meanwhile.is_inside else super().__call__(*args)
 
-    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+    def _compile_for_args(self, *args: Any) -> Any:
         """Return what answers a call that no machine code is there for."""
-        if not meanwhile.is_on or meanwhile.is_compiler or kws:
-            return super()._compile_for_args(*args, **kws)
+        if not meanwhile.is_on or meanwhile.is_compiler:
+            return super()._compile_for_args(*args)
         return meanwhile.stand_in(self, tuple(self.typeof_pyval(each) for each in args))
 
     # numba asks these two when a kernel calls this one

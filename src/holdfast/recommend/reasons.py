@@ -366,7 +366,7 @@ _NUMBER_WORDS = {
 def _release(feature: Any, settings: Iterable[str]) -> None:
     """Take some constraints of a feature away."""
     for setting in settings:
-        setattr(feature, setting, _NEUTRAL[setting])
+        setattr(feature, setting, feature._lifted.get(setting, _NEUTRAL[setting]))
         if isinstance(feature.cost, dict) and feature.moves is None:
             # what has no cost was not meant to be done, whatever is lifted
             moves: dict[Any, list[Any]] = {}
