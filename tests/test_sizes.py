@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from holdfast import ActionSet, Follows, ModelList, NormBall, RobustRecourse
 from holdfast.recommend.sizes import NoSizes
-from holdfast.recommend.staircase import Corner, walk
+from holdfast.recommend.staircase import Corner, walk_corners
 
 
 def at_radius(recourse: RobustRecourse, radius: float, person: pd.DataFrame) -> float:
@@ -218,7 +218,7 @@ def test_the_walk_finds_every_step_that_can_be_seen():
         k = int(np.searchsorted(ends, wanted))
         return Corner(wanted, float(k), float(ends[k]), True)
 
-    corners = walk(Corner(0.0, 0.0, float(ends[0]), False), float(ends[-1]), 25, ask)
+    corners = walk_corners(Corner(0.0, 0.0, float(ends[0]), False), float(ends[-1]), 25, ask)
     assert corners[-1].had == ends[-1]
     wide = np.flatnonzero(np.diff(ends) >= 0.02) + 1
     found = {corner.cost for corner in corners}
