@@ -32,6 +32,7 @@ _LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
 _MOST_NODES = 1_000_000
 _DEPTH = 256  # nodes that may wait for their turn; where that is too few, it grows
 _ROUNDING = 1e-9  # of a radius
+_CLIMBS = 8  # from best point to best point
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
 
 
@@ -387,16 +388,32 @@ def _answer_sizes(
 def largest_size(
     problem: DiscreteProblem, goal: Goal, most: float, *, n_jobs: int | None = -1
 ) -> float:
-    """Return the largest radius, up to `most`, at which one row can reach a guarantee.
+    """Return the largest radius at which one row can reach a guarantee, which it can at 0.
 
-    NaN: not even at radius 0.
+    At `most` it cannot. As in `reachable_radii`, the best point at one radius says how far to go;
+    but that there is nothing beyond is left to a search for the guarantee, which is shorter.
     """
-    highest, which, ends = Goal.highest(goal.loss), np.zeros(1, dtype=np.int64), []
-    for part in problem.covers():
-        stated = _at_radius(part, most)
-        batch, _ = make_batch(stated, highest)
-        limits, threads = few_nodes((GAP_TOLERANCE, _MOST_NODES)), thread_count(n_jobs)
-        ends.append(reachable_radii(stated, batch, goal.level, which, limits, threads))
+    parts = [_at_radius(part, most) for part in problem.covers()]
+    which, threads = np.zeros(1, dtype=np.int64), thread_count(n_jobs)
+    limits, target = few_nodes((GAP_TOLERANCE, _MOST_NODES)), goal.level
+    batches = [make_batch(part, Goal.highest(goal.loss))[0] for part in parts]
+    pairs = list(zip(parts, batches, strict=True))
+    radius = np.array([1e-9 * most])
+    for _ in range(_CLIMBS):
+        kept = 0.0
+        for part, batch in pairs:
+            out = run_search(part, batch._replace(radii=radius), which, limits, threads)
+            if np.isfinite(out.value[0]):  # elsewhere there is no best point
+                told = largest_kept_radius(part.problem, out.recourse, which, target)
+                kept = max(kept, float(told[0]))
+        above = np.array([max(kept, radius[0]) * (1.0 + _ROUNDING)])
+        cost, held = answer_sizes(problem, goal, above, n_jobs=n_jobs)
+        if cost[0] == np.inf and kept > radius[0]:
+            return kept
+        if not np.isfinite(cost[0]):
+            break
+        radius = held
+    ends = [reachable_radii(part, batch, target, which, limits, threads) for part, batch in pairs]
     return float(np.fmax.reduce(ends)[0])
 
 

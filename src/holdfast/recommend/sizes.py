@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _FAR = 4.0
 _DOUBLINGS = 12  # of the size, until it is out of reach
 _SAME = 1e-12  # costs that differ by less, relative to them, are one
+_LINKED_POINTS, _END = 10, 1e-3  # with links: of the curve at most, and of the end's radius
 _NEAR = 1e-6  # of the end, relative to it
 _GIVEN_UP = "the search for the least cost was given up: there is too much to be tried"
 
@@ -60,7 +61,7 @@ class SizeCurve:
 
     @classmethod
     def of(cls, question: Question, compiled: Compiled, points: int) -> SizeCurve:
-        """Walk from today's model alone to the largest set that one person can withstand.
+        """Go from today's model alone to the largest set that one person can withstand.
 
         The recourse that is best at one radius holds up to a radius of its own, since its worst
         score falls in proportion to the radius: so each corner tells where the next one is.
@@ -140,7 +141,9 @@ def _corners(question: Question, compiled: Compiled, points: int) -> list[Corner
     if not np.isfinite(cost):
         return []
     far = _far(alone.problem.robust_to.radius, held)
-    radii = max(far, 2.0 * held if np.isfinite(held) else 0.0) * 2.0 ** np.arange(_DOUBLINGS)
+    radii = max(far, 2.0 * held if np.isfinite(held) else 0.0) * np.exp2(
+        np.arange(_DOUBLINGS, dtype=np.float64)
+    )
     lost = np.flatnonzero(~np.isfinite(ask(radii)[0]))
     last = largest_size(alone, goal, float(radii[lost[0]]), n_jobs=n_jobs) if lost.size else far
     found = refine_corners(Corner(0.0, cost, held, False), last, points, ask)
@@ -167,8 +170,8 @@ def _linked_corners(question: Question, compiled: Compiled, points: int) -> list
     first = ask(0.0)._replace(is_step=False)
     if not np.isfinite(first.cost):
         return []
-    last = _linked_end(ask, first.had, base.robust_to.radius)
-    return _merged(walk_corners(first, last, points, ask), last)
+    last, beyond = _linked_end(ask, first, _far(base.robust_to.radius, first.had))
+    return _merged(walk_corners(first, last, min(points, _LINKED_POINTS), ask), beyond)
 
 
 def _far(asked: float, held: float) -> float:
@@ -176,15 +179,24 @@ def _far(asked: float, held: float) -> float:
     return _FAR * (asked or (held if 0.0 < held < np.inf else 1.0))
 
 
-def _linked_end(ask: Callable[[float], Corner], held: float, asked: float) -> float:
-    """Return a radius that cannot be reached, or where there is no end a sensible one."""
-    far = _far(asked, held)
-    radius = max(far, 2.0 * held) if np.isfinite(held) else far
+def _linked_end(ask: Callable[[float], Corner], first: Corner, far: float) -> tuple[float, float]:
+    """Return a radius that can be reached and one that cannot, near to each other.
+
+    Where there is no end, both are the one at which the curve is left.
+    """
+    low, high = first.had, max(far, 2.0 * first.had) if np.isfinite(first.had) else far
     for _ in range(_DOUBLINGS):
-        if not np.isfinite(ask(radius).cost):
-            return radius
-        radius *= 2.0
-    return far
+        found = ask(high)
+        if not np.isfinite(found.cost):
+            break
+        low, high = found.had, 2.0 * max(high, found.had)
+    else:
+        return far, far
+    while high - low > _END * high:
+        middle = 0.5 * (low + high)
+        found = ask(middle)
+        low, high = (found.had, high) if np.isfinite(found.cost) else (low, middle)
+    return low * (1.0 - _END * 1e-6), high
 
 
 def _merged(corners: list[Corner], last: float) -> list[Corner]:

@@ -29,9 +29,7 @@ _STEPS = 8  # for each point that is asked for, so many are found exactly
 _SMALL_STEPS = 3  # that cannot be seen are found exactly, one after another
 _BEGINNING = 1e-6  # a cost that is seen without any gain
 _SAME = 1e-12  # costs that differ by less, relative to them, are one
-# Where many values are asked for at once: so many to begin with, for each point that is asked for;
-# and how often it is asked again, at most.
-_GRID, _ROUNDS = 2, 12
+_ROUNDS = 12  # of questions, where many can be asked at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +205,7 @@ class Corners(NamedTuple):
         """Say which only show that the curve is continuous where the one before ends."""
         gains, jumps = np.diff(self.had), np.diff(self.cost)
         smooth = (gains < _RISE * rise) & (jumps <= _BEGINNING)
-        return self.are_steps(rise) & np.concatenate([[False], smooth])
+        return np.asarray(self.are_steps(rise) & np.concatenate([[False], smooth]))
 
     def wanted_next(self, rise: float, least_box: float) -> Floats:
         """Return what to ask for next, so that steps and boxes that can be seen are found."""
@@ -237,7 +235,7 @@ def refine_corners(
     rise = last - first.had
     if not rise > 0.0:
         return [first]
-    wanted = np.linspace(first.had, last, _GRID * points + 1)
+    wanted = np.linspace(first.had, last, points + 1)
     wanted[0] += _ABOVE * rise
     wanted[-1] -= 0.5 * _RISE * rise  # rounding may put the end itself out of reach
     corners = Corners(*(np.array([value]) for value in first[:3]))
