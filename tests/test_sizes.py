@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from holdfast import ActionSet, Follows, ModelList, NormBall, RobustRecourse
 from holdfast.recommend.sizes import NoSizes
-from holdfast.recommend.staircase import Corner, walk
+from holdfast.recommend.staircase import Corner, refine_corners, walk_corners
 
 
 def at_radius(recourse: RobustRecourse, radius: float, person: pd.DataFrame) -> float:
@@ -218,9 +219,42 @@ def test_the_walk_finds_every_step_that_can_be_seen():
         k = int(np.searchsorted(ends, wanted))
         return Corner(wanted, float(k), float(ends[k]), True)
 
-    corners = walk(Corner(0.0, 0.0, float(ends[0]), False), float(ends[-1]), 25, ask)
+    corners = walk_corners(Corner(0.0, 0.0, float(ends[0]), False), float(ends[-1]), 25, ask)
     assert corners[-1].had == ends[-1]
     wide = np.flatnonzero(np.diff(ends) >= 0.02) + 1
     found = {corner.cost for corner in corners}
     assert found >= set(wide[-5:].astype(float))
     assert len(asked) <= 80
+
+
+def test_where_many_are_asked_at_once_every_step_that_can_be_seen_is_found():
+    """Small steps among them, one or two in a row: all that can be seen are corners, to a hair."""
+    rng = np.random.default_rng(5)
+    ends = np.cumsum(rng.choice([0.5, 0.05, 0.02], 30))
+    rounds = []
+
+    def ask(wanted):
+        rounds.append(len(wanted))
+        k = np.searchsorted(ends, wanted)
+        return np.where(k < len(ends), k, np.inf), ends[np.minimum(k, len(ends) - 1)]
+
+    first = Corner(0.0, 0.0, float(ends[0]), False)
+    corners = refine_corners(first, float(ends[-1]), 25, ask)
+    assert [corner.cost for corner in corners] == list(range(30))
+    assert [corner.had for corner in corners] == ends.tolist()
+    assert all(corner.is_step for corner in corners[1:])
+    assert len(rounds) <= 8
+    assert sum(rounds) <= 100
+
+
+def test_what_was_given_up_is_left_out_and_a_line_is_a_line():
+    def ask(wanted):
+        return np.where((wanted > 0.3) & (wanted < 0.5), np.nan, 2.0 * wanted), wanted
+
+    corners = refine_corners(Corner(0.0, 0.0, 0.0, False), 1.0, 25, ask)
+    assert corners[-1].had == pytest.approx(1.0)
+    assert not any(corner.is_step for corner in corners)
+    for before, after in itertools.pairwise(corners):
+        assert after.cost == pytest.approx(2.0 * after.wanted)
+        if not 0.25 < before.wanted < 0.5:
+            assert after.wanted - before.had <= 0.041

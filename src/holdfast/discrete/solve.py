@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.kinds import kind_of, new_work
 from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, NO_ROOM
-from holdfast.discrete.answer import best_found, make_result
+from holdfast.discrete.answer import best_found, costs_of, make_result
 from holdfast.discrete.buffers import Buffers, new_buffers
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.leaves import leaves_for
@@ -30,6 +31,8 @@ Limits = tuple[float, int]  # tolerance, most nodes
 _LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
 _MOST_NODES = 1_000_000
 _DEPTH = 256  # nodes that may wait for their turn; where that is too few, it grows
+_ROUNDING = 1e-9  # of a radius
+_CLIMBS = 8  # from best point to best point
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
 
 
@@ -327,6 +330,97 @@ def reachable_radii(
         if left.size == 0:
             break
     return best
+
+
+def answer_sizes(
+    problem: DiscreteProblem, goal: Goal, radii: Floats, *, n_jobs: int | None = -1
+) -> tuple[Floats, Floats]:
+    """Return what a guarantee costs one row in sets of many sizes, and how far each answer holds.
+
+    Parameters
+    ----------
+    problem : DiscreteProblem
+        Of one row; the radius of its set of models is not read.
+    goal : Goal
+        A guarantee.
+    radii : array
+
+    Returns
+    -------
+    cost : array
+        Least cost at each radius; inf where it is out of reach, NaN where the search was given up.
+    kept : array
+        The largest radius at which that answer still reaches the goal; NaN without one.
+    """
+    parts = problem.covers()
+    told = [_answer_sizes(part, goal, radii, thread_count(n_jobs)) for part in parts]
+    costs, kept = (np.array(each) for each in zip(*told, strict=True))
+    best = costs.argmin(axis=0)  # a NaN is the least: nothing is known of the others then
+    rows = np.arange(radii.size)
+    return costs[best, rows], kept[best, rows]
+
+
+def _answer_sizes(
+    problem: DiscreteProblem, goal: Goal, radii: Floats, threads: int
+) -> tuple[Floats, Floats]:
+    base, limits = problem.problem, (GAP_TOLERANCE, _MOST_NODES)
+    cost, kept = np.full(radii.size, np.nan), np.full(radii.size, np.nan)
+    for asked in (radii == 0.0, radii > 0.0):  # some kernels are for one of the two only
+        if not asked.any():
+            continue
+        stated = _at_radius(problem, float(radii[asked].max()))
+        batch, _ = make_batch(stated, goal)
+        which = np.zeros(int(asked.sum()), dtype=np.int64)
+        own = batch._replace(radii=radii[asked])
+        out = run_search(stated, own, which, limits, threads)
+        there, hopeless = out.outcome == FOUND, out.outcome == EXHAUSTED
+        cost[np.flatnonzero(asked)[hopeless & (out.bound == np.inf)]] = np.inf
+        found, points = np.flatnonzero(asked)[there], out.recourse[there]
+        cost[found] = costs_of(problem, points, out.chosen[there])
+        kept[found] = largest_kept_radius(base, points, which[there], goal.level)
+    short = kept < radii - _ROUNDING * (radii + radii.max(initial=0.0))
+    if short.any():
+        raise AssertionError(
+            f"an answer does not hold at radius {radii[short][0]}; this is a bug, please report it"
+        )
+    return cost, np.maximum(kept, radii)
+
+
+def largest_size(
+    problem: DiscreteProblem, goal: Goal, most: float, *, n_jobs: int | None = -1
+) -> float:
+    """Return the largest radius at which one row can reach a guarantee, which it can at 0.
+
+    At `most` it cannot. As in `reachable_radii`, the best point at one radius says how far to go;
+    but that there is nothing beyond is left to a search for the guarantee, which is shorter.
+    """
+    parts = [_at_radius(part, most) for part in problem.covers()]
+    which, threads = np.zeros(1, dtype=np.int64), thread_count(n_jobs)
+    limits, target = few_nodes((GAP_TOLERANCE, _MOST_NODES)), goal.level
+    batches = [make_batch(part, Goal.highest(goal.loss))[0] for part in parts]
+    pairs = list(zip(parts, batches, strict=True))
+    radius = np.array([1e-9 * most])
+    for _ in range(_CLIMBS):
+        kept = 0.0
+        for part, batch in pairs:
+            out = run_search(part, batch._replace(radii=radius), which, limits, threads)
+            if np.isfinite(out.value[0]):  # elsewhere there is no best point
+                told = largest_kept_radius(part.problem, out.recourse, which, target)
+                kept = max(kept, float(told[0]))
+        above = np.array([max(kept, radius[0]) * (1.0 + _ROUNDING)])
+        cost, held = answer_sizes(problem, goal, above, n_jobs=n_jobs)
+        if cost[0] == np.inf and kept > radius[0]:
+            return kept
+        if not np.isfinite(cost[0]):
+            break
+        radius = held
+    ends = [reachable_radii(part, batch, target, which, limits, threads) for part, batch in pairs]
+    return float(np.fmax.reduce(ends)[0])
+
+
+def _at_radius(problem: DiscreteProblem, radius: float) -> DiscreteProblem:
+    base = problem.problem
+    return replace(problem, problem=replace(base, robust_to=base.robust_to.with_radius(radius)))
 
 
 def largest_kept_radius(

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import Compiled
-from holdfast.discrete.solve import largest_kept_radius
+from holdfast.discrete.solve import answer_sizes, largest_kept_radius, largest_size
 from holdfast.machinery.numbers import Floats
 from holdfast.recommend.question import Question
-from holdfast.recommend.staircase import Corner, walk_corners
-from holdfast.result.result import RecourseResult
+from holdfast.recommend.staircase import Corner, refine_corners, walk_corners
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
 _FAR = 4.0
 _DOUBLINGS = 12  # of the size, until it is out of reach
 _SAME = 1e-12  # costs that differ by less, relative to them, are one
+_LINKED_POINTS, _END = 10, 1e-3  # with links: of the curve at most, and of the end's radius
+_NEAR = 1e-6  # of the end, relative to it
+_GIVEN_UP = "the search for the least cost was given up: there is too much to be tried"
 
 
 class NoSizes(ValueError):
@@ -59,36 +61,18 @@ class SizeCurve:
 
     @classmethod
     def of(cls, question: Question, compiled: Compiled, points: int) -> SizeCurve:
-        """Walk from today's model alone to the largest set that one person can withstand.
+        """Go from today's model alone to the largest set that one person can withstand.
 
         The recourse that is best at one radius holds up to a radius of its own, since its worst
         score falls in proportion to the radius: so each corner tells where the next one is.
         """
-        alone, base = compiled.problem, compiled.problem.problem
-        target, asked = question.target, base.robust_to.radius
-        assert target is not None
-        one = np.zeros(1, dtype=np.int64)
-
-        def answer_at(radius: float) -> RecourseResult:
-            models = base.robust_to.with_radius(radius)
-            stated = replace(alone, problem=replace(base, robust_to=models))
-            return question.solve(stated, compiled.links)
-
-        def ask(radius: float) -> Corner:
-            answer = answer_at(radius)
-            cost, held = float(answer.cost[0]), radius
-            if np.isfinite(cost):
-                kept = largest_kept_radius(base, answer.recourse_array, one, target)
-                held = max(float(kept[0]), radius)
-            return Corner(radius, cost, held, True)
-
-        first = ask(0.0)._replace(is_step=False)
-        if not np.isfinite(first.cost):
+        asked = compiled.problem.problem.robust_to.radius
+        corners = _linked_corners if len(compiled.links.matrix) else _corners
+        found = corners(question, compiled, points)
+        if not found:
             none = np.empty(0)
             return cls(none, none, none, none.astype(bool), asked)
-        last = _end(answer_at, first.had, asked)
-        corners = _merged(walk_corners(first, last, points, ask), last)
-        radius, cost, held, steps = (np.array(part) for part in zip(*corners, strict=True))
+        radius, cost, held, steps = (np.array(part) for part in zip(*found, strict=True))
         return cls(radius, cost, held, steps, asked)
 
     @property
@@ -144,17 +128,75 @@ class SizeCurve:
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
 
-def _end(answer_at: Callable[[float], RecourseResult], held: float, asked: float) -> float:
-    """Return the largest radius that can be reached, or where there is no end a sensible one."""
-    far = _FAR * (asked or (held if 0.0 < held < np.inf else 1.0))
-    radius = max(far, 2.0 * held) if np.isfinite(held) else far
+def _corners(question: Question, compiled: Compiled, points: int) -> list[Corner]:
+    """Find the corners of the curve of one person, many at once; none where there is no way."""
+    alone, goal, n_jobs = compiled.problem, question.goal, question.n_jobs
+
+    def ask(radii: Floats) -> tuple[Floats, Floats]:
+        return answer_sizes(alone, goal, radii, n_jobs=n_jobs)
+
+    cost, held = (float(part[0]) for part in ask(np.zeros(1)))
+    if np.isnan(cost):
+        raise NoSizes(_GIVEN_UP)
+    if not np.isfinite(cost):
+        return []
+    far = _far(alone.problem.robust_to.radius, held)
+    radii = max(far, 2.0 * held if np.isfinite(held) else 0.0) * np.exp2(
+        np.arange(_DOUBLINGS, dtype=np.float64)
+    )
+    lost = np.flatnonzero(~np.isfinite(ask(radii)[0]))
+    last = largest_size(alone, goal, float(radii[lost[0]]), n_jobs=n_jobs) if lost.size else far
+    found = refine_corners(Corner(0.0, cost, held, False), last, points, ask)
+    if found[-1].had < last * (1.0 - _NEAR):
+        raise NoSizes(_GIVEN_UP)
+    return [corner._replace(had=min(corner.had, last)) for corner in found]
+
+
+def _linked_corners(question: Question, compiled: Compiled, points: int) -> list[Corner]:
+    """Walk from corner to corner: linked features take a solver that answers one at a time."""
+    alone, base = compiled.problem, compiled.problem.problem
+    one, target = np.zeros(1, dtype=np.int64), question.goal.level
+
+    def ask(radius: float) -> Corner:
+        models = base.robust_to.with_radius(radius)
+        stated = replace(alone, problem=replace(base, robust_to=models))
+        answer = question.solve(stated, compiled.links)
+        cost, held = float(answer.cost[0]), radius
+        if np.isfinite(cost):
+            kept = largest_kept_radius(base, answer.recourse_array, one, target)
+            held = max(float(kept[0]), radius)
+        return Corner(radius, cost, held, True)
+
+    first = ask(0.0)._replace(is_step=False)
+    if not np.isfinite(first.cost):
+        return []
+    last, beyond = _linked_end(ask, first, _far(base.robust_to.radius, first.had))
+    return _merged(walk_corners(first, last, min(points, _LINKED_POINTS), ask), beyond)
+
+
+def _far(asked: float, held: float) -> float:
+    """Return where a curve without an end is left."""
+    return _FAR * (asked or (held if 0.0 < held < np.inf else 1.0))
+
+
+def _linked_end(ask: Callable[[float], Corner], first: Corner, far: float) -> tuple[float, float]:
+    """Return a radius that can be reached and one that cannot, near to each other.
+
+    Where there is no end, both are the one at which the curve is left.
+    """
+    low, high = first.had, max(far, 2.0 * first.had) if np.isfinite(first.had) else far
     for _ in range(_DOUBLINGS):
-        answer = answer_at(radius)
-        if not np.isfinite(answer.cost[0]):
-            most = float(answer.reachable_radius[0])
-            return radius if np.isnan(most) else most  # with links it is not known
-        radius *= 2.0
-    return far
+        found = ask(high)
+        if not np.isfinite(found.cost):
+            break
+        low, high = found.had, 2.0 * max(high, found.had)
+    else:
+        return far, far
+    while high - low > _END * high:
+        middle = 0.5 * (low + high)
+        found = ask(middle)
+        low, high = (found.had, high) if np.isfinite(found.cost) else (low, middle)
+    return low * (1.0 - _END * 1e-6), high
 
 
 def _merged(corners: list[Corner], last: float) -> list[Corner]:

@@ -28,6 +28,8 @@ _VISIBLE, _RISE, _ABOVE = 1e-3, 1e-9, 1e-11
 _STEPS = 8  # for each point that is asked for, so many are found exactly
 _SMALL_STEPS = 3  # that cannot be seen are found exactly, one after another
 _BEGINNING = 1e-6  # a cost that is seen without any gain
+_SAME = 1e-12  # costs that differ by less, relative to them, are one
+_ROUNDS = 12  # of questions, where many can be asked at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,3 +169,82 @@ def walk_corners(
         corners.append(found)
         reached = max(found.had, found.wanted)
     return corners
+
+
+class Corners(NamedTuple):
+    """Corners of a curve that never falls, from low to high; each costs more than the last.
+
+    As `Corner`, but arrays.
+    """
+
+    wanted: Floats
+    cost: Floats
+    had: Floats
+
+    def with_answers(self, wanted: Floats, cost: Floats, had: Floats) -> Corners:
+        """Add answers, those that are not finite left out; make one of those of the same cost.
+
+        Where one holds as far as another, which was found to cost more, that is within tolerance.
+        """
+        there = np.isfinite(cost)
+        parts = zip(self, (wanted[there], cost[there], had[there]), strict=True)
+        wanted, cost, had = (np.concatenate(pair) for pair in parts)
+        order = np.argsort(wanted, kind="stable")
+        wanted, cost, had = wanted[order], cost[order], had[order]
+        reached, dearest = (np.maximum.accumulate(values)[:-1] for values in (had, cost))
+        is_new = (cost[1:] > dearest * (1.0 + _SAME)) & (wanted[1:] > reached)
+        starts = np.flatnonzero(np.concatenate([[True], is_new]))
+        return Corners(wanted[starts], cost[starts], np.maximum.reduceat(had, starts))
+
+    def are_steps(self, rise: float) -> NDArray[np.bool_]:
+        """Say which were asked for a hair above what the one before has: nothing is in between."""
+        near = self.wanted[1:] <= self.had[:-1] + 2.0 * _ABOVE * rise
+        return np.concatenate([[False], near])
+
+    def are_smooth(self, rise: float) -> NDArray[np.bool_]:
+        """Say which only show that the curve is continuous where the one before ends."""
+        gains, jumps = np.diff(self.had), np.diff(self.cost)
+        smooth = (gains < _RISE * rise) & (jumps <= _BEGINNING)
+        return np.asarray(self.are_steps(rise) & np.concatenate([[False], smooth]))
+
+    def wanted_next(self, rise: float, least_box: float) -> Floats:
+        """Return what to ask for next, so that steps and boxes that can be seen are found."""
+        steps, seen = self.are_steps(rise), self.had - self.wanted >= _VISIBLE * rise
+        widths, heights = self.wanted[1:] - self.had[:-1], np.diff(self.cost)
+        boxes = widths * heights > least_box * rise * (self.cost[-1] - self.cost[0])
+        places = np.arange(len(steps))
+        # how many steps that cannot be seen were found one after another, up to each
+        small = places - np.maximum.accumulate(np.where(steps & ~seen, 0, places))
+        tired = (small >= _SMALL_STEPS) | self.are_smooth(rise)
+        above = ~steps[1:] & ~tired[:-1] & (boxes | seen[:-1] | seen[1:])
+        middle = ~steps[1:] & boxes & (widths > _VISIBLE * rise)
+        lower = self.had[:-1]
+        return np.concatenate([lower[above] + _ABOVE * rise, (lower + 0.5 * widths)[middle]])
+
+
+def refine_corners(
+    first: Corner, last: float, points: int, ask: Callable[[Floats], tuple[Floats, Floats]]
+) -> list[Corner]:
+    """Find the corners up to a value that can be reached, where many can be asked for at once.
+
+    As the cost never falls, the curve lies within the boxes between the corners that are known. In
+    each round a hair more is asked for than what some corner has: where nothing is in between, the
+    next one is a step, and closes the box. Other boxes are halved, if they can be seen. Values
+    whose costs `ask` does not know, which are not finite, are left out.
+    """
+    rise = last - first.had
+    if not rise > 0.0:
+        return [first]
+    wanted = np.linspace(first.had, last, points + 1)
+    wanted[0] += _ABOVE * rise
+    wanted[-1] -= 0.5 * _RISE * rise  # rounding may put the end itself out of reach
+    corners = Corners(*(np.array([value]) for value in first[:3]))
+    for _ in range(_ROUNDS):
+        corners = corners.with_answers(wanted, *ask(wanted))
+        wanted = corners.wanted_next(rise, 1.0 / points**2)
+        if not wanted.size or len(corners.cost) > _STEPS * points:
+            break
+    kept = ~corners.are_smooth(rise)
+    kept[-1] = True
+    parts = (*corners, corners.are_steps(rise))
+    return [Corner(*each) for each in zip(*(part[kept].tolist() for part in parts), strict=True)]
