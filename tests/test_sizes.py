@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from holdfast import ActionSet, Follows, ModelList, NormBall, RobustRecourse
+from holdfast.actions import NumberFeature
 from holdfast.recommend.sizes import NoSizes
 from holdfast.recommend.staircase import Corner, refine_corners, walk_corners
 
@@ -258,3 +259,26 @@ def test_what_was_given_up_is_left_out_and_a_line_is_a_line():
         assert after.cost == pytest.approx(2.0 * after.wanted)
         if not 0.25 < before.wanted < 0.5:
             assert after.wanted - before.had <= 0.041
+
+
+def test_a_curve_without_end_says_nothing_of_what_lies_beyond():
+    """Asked for today's model alone, it still shows the size that people know."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    good = table["a"] + 0.5 * table["b"] + 0.3 * rng.normal(size=200) > 0.0
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, good)
+    actions = ActionSet([NumberFeature("a"), NumberFeature("b")])  # without bounds
+    person = table[~pipeline.predict(table)][:1]
+
+    def advise(radius):
+        asked = {"robust_to": NormBall(p=2, radius=radius), "actions": actions, "guarantee": 0.5}
+        return RobustRecourse(pipeline, **asked).recommend(person)
+
+    label = person.index[0]
+    curve = advise(0.0).sizes(label, at_least=0.1)
+    assert not curve.has_end
+    assert curve.end >= 0.1
+    assert curve.cost_at(0.1) == pytest.approx(advise(0.1).ways(label)[0].cost, rel=1e-2)
+    assert np.isnan(curve.cost_at(2.0 * curve.end))
+    short = advise(0.0).sizes(label)
+    assert np.isnan(short.cost_at(2.0 * short.end))  # and not out of reach

@@ -273,8 +273,11 @@ class Recommendations:
             differences=differences(encoding, point, after.iloc[place], coef, intercept),
         )
 
-    def sizes(self, label: Any, points: int = 25) -> SizeCurve:
+    def sizes(self, label: Any, points: int = 25, at_least: float = 0.0) -> SizeCurve:
         """Return what the guarantee costs a person, for every size of the set of models.
+
+        Where every size can be had, it ends at four times the size that was asked for, or that
+        which is to be seen `at_least`.
 
         The cost is that of the solver's answer. What is advised are numbers that can be typed,
         which may cost a hair more where a number has no step. `NoSizes`, a `ValueError`, is raised
@@ -292,7 +295,7 @@ class Recommendations:
         compiled = self._compiled(label)
         if compiled.relaxed is not None:
             raise NoSizes(_NOT_ALL_TRIED)
-        return SizeCurve.of(self._question, compiled, points)
+        return SizeCurve.of(self._question, compiled, points, at_least)
 
     def releases(self, label: Any) -> list[Release]:
         """Return the smallest sets of constraints whose release would help a person, if any."""

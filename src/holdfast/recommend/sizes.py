@@ -51,6 +51,8 @@ class SizeCurve:
         Elsewhere it is continuous, or its steps are too small to be seen, and corners are samples.
     asked : float
         The radius that was asked for.
+    has_end : bool
+        Whether nothing can be had beyond its end; else nobody has looked there.
     """
 
     radius: Floats
@@ -58,22 +60,26 @@ class SizeCurve:
     holds_to: Floats
     is_step: NDArray[np.bool_]
     asked: float
+    has_end: bool = True
 
     @classmethod
-    def of(cls, question: Question, compiled: Compiled, points: int) -> SizeCurve:
+    def of(
+        cls, question: Question, compiled: Compiled, points: int, at_least: float = 0.0
+    ) -> SizeCurve:
         """Go from today's model alone to the largest set that one person can withstand.
 
         The recourse that is best at one radius holds up to a radius of its own, since its worst
-        score falls in proportion to the radius: so each corner tells where the next one is.
+        score falls in proportion to the radius: so each corner tells where the next one is. Where
+        it has no end, it goes at least as far as is said.
         """
         asked = compiled.problem.problem.robust_to.radius
         corners = _linked_corners if len(compiled.links.matrix) else _corners
-        found = corners(question, compiled, points)
+        found, has_end = corners(question, compiled, points, max(asked, at_least))
         if not found:
             none = np.empty(0)
             return cls(none, none, none, none.astype(bool), asked)
         radius, cost, held, steps = (np.array(part) for part in zip(*found, strict=True))
-        return cls(radius, cost, held, steps, asked)
+        return cls(radius, cost, held, steps, asked, has_end)
 
     @property
     def end(self) -> float:
@@ -82,6 +88,8 @@ class SizeCurve:
 
     def cost_at(self, radius: float) -> float:
         """Return the least cost at a radius: between samples on a straight line, inf past the end.
+
+        Past a curve that has no end, it is NaN: nobody has looked there.
 
         Examples
         --------
@@ -94,7 +102,7 @@ class SizeCurve:
         """
         k = int(np.searchsorted(self.holds_to, radius))
         if k == len(self.holds_to):
-            return float("inf")
+            return float("inf" if self.has_end else "nan")
         if k == 0 or self.is_step[k] or radius >= self.radius[k]:
             return float(self.cost[k])
         ends = self.holds_to[k - 1], self.radius[k]
@@ -128,8 +136,13 @@ class SizeCurve:
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
 
-def _corners(question: Question, compiled: Compiled, points: int) -> list[Corner]:
-    """Find the corners of the curve of one person, many at once; none where there is no way."""
+def _corners(
+    question: Question, compiled: Compiled, points: int, size: float
+) -> tuple[list[Corner], bool]:
+    """Find the corners of the curve of one person, many at once; none where there is no way.
+
+    And whether the last of them is the end.
+    """
     alone, goal, n_jobs = compiled.problem, question.goal, question.n_jobs
 
     def ask(radii: Floats) -> tuple[Floats, Floats]:
@@ -139,8 +152,8 @@ def _corners(question: Question, compiled: Compiled, points: int) -> list[Corner
     if np.isnan(cost):
         raise NoSizes(_GIVEN_UP)
     if not np.isfinite(cost):
-        return []
-    far = _far(alone.problem.robust_to.radius, held)
+        return [], True
+    far = _far(size, held)
     radii = max(far, 2.0 * held if np.isfinite(held) else 0.0) * np.exp2(
         np.arange(_DOUBLINGS, dtype=np.float64)
     )
@@ -149,10 +162,12 @@ def _corners(question: Question, compiled: Compiled, points: int) -> list[Corner
     found = refine_corners(Corner(0.0, cost, held, False), last, points, ask)
     if found[-1].had < last * (1.0 - _NEAR):
         raise NoSizes(_GIVEN_UP)
-    return [corner._replace(had=min(corner.had, last)) for corner in found]
+    return [corner._replace(had=min(corner.had, last)) for corner in found], bool(lost.size)
 
 
-def _linked_corners(question: Question, compiled: Compiled, points: int) -> list[Corner]:
+def _linked_corners(
+    question: Question, compiled: Compiled, points: int, size: float
+) -> tuple[list[Corner], bool]:
     """Walk from corner to corner: linked features take a solver that answers one at a time."""
     alone, base = compiled.problem, compiled.problem.problem
     one, target = np.zeros(1, dtype=np.int64), question.goal.level
@@ -169,14 +184,15 @@ def _linked_corners(question: Question, compiled: Compiled, points: int) -> list
 
     first = ask(0.0)._replace(is_step=False)
     if not np.isfinite(first.cost):
-        return []
-    last, beyond = _linked_end(ask, first, _far(base.robust_to.radius, first.had))
-    return _merged(walk_corners(first, last, min(points, _LINKED_POINTS), ask), beyond)
+        return [], True
+    last, beyond = _linked_end(ask, first, _far(size, first.had))
+    corners = walk_corners(first, last, min(points, _LINKED_POINTS), ask)
+    return _merged(corners, beyond), beyond > last
 
 
-def _far(asked: float, held: float) -> float:
+def _far(size: float, held: float) -> float:
     """Return where a curve without an end is left."""
-    return _FAR * (asked or (held if 0.0 < held < np.inf else 1.0))
+    return _FAR * (size or (held if 0.0 < held < np.inf else 1.0))
 
 
 def _linked_end(ask: Callable[[float], Corner], first: Corner, far: float) -> tuple[float, float]:

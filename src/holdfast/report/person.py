@@ -225,7 +225,7 @@ def look_at(result: Recommendations, label: Any) -> PersonFigures:
     )
 
 
-def how_sure(recourse: RobustRecourse, person: pd.DataFrame) -> SureFigures:
+def how_sure(recourse: RobustRecourse, person: pd.DataFrame, usual: float = 0.0) -> SureFigures:
     """Compare what one person is advised with plain recourse, for today's model alone.
 
     Parameters
@@ -233,17 +233,18 @@ def how_sure(recourse: RobustRecourse, person: pd.DataFrame) -> SureFigures:
     recourse : RobustRecourse
     person : DataFrame
         One row, which the model can use.
+    usual : float
+        A size that the curve should show in any case.
     """
     if len(person) != 1:
         raise ValueError(f"how_sure takes one person, but the table has {len(person)}")
-    settings = recourse.get_params(deep=False) | {"n_options": 1}
-    result = RobustRecourse(**settings).recommend(person)
-    settings["robust_to"] = NormBall(p=1, radius=0.0)
-    plain, label = RobustRecourse(**settings).recommend(person), person.index[0]
+    one, label = recourse.with_settings(n_options=1), person.index[0]
+    result = one.recommend(person)
+    plain = one.with_settings(robust_to=NormBall(p=1, radius=0.0)).recommend(person)
     ways, plain_ways = _ways(result, label), _ways(plain, label)
     curve, note = None, ""
     try:
-        curve = result.sizes(label)
+        curve = result.sizes(label, at_least=usual)
     except NoSizes as why:
         note = str(why)
     opposing = plain.opposing(label, result.robust_to) if plain_ways else None

@@ -313,7 +313,9 @@ def _look_at(desk: Desk, people: pd.DataFrame, asked: dict[str, Any]) -> PersonF
 
 
 def _how_sure(desk: Desk, people: pd.DataFrame, asked: dict[str, Any]) -> SureFigures:
-    return how_sure(desk.asking(**asked), people)
+    models = desk.recourse.robust_to
+    usual = models.radius if models.has_size else 0.0
+    return how_sure(desk.asking(**asked), people, usual)
 
 
 @dataclass(eq=False)
