@@ -57,7 +57,7 @@ def denied(recourse, table):
 def test_the_curve_is_what_each_radius_costs(table, p):
     recourse = make(table, 0.5, robust_to=NormBall(p, 0.2))
     person = denied(recourse, table)
-    curve = recourse.recommend(person).sizes(person.index[0])
+    curve = recourse.recommend(person).sizes(person.index[0], at_least=1.0)
     assert curve.asked == 0.2
     assert curve.is_step[1:].all()
     assert len(curve.cost) >= 4
@@ -70,7 +70,7 @@ def test_the_curve_is_what_each_radius_costs(table, p):
 def test_corners_are_where_the_cost_jumps(table):
     recourse = make(table, 0.5)
     person = denied(recourse, table)
-    curve = recourse.recommend(person).sizes(person.index[0])
+    curve = recourse.recommend(person).sizes(person.index[0], at_least=1.0)
     for k, end in enumerate(curve.holds_to):
         assert at_radius(recourse, end * (1.0 - 1e-9), person) == pytest.approx(curve.cost[k])
         dearer = at_radius(recourse, end * (1.0 + 1e-9), person)
@@ -147,7 +147,7 @@ def test_links_hold_along_the_curve(table):
 def test_it_ends_where_nothing_helps_any_more(table):
     recourse = make(table, 0.5)
     person = denied(recourse, table)
-    curve = recourse.recommend(person).sizes(person.index[0])
+    curve = recourse.recommend(person).sizes(person.index[0], at_least=1.0)
     assert at_radius(recourse, curve.end * (1.0 - 1e-9), person) < math.inf
     assert at_radius(recourse, curve.end * (1.0 + 1e-6), person) == math.inf
     assert curve.cost_at(curve.end * 1.001) == math.inf
@@ -279,6 +279,7 @@ def test_a_curve_without_end_says_nothing_of_what_lies_beyond():
     assert not curve.has_end
     assert curve.end >= 0.1
     assert curve.cost_at(0.1) == pytest.approx(advise(0.1).ways(label)[0].cost, rel=1e-2)
-    assert np.isnan(curve.cost_at(2.0 * curve.end))
-    short = advise(0.0).sizes(label)
-    assert np.isnan(short.cost_at(2.0 * short.end))  # and not out of reach
+    assert math.isnan(curve.cost_at(2.0 * curve.end))  # and not out of reach
+    whole = advise(0.0).sizes(label, at_least=10.0)
+    assert whole.has_end  # a set that is as large as the model approves of nobody
+    assert whole.cost_at(2.0 * whole.end) == math.inf

@@ -33,6 +33,7 @@ _MOST_NODES = 1_000_000
 _DEPTH = 256  # nodes that may wait for their turn; where that is too few, it grows
 _ROUNDING = 1e-9  # of a radius
 _CLIMBS = 8  # from best point to best point
+_SIZE_NODES = 2_000  # for one of the many sizes of a curve
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
 
 
@@ -363,7 +364,7 @@ def answer_sizes(
 def _answer_sizes(
     problem: DiscreteProblem, goal: Goal, radii: Floats, threads: int
 ) -> tuple[Floats, Floats]:
-    base, limits = problem.problem, (GAP_TOLERANCE, _MOST_NODES)
+    base, limits = problem.problem, (GAP_TOLERANCE, _SIZE_NODES)
     cost, kept = np.full(radii.size, np.nan), np.full(radii.size, np.nan)
     for asked in (radii == 0.0, radii > 0.0):  # some kernels are for one of the two only
         if not asked.any():

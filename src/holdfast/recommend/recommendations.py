@@ -276,8 +276,8 @@ class Recommendations:
     def sizes(self, label: Any, points: int = 25, at_least: float = 0.0) -> SizeCurve:
         """Return what the guarantee costs a person, for every size of the set of models.
 
-        Where every size can be had, it ends at four times the size that was asked for, or that
-        which is to be seen `at_least`.
+        It ends where nothing can be had any more, or at four times the size that was asked for, or
+        at that which is to be seen `at_least`.
 
         The cost is that of the solver's answer. What is advised are numbers that can be typed,
         which may cost a hair more where a number has no step. `NoSizes`, a `ValueError`, is raised

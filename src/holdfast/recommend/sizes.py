@@ -18,9 +18,10 @@ from holdfast.recommend.staircase import Corner, refine_corners, walk_corners
 if TYPE_CHECKING:
     import pandas as pd
 
-# Where every size can be reached, the curve ends at so many times the size that is asked for.
+# The curve goes no further than so many times the size that is asked for.
 _FAR = 4.0
-_DOUBLINGS = 12  # of the size, until it is out of reach
+_LOOKS = 8  # along the way, to see how far it can be had
+_DOUBLINGS = 12  # with links: of the size, until it is out of reach
 _SAME = 1e-12  # costs that differ by less, relative to them, are one
 _LINKED_POINTS, _END = 10, 1e-3  # with links: of the curve at most, and of the end's radius
 _NEAR = 1e-6  # of the end, relative to it
@@ -36,7 +37,8 @@ class SizeCurve:
     """Least cost of what was asked for, at each radius of the set: the corners of the curve.
 
     It begins at radius 0, plain recourse, and ends at the largest radius at which the guarantee can
-    be had; without a corner where not even today's model alone can be satisfied.
+    be had, or at four times the radius that was asked for; without a corner where not even today's
+    model alone can be satisfied.
 
     Attributes
     ----------
@@ -153,16 +155,18 @@ def _corners(
         raise NoSizes(_GIVEN_UP)
     if not np.isfinite(cost):
         return [], True
-    far = _far(size, held)
-    radii = max(far, 2.0 * held if np.isfinite(held) else 0.0) * np.exp2(
-        np.arange(_DOUBLINGS, dtype=np.float64)
-    )
-    lost = np.flatnonzero(~np.isfinite(ask(radii)[0]))
-    last = largest_size(alone, goal, float(radii[lost[0]]), n_jobs=n_jobs) if lost.size else far
+    radii = _far(size, held) * np.arange(1, _LOOKS + 1) / _LOOKS
+    costs = ask(radii)[0]
+    known = int(np.argmin(np.append(np.isfinite(costs), False)))  # how many, from the first on
+    has_end = bool(known < _LOOKS and costs[known] == np.inf)
+    if has_end:
+        last = largest_size(alone, goal, float(radii[known]), n_jobs=n_jobs)
+    else:
+        last = float(radii[known - 1] if known else min(held, radii[0]))
     found = refine_corners(Corner(0.0, cost, held, False), last, points, ask)
     if found[-1].had < last * (1.0 - _NEAR):
         raise NoSizes(_GIVEN_UP)
-    return [corner._replace(had=min(corner.had, last)) for corner in found], bool(lost.size)
+    return [corner._replace(had=min(corner.had, last)) for corner in found], has_end
 
 
 def _linked_corners(
