@@ -346,9 +346,9 @@ def test_digits_that_are_left_out_would_not_have_done(monkeypatch, goal):
     found = everything(recourse, table)
     tried, attempt = [], printed._attempt
 
-    def counted(judge, ways, after, *, rounded):
-        tried.append(len(ways))
-        return attempt(judge, ways, after, rounded=rounded)
+    def counted(judge, trial, encoded):
+        tried.append(len(trial.ways))
+        return attempt(judge, trial, encoded)
 
     monkeypatch.setattr(printed, "_attempt", counted)
     monkeypatch.setattr(printed, "_AT_ONCE", 1)  # one after another
