@@ -444,7 +444,10 @@ def _decided(person: Listed) -> str:
         return "Cannot be used"
     if person.approved:
         return "Approved" if person.status is Status.ALREADY_VALID else "Approved, may not last"
-    return "Refused" if person.is_helped else "Refused, no way"
+    if person.is_helped:
+        return "Refused"
+    # only of these is it known that nothing helps; for others nothing was found, or proven
+    return "Refused, no way" if person.status is Status.INFEASIBLE else "Refused, not settled"
 
 
 def _title(person: PersonFigures, n_ways: int) -> str:
