@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import html
+import re
+from typing import Any
+
 import pytest
+from service_desk import cells, client_of, denied, german_desk
 
 from holdfast.result.status import Status
 from holdfast.web import pages
+from holdfast.web.desk import Desk
 from holdfast.web.people import Listed
 
 
@@ -21,3 +27,47 @@ from holdfast.web.people import Listed
 def test_only_where_nothing_helps_there_is_no_way(status, said):
     assert pages._decided(Listed(0, {}, status, approved=False)) == said
     assert pages._decided(Listed(0, {}, status, approved=False, is_helped=True)) == "Refused"
+
+
+def state_of(person: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """What a page sends of a person."""
+    return {"values": {name: str(value) for name, value in person.items()}, **more}
+
+
+def ask_part(desk: Any, part: str, **state: Any) -> Any:
+    return client_of(desk).post(f"/parts/{part}", json=state)
+
+
+def why(desk: Any, person: dict[str, Any]) -> str:
+    """Why a page says that the decision is as it is."""
+    answer = ask_part(desk, "person", **state_of(person))
+    return html.unescape(re.search(r'class="why">([^<]*)<', answer.text)[1])
+
+
+def test_what_is_needed_for_a_yes_is_the_threshold_and_not_the_guarantee():
+    person = cells(denied(1))[0]
+    given = desk_gives(person)
+    assert why(german_desk(), person) == f"Today’s model gives {given}; 50% is needed."
+    said = why(german_desk(guarantee=0.9), person)
+    assert said == f"Today’s model gives {given}; 50% is needed, and the advice asks for 90%."
+
+
+def desk_gives(person: dict[str, Any]) -> str:
+    import pandas as pd
+
+    return german_desk().recommend(pd.DataFrame([person])).initially(0)
+
+
+def test_in_points_the_threshold_is_one_too():
+    scale = {"points": 600.0, "odds": 50.0, "double": 20.0}
+    desk = desk_with(points=scale, guarantee=None, guarantee_points=500.0)
+    said = why(desk, cells(denied(1))[0])
+    assert re.fullmatch(
+        r"Today’s model gives \d+ points; 487.1 points are needed, and the advice asks for 500 "
+        r"points\.",
+        said,
+    )
+
+
+def desk_with(**settings: Any) -> Desk:
+    return Desk.of(german_desk().job.with_changes(**settings))

@@ -19,6 +19,8 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from holdfast.problem.points import Points
+from holdfast.recommend import RobustRecourse
 from holdfast.recommend.numerals import at_least, below, numeral
 from holdfast.report.charts import STYLE
 from holdfast.report.figures import count_text, figure
@@ -142,17 +144,44 @@ class Decision:
         return f"{self.word}: {self.why[:1].lower()}{self.why[1:]}"
 
 
-def _verdict(person: PersonFigures) -> Decision:
+def _verdict(person: PersonFigures, recourse: RobustRecourse) -> Decision:
     if person.approved is None:
         return Decision("unusable", "Cannot be used", "", f"{person.problem}.")
     why = f"Today’s model gives {person.gives}" if person.gives else "So says today’s model"
-    if person.wanted and person.gives:
-        why += f"; {person.wanted} is needed"
+    if person.gives:
+        why += f"; {_needed(person.threshold, recourse.points)} needed"
+    if person.gives and person.wanted and _asks_for_more(recourse, person.threshold):
+        why += f", and the advice asks for {person.wanted}"
     if not person.approved:
         return Decision("refused", "Refused", person.gives, f"{why}.")
     if person.status is not Status.ALREADY_VALID and person.ways:
         why += f", and not {person.crowd} would give it"
     return Decision("approved", "Approved", person.gives, f"{why}.")
+
+
+def _needed(threshold: float, points: Points | None) -> str:
+    """Write from where on today's model approves, in what it is told to give.
+
+    Examples
+    --------
+    >>> _needed(0.5, None), _needed(0.34273, None), _needed(0.5, Points(600, odds=50, double=20))
+    ('50% is', '34.27% is', '487.1 points are')
+    """
+    if points is None:
+        return f"{100.0 * threshold:.4g}% is"
+    return f"{_points_at(threshold, points):.4g} points are"
+
+
+def _points_at(probability: float, points: Points) -> float:
+    return float(points.of(math.log(probability / (1.0 - probability))))
+
+
+def _asks_for_more(recourse: RobustRecourse, threshold: float) -> bool:
+    """Whether the advice asks for another thing than what today's model needs for a yes."""
+    if recourse.guarantee_points is not None:
+        needed = _points_at(threshold, recourse.points)
+        return not math.isclose(recourse.guarantee_points, needed, rel_tol=1e-9)
+    return not math.isclose(recourse.guarantee, threshold, rel_tol=1e-9)
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -357,7 +386,7 @@ class _Office:
         radius = person.reachable_radius
         return shown | {
             "person": person,
-            "verdict": _verdict(person),
+            "verdict": _verdict(person, self.desk.recourse),
             "ways": ways,
             "most": max(efforts, default=0.0),
             "title": _title(person, len(ways)),
