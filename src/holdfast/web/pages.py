@@ -371,6 +371,7 @@ class _Office:
         typed = read_person(state.values, self.fields, self.desk)
         wrong = {**typed.wrong, **state.wrong}
         shown = {
+            "changed": self._is_changed(state),
             "chips": chips_of(state, self.fields),
             "preferences": state.preferences,
             "wrong": wrong,
@@ -396,6 +397,15 @@ class _Office:
             "can_write": person.approved is False and (ways or person.status is Status.INFEASIBLE),
             "can_slide": person.approved is not None and bool(person.wanted or ways),
         }
+
+    def _is_changed(self, state: Tried) -> bool:
+        """Whether a page has begun with somebody of the table, and shows other values now."""
+        if state.row is None or self.desk.people is None:
+            return False
+        try:
+            return not self.desk.is_row(state.row, state.values)
+        except LookupError:  # nobody to compare with yet
+            return False
 
     def sure_part(self, state: Tried) -> str:
         """Show how sure the advice is, and what it would cost to be surer."""
