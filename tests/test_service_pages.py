@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from typing import Any
 
 import pytest
-from service_desk import cells, client_of, denied, german_desk
+from service_desk import TestClient, cells, client_of, denied, german_desk
 
+from holdfast.demo.files import write_demo
 from holdfast.result.status import Status
 from holdfast.web import pages
+from holdfast.web.app import make_service
 from holdfast.web.desk import Desk
 from holdfast.web.people import Listed
 
@@ -71,3 +74,42 @@ def test_in_points_the_threshold_is_one_too():
 
 def desk_with(**settings: Any) -> Desk:
     return Desk.of(german_desk().job.with_changes(**settings))
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demonstration, with everybody advised."""
+    desk = Desk.of(write_demo(tmp_path_factory.mktemp("demo")))
+    desk.people.start()
+    desk.people.wait()
+    yield desk
+    desk.close()
+
+
+def visit(desk: Any) -> Any:
+    return TestClient(
+        make_service(desk), base_url="http://localhost", raise_server_exceptions=False
+    )
+
+
+def test_a_letter_to_a_row_that_is_not_there_is_not_found(demo):
+    values = demo.people.person(10)
+    state = json.dumps({"row": 4000, "values": values})
+    answer = visit(demo).post("/letter", data={"state": state})
+    assert answer.status_code == 404
+    assert "There is no row 4000; rows go from 0 to 399." in answer.text
+    assert "there is no row 4000" in visit(demo).get("/people/4000").text.lower()
+    state = json.dumps({"row": 10, "values": values})
+    assert visit(demo).post("/letter", data={"state": state}).status_code == 200
+
+
+def test_that_a_letter_is_about_changed_values_is_said(demo):
+    values = demo.people.person(10)
+    said = r'id="letter-changed"( hidden)?>'
+    page = visit(demo).get("/people/10").text
+    assert re.search(said, page)[1]
+    part = visit(demo).post("/parts/person", json={"row": 10, "values": values}).text
+    assert "changed" not in re.search(r'id="decision" class="([^"]*)"', part)[1]
+    changed = {"row": 10, "values": values | {"duration": "54"}}
+    part = visit(demo).post("/parts/person", json=changed).text
+    assert "changed" in re.search(r'id="decision" class="([^"]*)"', part)[1].split()

@@ -41,7 +41,7 @@ from holdfast.web.forms import (
     read_state,
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
-from holdfast.web.safety import SafeRoute, content_policy
+from holdfast.web.safety import SafeRoute, content_policy, too_busy
 from holdfast.web.slider import Stop, stops_of
 
 _STATIC = Path(__file__).parent / "static"
@@ -297,19 +297,18 @@ class _Office:
         try:
             values, keys, problem = people.person(row), people.keys(row), people.problem(row)
         except LookupError as error:
-            raise HTTPException(503 if people.total is None else 404, str(error)) from None
+            raise self._absent(error, row) from None
         if problem:
             raise HTTPException(422, f"row {row} could not be read from its file: {problem}")
         return self.person_page(Tried(row=row, values=values), f"Row {row}", keys, "people")
 
     def overview_page(self, group: str | None) -> str:
         """Show the report on the people of the table."""
-        people = self._people()
+        self._people()
         try:
             summary = self.desk.overview(group)
         except LookupError as error:
-            has_failed = people.progress.state is RunState.FAILED
-            raise HTTPException(500 if has_failed else 503, str(error)) from None
+            raise self._absent(error) from None
         except ValueError as error:
             raise HTTPException(404, str(error)) from None
         body = Markup(write_report_body(summary))
@@ -318,8 +317,10 @@ class _Office:
 
     def letter(self, form: dict[str, str]) -> HTMLResponse:
         """Write a letter to a person."""
+        row = None
         try:
             state = self.read(json.loads(form.get("state", "null")))
+            row = state.row
             settings = LetterSettings(
                 language=form.get("language", "en"),
                 lender=form.get("lender", "")[:_MOST_LENDER] or self.desk.lender,
@@ -330,14 +331,14 @@ class _Office:
             page = self.desk.letter(
                 state.values,
                 settings,
-                row=state.row,
+                row=row,
                 preferences=state.preferences,
                 radius=state.radius,
             )
         except (ValueError, RecursionError) as error:
             raise HTTPException(422, str(error)) from None
         except LookupError as error:
-            raise HTTPException(503, str(error)) from None
+            raise self._absent(error, row) from None
         style = page.partition("<style>")[2].partition("</style>")[0]
         return HTMLResponse(page, headers={"Content-Security-Policy": content_policy(style)})
 
@@ -348,6 +349,15 @@ class _Office:
                 "there is no table of people: start `holdfast serve` with --people, or type one in",
             )
         return self.desk.people
+
+    def _absent(self, error: LookupError, row: int | None = None) -> HTTPException:
+        """Say of what was not there whether it never will be, or only is not there yet."""
+        people = self._people()
+        if row is not None and people.total is not None and not 0 <= row < people.total:
+            return HTTPException(404, str(error))
+        if people.progress.state is RunState.FAILED:
+            return HTTPException(500, str(error))
+        return too_busy(str(error))
 
     def _chance(self, person: Listed) -> str:
         """Write what today's model gives a person of the list."""
