@@ -178,10 +178,10 @@ def _points_at(probability: float, points: Points) -> float:
 
 def _asks_for_more(recourse: RobustRecourse, threshold: float) -> bool:
     """Whether the advice asks for another thing than what today's model needs for a yes."""
-    if recourse.guarantee_points is not None:
-        needed = _points_at(threshold, recourse.points)
-        return not math.isclose(recourse.guarantee_points, needed, rel_tol=1e-9)
-    return not math.isclose(recourse.guarantee, threshold, rel_tol=1e-9)
+    asked, needed = recourse.guarantee, threshold
+    if recourse.guarantee_points is not None and recourse.points is not None:
+        asked, needed = recourse.guarantee_points, _points_at(threshold, recourse.points)
+    return asked is not None and not math.isclose(asked, needed, rel_tol=1e-9)
 
 
 async def _form(request: Request) -> dict[str, str]:
