@@ -592,6 +592,49 @@ def test_a_late_answer_never_overwrites_a_newer_one(visit, desk):
     assert held[0].request.failure is not None
 
 
+def test_what_took_too_long_is_said_and_not_asked_again(visit):
+    page = settled(visit(f"/people/{REFUSED}", allowed="504"))
+    asked = []
+
+    def too_late(route):
+        asked.append(route)
+        route.fulfill(status=504, content_type="text/html", body="<p>No answer in time.</p>")
+
+    page.route("**/parts/person", too_late)
+    page.clock.install()
+    page.locator(".field [data-lock=duration]").click()
+    page.clock.run_for(100)
+    page.wait_for_selector("#away.shown >> text=No answer in time.")
+    page.clock.run_for(600_000)
+    settled(page)
+    assert len(asked) == 1
+
+
+def test_a_busy_server_is_asked_some_times_and_then_there_is_a_button(visit):
+    page = settled(visit(f"/people/{REFUSED}", allowed="503"))
+    asked = []
+
+    def busy(route):
+        asked.append(route)
+        route.fulfill(status=503, content_type="text/html", body="<p>Busy.</p>")
+
+    page.route("**/parts/person", busy)
+    page.clock.install()
+    page.locator(".field [data-lock=duration]").click()
+    for _ in range(200):
+        page.clock.run_for(8_100)
+        if page.locator("#away button").count():
+            break
+    assert text(page, "#away") == "The server is busy. Try again"
+    assert 5 < len(asked) < 20
+    settled(page)
+    page.unroute("**/parts/person")
+    page.locator("#away button").click()
+    page.clock.run_for(100)
+    page.wait_for_selector(".chip >> text=duration locked")
+    assert text(page, "#away") == ""
+
+
 def test_a_server_that_was_started_again(visit, server, desk):
     page = settled(visit(f"/people/{REFUSED}", allowed="ERR_CONNECTION"))
     lock(page, "duration")

@@ -184,11 +184,13 @@ _FAULTS: dict[int | str, dict[str, Any]] = {
         400: "The request cannot be read, or names another host.",
         401: "The token is missing.",
         403: "A page of another site has sent it.",
+        408: "The body did not arrive in time.",
         413: "The body is too large.",
         415: "The body is no JSON.",
         422: "The request does not fit the model; `where` says which part of it.",
         500: "A bug of ours.",
-        503: "Too many requests, or no answer in time; try again.",
+        503: "Too many requests; try again.",
+        504: "No answer was found in time; ask for less at a time.",
     }.items()
 }
 
@@ -216,7 +218,7 @@ def make_api(desk: Desk) -> APIRouter:
         methods=["POST"],
         summary="What people can change",
         response_model=RecourseAnswer,
-        responses=_some(400, 401, 403, 413, 415, 422, 500, 503),
+        responses=_some(400, 401, 403, 408, 413, 415, 422, 500, 503, 504),
         dependencies=[Depends(_need_json)],
         route_class_override=SafeRoute,
     )

@@ -107,7 +107,13 @@ def render(name: str, **values: Any) -> str:
     return _templates().get_template(name).render(**values)
 
 
-_TITLES = {404: "Not here", 405: "Not here", 401: "A token is needed", 503: "Busy"}
+_TITLES = {
+    404: "Not here",
+    405: "Not here",
+    401: "A token is needed",
+    503: "Busy",
+    504: "This took too long",
+}
 
 
 def error_page(status: int, message: str, *, is_part: bool) -> str:

@@ -347,7 +347,11 @@ def _in_time(endpoint: Callable[..., Any]) -> Callable[..., Any]:
             with limited(MOST_SECONDS):
                 return endpoint(*args, **kwargs)
         except TimeoutError:
-            raise too_busy(f"no answer was found within {MOST_SECONDS:.0f} seconds") from None
+            # to come again would take as long again
+            raise HTTPException(
+                504,
+                f"no answer was found within {MOST_SECONDS:.0f} seconds; ask for less at a time",
+            ) from None
 
     return in_time
 
