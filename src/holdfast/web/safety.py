@@ -31,6 +31,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.plain_files import Kind, parse_json
 from holdfast.machinery.threads import limited
 
@@ -347,6 +348,8 @@ def _in_time(endpoint: Callable[..., Any]) -> Callable[..., Any]:
             with limited(MOST_SECONDS):
                 return endpoint(*args, **kwargs)
         except TimeoutError:
+            if meanwhile.is_compiling:  # which makes all of it slow, and is over soon
+                raise too_busy("the solvers are still being compiled") from None
             # to come again would take as long again
             raise HTTPException(
                 504,
