@@ -153,3 +153,10 @@ def test_blanks_in_a_level_are_kept(demo):
 
 def render_form(office: Any, values: dict[str, str]) -> str:
     return office.person_page(Tried(row=10, values=values), "Somebody", {}, "people")
+
+
+def test_how_sure_it_is_for_a_row_that_cannot_be_used_is_a_sentence(demo):
+    values = demo.people.person(10) | {"employment": "astronaut"}
+    answer = visit(demo).post("/parts/sure", json={"row": 10, "values": values})
+    assert answer.status_code == 422
+    assert "astronaut" in html.unescape(answer.text)

@@ -429,7 +429,10 @@ class _Office:
         if state.wrong or typed.people is None:
             raise HTTPException(422, "there is no answer yet that could be sure")
         usual = self.desk.recourse.robust_to
-        sure = self.desk.how_sure(typed.people, **state.asked)
+        try:
+            sure = self.desk.how_sure(typed.people, **state.asked)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
         if sure.curve is None:
             return render("sure.html", sure=sure, stops=[], sentence=_sentence)
         stops = stops_of(sure.curve, usual.radius, sure.radius)
