@@ -17,8 +17,12 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     StrictStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     create_model,
 )
+from pydantic_core import PydanticCustomError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -45,6 +49,22 @@ MOST_RADIUS = 1e9  # of models whose columns are scaled, that is all of them
 Cell = StrictInt | StrictFloat | StrictStr | StrictBool | None
 
 
+def _one_fault(words: str) -> WrapValidator:
+    """Say once what was expected, instead of once for each kind that it could have been."""
+
+    def check(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return read(value)
+        except ValidationError:
+            raise PydanticCustomError("unexpected", "{words}", {"words": words}) from None
+
+    return WrapValidator(check)
+
+
+AskedCell = Annotated[Cell, _one_fault("a text, a number, true, false or null was expected")]
+AskedNumber = Annotated[StrictInt | StrictFloat | None, _one_fault("a number was expected")]
+
+
 class _Plain(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -66,7 +86,7 @@ class CategoryPreference(_Plain):
     """What a person says of a category; it only ever makes the action set tighter, or dearer."""
 
     locked: StrictBool = Field(False, description="It may not change.")
-    avoid: list[Cell] = Field([], description="Levels that it may not become.")
+    avoid: list[AskedCell] = Field([], description="Levels that it may not become.")
     times: StrictFloat = Field(1.0, ge=1, le=MOST_TIMES, description="So many times as dear.")
 
 
@@ -268,8 +288,13 @@ def _request_of(desk: Desk) -> type[BaseModel]:
             Field(min_length=1, max_length=MOST_PEOPLE, description="One dictionary for each."),
         ),
         n_options=(
-            Literal[1, 2, 3],
-            Field(1, description="How many ways to look for; they change different features."),
+            StrictInt,
+            Field(
+                1,
+                ge=1,
+                le=3,
+                description="How many ways to look for; they change different features.",
+            ),
         ),
         radius=(
             size,
@@ -302,10 +327,10 @@ def _kind(desk: Desk, name: str) -> Any:
         return Annotated[StrictFloat | None, Field(description=_range(desk, name))]
     kinds = {"t" if isinstance(k, str) else "b" if isinstance(k, bool) else "n" for k in levels}
     if len(kinds) != 1:  # mixed, or the model does not feel it
-        return Cell
+        return AskedCell
     known = Field(description="One of " + ", ".join(map(repr, levels)) + ".")
-    cell = {"t": StrictStr, "b": StrictBool, "n": StrictInt | StrictFloat}[kinds.pop()]
-    return Annotated[cell | None, known]
+    cells: dict[str, Any] = {"t": StrictStr | None, "b": StrictBool | None, "n": AskedNumber}
+    return Annotated[cells[kinds.pop()], known]
 
 
 def _range(desk: Desk, name: str) -> str:

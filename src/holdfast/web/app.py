@@ -95,6 +95,8 @@ _EXPECTED = {
     "missing": "this is missing",
     "extra_forbidden": "this is not known; see GET /v1/model for the names that are",
     "float_type": "a number was expected",
+    "int_type": "a whole number was expected",
+    "unexpected": "{words}",
     "string_type": "a text was expected",
     "bool_type": "true or false was expected",
     "list_type": "a list was expected",
