@@ -160,3 +160,16 @@ def test_how_sure_it_is_for_a_row_that_cannot_be_used_is_a_sentence(demo):
     answer = visit(demo).post("/parts/sure", json={"row": 10, "values": values})
     assert answer.status_code == 422
     assert "astronaut" in html.unescape(answer.text)
+
+
+def test_what_follows_keeps_its_unit(demo):
+    """A page replaces the text of the output by that of the answer: the unit stands beside it."""
+    fields = fields_of(demo)
+    place = next(k for k, each in enumerate(fields) if each.name == "credit_amount")
+    fields[place] = replace(fields[place], kind="derived", unit="DM a month")
+    office = pages._Office(demo, fields)
+    page = render_form(office, demo.people.person(10))
+    shown = re.search(r'data-derived="credit_amount">([^<]*)</output>(.{60})', page)
+    assert "DM a month" in shown[2]
+    part = pages.render("part_person.html", **office.person(Tried(values=demo.people.person(10))))
+    assert re.search(r'data-name="credit_amount">([^<]*)</li>', part)[1] == shown[1] == "–"

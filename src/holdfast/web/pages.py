@@ -391,7 +391,11 @@ class _Office:
             "chips": chips_of(state, self.fields),
             "preferences": state.preferences,
             "wrong": wrong,
-            "derived": typed.derived,
+            "derived": {
+                each.name: typed.derived.get(each.name) or "–"
+                for each in self.fields
+                if each.kind == "derived"
+            },
             "has_size": self.desk.recourse.robust_to.has_size,
             "lockable": {each.name for each in self.fields if each.changes},
         }
