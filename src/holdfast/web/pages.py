@@ -30,6 +30,7 @@ from holdfast.report.person import PersonFigures, sure_chart
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
 from holdfast.web.forms import (
+    TIMES,
     FormField,
     StateError,
     Tried,
@@ -87,6 +88,7 @@ def _templates() -> Environment:
     templates.globals |= {
         "percent": percent,
         "cost": cost,
+        "harder": TIMES,
         "label": label,
         "numeral": numeral,
         "counted": count_text,

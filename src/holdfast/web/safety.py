@@ -1,7 +1,7 @@
 """What stands between the network and the desk: limits, doors, headers, and a quiet log.
 
-All of it is plain ASGI, from the outside in: `Logged` writes a line and lets no bug out, `Headed`
-says what a browser may do with an answer, `Guarded` refuses what should not come in. `SafeRoute`
+All of it is plain ASGI, from the outside in: `Headed` says what a browser may do with an answer,
+`Logged` writes a line and lets no bug out, `Guarded` refuses what should not come in. `SafeRoute`
 is the kind of route that works something out: when it is its turn, and for a limited time.
 """
 
