@@ -173,3 +173,11 @@ def test_what_follows_keeps_its_unit(demo):
     assert "DM a month" in shown[2]
     part = pages.render("part_person.html", **office.person(Tried(values=demo.people.person(10))))
     assert re.search(r'data-name="credit_amount">([^<]*)</li>', part)[1] == shown[1] == "–"
+
+
+def test_without_a_table_no_page_links_to_one(demo):
+    alone = visit(german_desk()).get("/nothing").text
+    assert 'href="/new"' in alone
+    assert 'href="/people"' not in alone
+    assert 'href="/overview"' not in alone
+    assert 'href="/people"' in visit(demo).get("/nothing").text

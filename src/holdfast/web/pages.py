@@ -118,19 +118,28 @@ _TITLES = {
 }
 
 
-def error_page(status: int, message: str, *, is_part: bool) -> str:
+Links = tuple[tuple[str, str, str], ...]  # name, address and title of pages
+
+
+def pages_of(desk: Desk) -> Links:
+    """List the pages that there are."""
+    return _PAGES if desk.people is not None else _PAGES[1:2]
+
+
+def error_page(pages: Links, status: int, message: str, *, is_part: bool) -> str:
     """Say what was wrong: as a page, or as the text that a page shows in its last line.
 
     Examples
     --------
-    >>> error_page(503, "too many requests are waiting", is_part=True)
+    >>> error_page((), 503, "too many requests are waiting", is_part=True)
     '<p>Too many requests are waiting.</p>'
     """
     sentence = _sentence(message)
     if is_part:
         return render("error_part.html", sentence=sentence)
     title = _TITLES.get(status, "This did not work")
-    return render("error.html", title=title, sentence=sentence, pages=_PAGES, here="", asked="")
+    shown = {"title": title, "sentence": sentence, "pages": pages}
+    return render("error.html", **shown, here="", asked="")
 
 
 def _sentence(text: str) -> str:
@@ -276,8 +285,7 @@ class _Office:
     @property
     def frame(self) -> dict[str, Any]:
         """What every page shows."""
-        pages = _PAGES if self.desk.people is not None else _PAGES[1:2]
-        return {"pages": pages, "asked": Path(self.desk.job.model).name}
+        return {"pages": pages_of(self.desk), "asked": Path(self.desk.job.model).name}
 
     def people_page(self, sort: str, search: str, number: int) -> str:
         """Show the people of the table, as far as they have been read and advised."""
