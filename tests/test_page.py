@@ -156,11 +156,15 @@ def told_ways(told):
 # --- pick
 
 
+def named(person):
+    return f"Applicant {person.keys['applicant']}"
+
+
 def test_people_are_sorted_by_cost_and_searched_without_a_trace(visit, desk):
     page = visit("/people")
     page.wait_for_selector("#people[data-ready=true]")
     first = desk.people.page("cost").people
-    assert texts(page, ".people td.who a") == [f"Row {each.row}" for each in first]
+    assert texts(page, ".people td.who a") == [named(each) for each in first]
     assert texts(page, ".people td.cost") == [pages.cost(each.cost) for each in first]
     heading = page.locator("th", has_text="Cost")
     assert heading.get_attribute("aria-sort") == "ascending"
@@ -175,15 +179,15 @@ def test_people_are_sorted_by_cost_and_searched_without_a_trace(visit, desk):
     page.wait_for_selector("#people[data-searched=true]")
     found = desk.people.page("-cost", "guarantor")
     assert f"{found.found} people found" in text(page, ".progress")
-    assert texts(page, ".people td.who a") == [f"Row {each.row}" for each in found.people]
+    assert texts(page, ".people td.who a") == [named(each) for each in found.people]
     page.locator("#next").click()
     page.wait_for_selector("text=Page 2 of")
     second = desk.people.page("-cost", "guarantor", 2)
-    assert texts(page, ".people td.who a") == [f"Row {each.row}" for each in second.people]
+    assert texts(page, ".people td.who a") == [named(each) for each in second.people]
     assert "guarantor" not in page.url
     page.locator(".people td.who a").first.click()
     page.wait_for_url(f"**/people/{second.people[0].row}")
-    assert second.people[0].keys["applicant"] in text(page, "h1")
+    assert text(page, "h1") == f"{named(second.people[0])} row {second.people[0].row}"
 
 
 def test_nobody_found_is_said(visit):

@@ -152,7 +152,7 @@ def test_blanks_in_a_level_are_kept(demo):
 
 
 def render_form(office: Any, values: dict[str, str]) -> str:
-    return office.person_page(Tried(row=10, values=values), "Somebody", {}, "people")
+    return office.person_page(Tried(row=10, values=values), ["Somebody"], "people")
 
 
 def test_how_sure_it_is_for_a_row_that_cannot_be_used_is_a_sentence(demo):
@@ -181,3 +181,13 @@ def test_without_a_table_no_page_links_to_one(demo):
     assert 'href="/people"' not in alone
     assert 'href="/overview"' not in alone
     assert 'href="/people"' in visit(demo).get("/nothing").text
+
+
+def test_people_go_by_their_keys_before_their_rows(demo):
+    (somebody,) = demo.people.page("row", number=11, size=1).people
+    name = f"Applicant {somebody.keys['applicant']}"
+    listed = visit(demo).get("/people?sort=row").text
+    assert f'id="row-10">{name}</a> <small>row 10</small>' in listed
+    page = visit(demo).get("/people/10").text
+    assert f"<h1>{name} <small>row 10</small></h1>" in page
+    assert f"<title>{name} –" in page

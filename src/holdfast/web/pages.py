@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -247,7 +248,7 @@ def make_pages(desk: Desk) -> APIRouter:
     @router.get("/new")
     def new() -> str:
         values = {each.name: "" for each in office.fields}
-        return office.person_page(Tried(values=values), "New person", {}, "new")
+        return office.person_page(Tried(values=values), ["New person"], "new")
 
     @router.get("/overview")
     def overview(group: str = "") -> str:
@@ -304,6 +305,7 @@ class _Office:
             is_ready=progress.state in (RunState.FINISHED, RunState.FAILED),
             placeholder=", ".join([*map(label, self.desk.job.keys), "row, advice"]),
             decided=_decided,
+            names_of=names_of,
             chance=self._chance,
         )
 
@@ -316,7 +318,7 @@ class _Office:
             raise self._absent(error, row) from None
         if problem:
             raise HTTPException(422, f"row {row} could not be read from its file: {problem}")
-        return self.person_page(Tried(row=row, values=values), f"Row {row}", keys, "people")
+        return self.person_page(Tried(row=row, values=values), names_of(row, keys), "people")
 
     def overview_page(self, group: str | None) -> str:
         """Show the report on the people of the table."""
@@ -379,15 +381,14 @@ class _Office:
         """Write what today's model gives a person of the list."""
         return at_least(person.initial_validity) if math.isfinite(person.initial_validity) else ""
 
-    def person_page(self, state: Tried, heading: str, keys: dict[str, str], here: str) -> str:
+    def person_page(self, state: Tried, names: list[str], here: str) -> str:
         """Show a person, and what they can do."""
         return render(
             "person.html",
             **self.frame,
             **self.person(state),
             here=here,
-            heading=heading,
-            keys=keys,
+            names=names,
             fields=self.fields,
             state=state,
         )
@@ -494,6 +495,19 @@ def _cost_at(stop: Stop) -> str:
     if not math.isfinite(stop.cost):
         return "no way"
     return cost(stop.cost) if stop.is_exact else f"about {figure(stop.cost)}"
+
+
+def names_of(row: int, keys: Mapping[str, str]) -> list[str]:
+    """Name somebody of the table: by keys, where there are any, and by the row.
+
+    Examples
+    --------
+    >>> names_of(10, {"applicant": "255", "branch_code": ""}), names_of(10, {})
+    (['Applicant 255', 'row 10'], ['Row 10'])
+    """
+    known = [f"{label(name)} {value}" for name, value in keys.items() if value]
+    first, *others = [*known, f"row {row}"]
+    return [f"{first[:1].upper()}{first[1:]}", *others]
 
 
 def _progress(progress: RunProgress) -> str:
