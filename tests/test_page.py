@@ -412,6 +412,8 @@ def test_the_slider_tells_what_every_size_costs(visit, desk):
     assert text(page, "#size-now") == f"{usual:.4g}"
     assert text(page, "#size-cost") == pages.cost(sure.way.cost)
     assert text(page, ".plainly dd") == pages.cost(sure.plain.cost)
+    marks = [f"plain {pages.cost(sure.plain.cost)}", pages.cost(sure.way.cost)]
+    assert page.locator("#sure figure text.value").all_text_contents() == marks
     assert sure.opposing is not None
     assert text(page, ".opposing") == sure.words
     slider.focus()

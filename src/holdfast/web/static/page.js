@@ -359,7 +359,11 @@
       slider.setAttribute("aria-valuetext", `size ${stop.size}: ${stop.said}`);
       one("#size-now").textContent = stop.size;
       one("#size-cost").textContent = stop.cost;
-      follow(one("#sure figure"), stop);
+      const plain = one("#sure .plainly dd");
+      const figure = one("#sure figure");
+      // costs are written one way all over the page: as the server writes those of the stops
+      if (plain && one(".hollow", figure)) one("text.value", figure).textContent = `plain ${plain.textContent}`;
+      follow(figure, stop);
     }
 
     // Move the marks along the curve as it is drawn: it goes from size 0 to where it ends.
