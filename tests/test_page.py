@@ -648,8 +648,8 @@ def test_a_server_that_was_started_again(visit, server, desk):
     page.locator(".field [data-lock=other_parties]").click()
     page.wait_for_selector("#away.shown >> text=does not answer")
     server.start()
-    page.wait_for_selector("#away:not(.shown)", state="attached", timeout=30_000)
-    page.wait_for_selector(".chip >> text=other parties locked", timeout=30_000)
+    page.wait_for_selector("#away:not(.shown)", state="attached", timeout=60_000)
+    page.wait_for_selector(".chip >> text=other parties locked", timeout=60_000)
     settled(page)
     tried = {name: {"locked": True} for name in ("duration", "other_parties")}
     assert shown_ways(page) == told_ways(figures(desk, REFUSED, preferences=tried))

@@ -11,7 +11,7 @@
   // --- asking the server: the last question counts, and it is asked until it is answered
 
   const away = one("#away");
-  const waits = [400, 800, 1600, 3000, 5000, 5000, 8000, 8000, 8000];
+  const waits = [400, 800, 1600, 3000, 3000, 3000, 5000, 5000, 5000, 5000]; // and then no more
 
   function say(text, again) {
     if (away.textContent !== text) away.textContent = text;
