@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -19,6 +20,8 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from holdfast.problem.points import Points
+from holdfast.recommend import RobustRecourse
 from holdfast.recommend.numerals import at_least, below, numeral
 from holdfast.report.charts import STYLE
 from holdfast.report.figures import count_text, figure
@@ -28,6 +31,7 @@ from holdfast.report.person import PersonFigures, sure_chart
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
 from holdfast.web.forms import (
+    TIMES,
     FormField,
     StateError,
     Tried,
@@ -39,7 +43,7 @@ from holdfast.web.forms import (
     read_state,
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
-from holdfast.web.safety import SafeRoute, content_policy
+from holdfast.web.safety import SafeRoute, content_policy, too_busy
 from holdfast.web.slider import Stop, stops_of
 
 _STATIC = Path(__file__).parent / "static"
@@ -85,6 +89,7 @@ def _templates() -> Environment:
     templates.globals |= {
         "percent": percent,
         "cost": cost,
+        "harder": TIMES,
         "label": label,
         "numeral": numeral,
         "counted": count_text,
@@ -105,22 +110,37 @@ def render(name: str, **values: Any) -> str:
     return _templates().get_template(name).render(**values)
 
 
-_TITLES = {404: "Not here", 405: "Not here", 401: "A token is needed", 503: "Busy"}
+_TITLES = {
+    404: "Not here",
+    405: "Not here",
+    401: "A token is needed",
+    503: "Busy",
+    504: "This took too long",
+}
 
 
-def error_page(status: int, message: str, *, is_part: bool) -> str:
+Links = tuple[tuple[str, str, str], ...]  # name, address and title of pages
+
+
+def pages_of(desk: Desk) -> Links:
+    """List the pages that there are."""
+    return _PAGES if desk.people is not None else _PAGES[1:2]
+
+
+def error_page(pages: Links, status: int, message: str, *, is_part: bool) -> str:
     """Say what was wrong: as a page, or as the text that a page shows in its last line.
 
     Examples
     --------
-    >>> error_page(503, "too many requests are waiting", is_part=True)
+    >>> error_page((), 503, "too many requests are waiting", is_part=True)
     '<p>Too many requests are waiting.</p>'
     """
     sentence = _sentence(message)
     if is_part:
         return render("error_part.html", sentence=sentence)
     title = _TITLES.get(status, "This did not work")
-    return render("error.html", title=title, sentence=sentence, pages=_PAGES, here="", asked="")
+    shown = {"title": title, "sentence": sentence, "pages": pages}
+    return render("error.html", **shown, here="", asked="")
 
 
 def _sentence(text: str) -> str:
@@ -142,17 +162,44 @@ class Decision:
         return f"{self.word}: {self.why[:1].lower()}{self.why[1:]}"
 
 
-def _verdict(person: PersonFigures) -> Decision:
+def _verdict(person: PersonFigures, recourse: RobustRecourse) -> Decision:
     if person.approved is None:
         return Decision("unusable", "Cannot be used", "", f"{person.problem}.")
     why = f"Today’s model gives {person.gives}" if person.gives else "So says today’s model"
-    if person.wanted and person.gives:
-        why += f"; {person.wanted} is needed"
+    if person.gives:
+        why += f"; {_needed(person.threshold, recourse.points)} needed"
+    if person.gives and person.wanted and _asks_for_more(recourse, person.threshold):
+        why += f", and the advice asks for {person.wanted}"
     if not person.approved:
         return Decision("refused", "Refused", person.gives, f"{why}.")
     if person.status is not Status.ALREADY_VALID and person.ways:
         why += f", and not {person.crowd} would give it"
     return Decision("approved", "Approved", person.gives, f"{why}.")
+
+
+def _needed(threshold: float, points: Points | None) -> str:
+    """Write from where on today's model approves, in what it is told to give.
+
+    Examples
+    --------
+    >>> _needed(0.5, None), _needed(0.34273, None), _needed(0.5, Points(600, odds=50, double=20))
+    ('50% is', '34.27% is', '487.1 points are')
+    """
+    if points is None:
+        return f"{100.0 * threshold:.4g}% is"
+    return f"{_points_at(threshold, points):.4g} points are"
+
+
+def _points_at(probability: float, points: Points) -> float:
+    return float(points.of(math.log(probability / (1.0 - probability))))
+
+
+def _asks_for_more(recourse: RobustRecourse, threshold: float) -> bool:
+    """Whether the advice asks for another thing than what today's model needs for a yes."""
+    asked, needed = recourse.guarantee, threshold
+    if recourse.guarantee_points is not None and recourse.points is not None:
+        asked, needed = recourse.guarantee_points, _points_at(threshold, recourse.points)
+    return asked is not None and not math.isclose(asked, needed, rel_tol=1e-9)
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -201,7 +248,7 @@ def make_pages(desk: Desk) -> APIRouter:
     @router.get("/new")
     def new() -> str:
         values = {each.name: "" for each in office.fields}
-        return office.person_page(Tried(values=values), "New person", {}, "new")
+        return office.person_page(Tried(values=values), ["New person"], "new")
 
     @router.get("/overview")
     def overview(group: str = "") -> str:
@@ -239,8 +286,7 @@ class _Office:
     @property
     def frame(self) -> dict[str, Any]:
         """What every page shows."""
-        pages = _PAGES if self.desk.people is not None else _PAGES[1:2]
-        return {"pages": pages, "asked": Path(self.desk.job.model).name}
+        return {"pages": pages_of(self.desk), "asked": Path(self.desk.job.model).name}
 
     def people_page(self, sort: str, search: str, number: int) -> str:
         """Show the people of the table, as far as they have been read and advised."""
@@ -259,6 +305,7 @@ class _Office:
             is_ready=progress.state in (RunState.FINISHED, RunState.FAILED),
             placeholder=", ".join([*map(label, self.desk.job.keys), "row, advice"]),
             decided=_decided,
+            known_as=known_as,
             chance=self._chance,
         )
 
@@ -268,19 +315,18 @@ class _Office:
         try:
             values, keys, problem = people.person(row), people.keys(row), people.problem(row)
         except LookupError as error:
-            raise HTTPException(503 if people.total is None else 404, str(error)) from None
+            raise self._absent(error, row) from None
         if problem:
             raise HTTPException(422, f"row {row} could not be read from its file: {problem}")
-        return self.person_page(Tried(row=row, values=values), f"Row {row}", keys, "people")
+        return self.person_page(Tried(row=row, values=values), known_as(row, keys), "people")
 
     def overview_page(self, group: str | None) -> str:
         """Show the report on the people of the table."""
-        people = self._people()
+        self._people()
         try:
             summary = self.desk.overview(group)
         except LookupError as error:
-            has_failed = people.progress.state is RunState.FAILED
-            raise HTTPException(500 if has_failed else 503, str(error)) from None
+            raise self._absent(error) from None
         except ValueError as error:
             raise HTTPException(404, str(error)) from None
         body = Markup(write_report_body(summary))
@@ -289,8 +335,10 @@ class _Office:
 
     def letter(self, form: dict[str, str]) -> HTMLResponse:
         """Write a letter to a person."""
+        row = None
         try:
             state = self.read(json.loads(form.get("state", "null")))
+            row = state.row
             settings = LetterSettings(
                 language=form.get("language", "en"),
                 lender=form.get("lender", "")[:_MOST_LENDER] or self.desk.lender,
@@ -301,14 +349,14 @@ class _Office:
             page = self.desk.letter(
                 state.values,
                 settings,
-                row=state.row,
+                row=row,
                 preferences=state.preferences,
                 radius=state.radius,
             )
         except (ValueError, RecursionError) as error:
             raise HTTPException(422, str(error)) from None
         except LookupError as error:
-            raise HTTPException(503, str(error)) from None
+            raise self._absent(error, row) from None
         style = page.partition("<style>")[2].partition("</style>")[0]
         return HTMLResponse(page, headers={"Content-Security-Policy": content_policy(style)})
 
@@ -320,19 +368,27 @@ class _Office:
             )
         return self.desk.people
 
+    def _absent(self, error: LookupError, row: int | None = None) -> HTTPException:
+        """Say of what was not there whether it never will be, or only is not there yet."""
+        people = self._people()
+        if row is not None and people.total is not None and not 0 <= row < people.total:
+            return HTTPException(404, str(error))
+        if people.progress.state is RunState.FAILED:
+            return HTTPException(500, str(error))
+        return too_busy(str(error))
+
     def _chance(self, person: Listed) -> str:
         """Write what today's model gives a person of the list."""
         return at_least(person.initial_validity) if math.isfinite(person.initial_validity) else ""
 
-    def person_page(self, state: Tried, heading: str, keys: dict[str, str], here: str) -> str:
+    def person_page(self, state: Tried, names: list[str], here: str) -> str:
         """Show a person, and what they can do."""
         return render(
             "person.html",
             **self.frame,
             **self.person(state),
             here=here,
-            heading=heading,
-            keys=keys,
+            names=names,
             fields=self.fields,
             state=state,
         )
@@ -342,10 +398,15 @@ class _Office:
         typed = read_person(state.values, self.fields, self.desk)
         wrong = {**typed.wrong, **state.wrong}
         shown = {
+            "changed": self._is_changed(state),
             "chips": chips_of(state, self.fields),
             "preferences": state.preferences,
             "wrong": wrong,
-            "derived": typed.derived,
+            "derived": {
+                each.name: typed.derived.get(each.name) or "–"
+                for each in self.fields
+                if each.kind == "derived"
+            },
             "has_size": self.desk.recourse.robust_to.has_size,
             "lockable": {each.name for each in self.fields if each.changes},
         }
@@ -357,7 +418,7 @@ class _Office:
         radius = person.reachable_radius
         return shown | {
             "person": person,
-            "verdict": _verdict(person),
+            "verdict": _verdict(person, self.desk.recourse),
             "ways": ways,
             "most": max(efforts, default=0.0),
             "title": _title(person, len(ways)),
@@ -368,13 +429,25 @@ class _Office:
             "can_slide": person.approved is not None and bool(person.wanted or ways),
         }
 
+    def _is_changed(self, state: Tried) -> bool:
+        """Whether a page has begun with somebody of the table, and shows other values now."""
+        if state.row is None or self.desk.people is None:
+            return False
+        try:
+            return not self.desk.is_row(state.row, state.values)
+        except LookupError:  # nobody to compare with yet
+            return False
+
     def sure_part(self, state: Tried) -> str:
         """Show how sure the advice is, and what it would cost to be surer."""
         typed = read_person(state.values, self.fields, self.desk)
         if state.wrong or typed.people is None:
             raise HTTPException(422, "there is no answer yet that could be sure")
         usual = self.desk.recourse.robust_to
-        sure = self.desk.how_sure(typed.people, **state.asked)
+        try:
+            sure = self.desk.how_sure(typed.people, **state.asked)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
         if sure.curve is None:
             return render("sure.html", sure=sure, stops=[], sentence=_sentence)
         stops = stops_of(sure.curve, usual.radius, sure.radius)
@@ -424,6 +497,19 @@ def _cost_at(stop: Stop) -> str:
     return cost(stop.cost) if stop.is_exact else f"about {figure(stop.cost)}"
 
 
+def known_as(row: int, keys: Mapping[str, str]) -> list[str]:
+    """Name somebody of the table: by keys, where there are any, and by the row.
+
+    Examples
+    --------
+    >>> known_as(10, {"applicant": "255", "branch_code": ""}), known_as(10, {})
+    (['Applicant 255', 'row 10'], ['Row 10'])
+    """
+    known = [f"{label(name)} {value}" for name, value in keys.items() if value]
+    first, *others = [*known, f"row {row}"]
+    return [f"{first[:1].upper()}{first[1:]}", *others]
+
+
 def _progress(progress: RunProgress) -> str:
     """Say how far the run over the people is."""
     if progress.state is RunState.FAILED:
@@ -444,7 +530,10 @@ def _decided(person: Listed) -> str:
         return "Cannot be used"
     if person.approved:
         return "Approved" if person.status is Status.ALREADY_VALID else "Approved, may not last"
-    return "Refused" if person.is_helped else "Refused, no way"
+    if person.is_helped:
+        return "Refused"
+    # only of these is it known that nothing helps; for others nothing was found, or proven
+    return "Refused, no way" if person.status is Status.INFEASIBLE else "Refused, not settled"
 
 
 def _title(person: PersonFigures, n_ways: int) -> str:

@@ -11,18 +11,24 @@
   // --- asking the server: the last question counts, and it is asked until it is answered
 
   const away = one("#away");
-  const waits = [400, 800, 1600, 3000];
+  const waits = [400, 800, 1600, 3000, 3000, 3000, 5000, 5000, 5000, 5000];
 
-  function say(text) {
-    if (away.textContent !== text && text) away.textContent = text;
+  function say(text, again) {
+    if (away.textContent !== text) away.textContent = text;
     away.classList.toggle("shown", Boolean(text));
-    if (!text) away.textContent = "";
+    if (!again) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Try again";
+    button.addEventListener("click", again);
+    away.append(" ", button);
   }
 
   class Line {
-    constructor(address, answered) {
+    constructor(address, answered, stopped) {
       this.address = address;
       this.answered = answered;
+      this.stopped = stopped;
       this.count = 0;
     }
 
@@ -36,6 +42,12 @@
       this.drop();
       const mine = this.count;
       this.timer = setTimeout(() => this.send(body, mine, 0), delay);
+    }
+
+    // There will be no answer, unless somebody asks again.
+    stop(text, again) {
+      say(text, again);
+      this.stopped();
     }
 
     async send(body, mine, failures) {
@@ -55,7 +67,11 @@
         status = 0;
       }
       if (mine !== this.count) return; // a newer question is under way
-      if (status === 0 || status === 503) {
+      if (status === 503 && failures >= waits.length) { // it has enough to do
+        this.stop("The server is busy.", () => this.ask(body));
+        return;
+      }
+      if (status === 0 || status === 503) { // all else would go wrong again
         say(status ? "The server is busy. Trying again…" : "The server does not answer. Trying again…");
         const wait = waits[Math.min(failures, waits.length - 1)];
         this.timer = setTimeout(() => this.send(body, mine, failures + 1), wait);
@@ -63,7 +79,7 @@
       }
       const parts = new DOMParser().parseFromString(text, "text/html");
       if (status !== 200) {
-        say(parts.body.textContent.trim() || "This could not be answered. Reload the page.");
+        this.stop(parts.body.textContent.trim() || "This could not be answered. Reload the page.");
         return;
       }
       say("");
@@ -133,6 +149,7 @@
       one("#said").textContent = one("#decision").dataset.said;
       const letter = one("#letter");
       letter.hidden = !one("#decision").classList.contains("can-write");
+      one("#letter-changed").hidden = !one("#decision").classList.contains("changed");
       letter.elements.state.value = JSON.stringify(asked);
       const sure = one("#sure");
       if (sure && one("#decision").classList.contains("can-slide")) {
@@ -144,7 +161,7 @@
         if (sure) sure.hidden = true;
         answer.setAttribute("aria-busy", "false");
       }
-    });
+    }, rest);
 
     const sureties = new Line("/parts/sure", (parts) => {
       swap(parts, "sure");
@@ -153,9 +170,15 @@
       sure.classList.remove("waiting");
       answer.setAttribute("aria-busy", "false");
       slid();
-    });
+    }, rest);
 
     const answer = one(".answer");
+
+    // What was shown before stays, and nothing is on its way.
+    function rest() {
+      one("#sure")?.classList.remove("waiting");
+      answer.setAttribute("aria-busy", "false");
+    }
 
     function ask(delay = 0) {
       sureties.drop();
@@ -338,7 +361,11 @@
       slider.setAttribute("aria-valuetext", `size ${stop.size}: ${stop.said}`);
       one("#size-now").textContent = stop.size;
       one("#size-cost").textContent = stop.cost;
-      follow(one("#sure figure"), stop);
+      const plain = one("#sure .plainly dd");
+      const figure = one("#sure figure");
+      // costs are written one way all over the page: as the server writes those of the stops
+      if (plain && one(".hollow", figure)) one("text.value", figure).textContent = `plain ${plain.textContent}`;
+      follow(figure, stop);
     }
 
     // Move the marks along the curve as it is drawn: it goes from size 0 to where it ends.
