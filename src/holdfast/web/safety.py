@@ -344,11 +344,14 @@ def _in_time(endpoint: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(endpoint)
     def in_time(*args: Any, **kwargs: Any) -> Any:
+        was_compiling = meanwhile.is_compiling
         try:
             with limited(MOST_SECONDS):
                 return endpoint(*args, **kwargs)
         except TimeoutError:
-            if meanwhile.is_compiling:  # which makes all of it slow, and is over soon
+            if (
+                was_compiling or meanwhile.is_compiling
+            ):  # which makes all of it slow, and is over soon
                 raise too_busy("the solvers are still being compiled") from None
             # to come again would take as long again
             raise HTTPException(
