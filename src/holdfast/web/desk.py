@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import math
 import threading
@@ -20,7 +21,13 @@ from holdfast.machinery.threads import thread_count
 from holdfast.models.encoding.reading import is_missing
 from holdfast.recommend import RobustRecourse
 from holdfast.report.people import basis_of
-from holdfast.report.person import PersonFigures, SureFigures, how_sure, look_at
+from holdfast.report.person import (
+    PersonFigures,
+    SureFigures,
+    features_that_follow,
+    how_sure,
+    look_at,
+)
 from holdfast.web.helpers import Helpers
 from holdfast.web.kept import Kept
 from holdfast.web.people import People, RunState
@@ -142,9 +149,23 @@ class Desk:
         """Have compiled what nearly everybody asks, and then start processes that find it so."""
         import pandas as pd
 
-        self.recommend(pd.DataFrame([self.somebody()]))
+        person = pd.DataFrame([self.somebody()])
+        with contextlib.suppress(ValueError):  # there may be nobody like that
+            _look_at(self, person, {})
+            _how_sure(self, person, {})
+            hard = self.recourse.with_settings(actions=self._locked(), n_options=1)
+            look_at(hard.recommend(person), person.index[0])
         meanwhile.wait()
         self._helpers.start()
+
+    def _locked(self) -> ActionSet:
+        """Return an action set of which nothing may be changed, though somebody might allow it."""
+        actions = copy.deepcopy(self.actions)
+        follow = features_that_follow(actions)
+        for name in actions:
+            if name not in follow:
+                actions[name].immutable = True
+        return actions
 
     def feature(self, name: str) -> Any:
         """Return what can be done about a column; None where the action set does not know it."""
