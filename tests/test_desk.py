@@ -331,6 +331,24 @@ def test_a_letter_follows_what_was_tried(desk, file):
     assert "Hanse Bank" in plain
 
 
+def test_a_letter_about_changed_values_bears_no_reference(desk, file):
+    first = first_options(file)
+    row = int(first.index[(~first["approved"].astype(bool)) & (first["option"] == 1)][0])
+    texts = desk.people.person(row)
+    told = visible(desk.letter(texts, TODAY, row=row)).lower()
+    assert " ".join(told.split()) != " ".join(visible(desk.letter(texts, TODAY)).lower().split())
+    written_otherwise = texts | {"duration": f" {float(texts['duration']):.3f}"}
+    assert visible(desk.letter(written_otherwise, TODAY, row=row)).lower() == told
+    changed = texts | {"duration": str(float(texts["duration"]) + 1.0)}
+    assert desk.letter(changed, TODAY, row=row) == desk.letter(changed, TODAY)
+    assert desk.is_row(row, texts)
+    assert not desk.is_row(row, changed)
+    assert not desk.is_row(row, texts | {"employment": ""})
+    with pytest.raises(LookupError, match="rows go from 0 to 399"):
+        desk.letter(texts, TODAY, row=400)
+    assert str(first.loc[row, "applicant"]) in told
+
+
 def visible(page: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", " ", page))
 

@@ -69,14 +69,15 @@ def _refuse(scope: Scope, error: HTTPException) -> Response:
     return HTMLResponse(error_page(status, message, is_part=is_part), status, error.headers)
 
 
+# for those of others, who say no more than their status
 _SENTENCES = {
-    404: "there is nothing at this address",
-    405: "this address does not take requests of this kind",
+    "Not Found": "there is nothing at this address",
+    "Method Not Allowed": "this address does not take requests of this kind",
 }
 
 
 def _sentence(error: HTTPException) -> str:
-    return _SENTENCES.get(error.status_code, str(error.detail))
+    return _SENTENCES.get(str(error.detail), str(error.detail))
 
 
 async def _refused(request: Request, error: Any) -> Response:

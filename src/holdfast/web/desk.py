@@ -16,6 +16,7 @@ from holdfast.files.jobs import Job, check_unchanged, prepare
 from holdfast.files.people import Columns, text_of
 from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.threads import thread_count
+from holdfast.models.encoding.reading import is_missing
 from holdfast.recommend import RobustRecourse
 from holdfast.report.people import basis_of
 from holdfast.report.person import PersonFigures, SureFigures, how_sure, look_at
@@ -234,7 +235,8 @@ class Desk:
             What the model reads of the person, as it is typed.
         settings : LetterSettings
         row : int, optional
-            Whose keys the letter bears, where the person is one of the table.
+            The person of the table with whom it began: the letter bears their keys, unless the
+            values are no longer theirs.
         preferences, radius
             What the person tried, as in `asking`.
         """
@@ -248,7 +250,7 @@ class Desk:
             name: pa.array([text], pa.string()) for name, text in texts.items()
         }
         keys: list[str] = []
-        if row is not None and self.people is not None:
+        if row is not None and self.people is not None and self.is_row(row, values):
             known = self.people.keys(row)
             keys = list(known)
             cells = {name: pa.array([known[name]], pa.string()) for name in keys} | cells
@@ -259,16 +261,34 @@ class Desk:
         typical = self.typical()
         return render_letter(letter_of(told, basis_of(asking), typical, settings, whose, keys))
 
-    def _derived(self, texts: Mapping[str, str | None]) -> dict[str, str]:
-        """Return what follows from other values of a person, as it would be typed."""
+    def is_row(self, row: int, values: Mapping[str, str]) -> bool:
+        """Whether what was typed are the values of a row of the table, whatever way of writing.
+
+        A LookupError says that there is no such row, or that it has not been read yet.
+        """
+        if self.people is None:
+            raise LookupError("there is no table of people: start `holdfast serve` with --people")
+        typed, known = self._read(values), self._read(self.people.person(row))
+        follow = {each.feature for each in self.actions.derived}
+        pairs = [
+            (typed[name].iloc[0], known[name].iloc[0])
+            for name in self.columns.levels
+            if name not in follow
+        ]
+        return all(a == b or (is_missing(a) and is_missing(b)) for a, b in pairs)
+
+    def _read(self, texts: Mapping[str, str | None]) -> pd.DataFrame:
+        """Read one person from texts."""
         import pyarrow as pa
 
+        cells = {name: pa.array([texts.get(name)], pa.string()) for name in self.columns.levels}
+        return self.columns.frame(pa.table(cells))
+
+    def _derived(self, texts: Mapping[str, str | None]) -> dict[str, str]:
+        """Return what follows from other values of a person, as it would be typed."""
         if not self.actions.derived:
             return {}
-        typed = self.columns.frame(
-            pa.table({k: pa.array([v], pa.string()) for k, v in texts.items()})
-        )
-        found = {}
+        typed, found = self._read(texts), {}
         for each in self.actions.derived:
             parents = typed[list(each.parents)]
             if all(isinstance(value, float) for value in parents.iloc[0]):

@@ -19,6 +19,8 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from holdfast.problem.points import Points
+from holdfast.recommend import RobustRecourse
 from holdfast.recommend.numerals import at_least, below, numeral
 from holdfast.report.charts import STYLE
 from holdfast.report.figures import count_text, figure
@@ -39,7 +41,7 @@ from holdfast.web.forms import (
     read_state,
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
-from holdfast.web.safety import SafeRoute, content_policy
+from holdfast.web.safety import SafeRoute, content_policy, too_busy
 from holdfast.web.slider import Stop, stops_of
 
 _STATIC = Path(__file__).parent / "static"
@@ -142,17 +144,44 @@ class Decision:
         return f"{self.word}: {self.why[:1].lower()}{self.why[1:]}"
 
 
-def _verdict(person: PersonFigures) -> Decision:
+def _verdict(person: PersonFigures, recourse: RobustRecourse) -> Decision:
     if person.approved is None:
         return Decision("unusable", "Cannot be used", "", f"{person.problem}.")
     why = f"Today’s model gives {person.gives}" if person.gives else "So says today’s model"
-    if person.wanted and person.gives:
-        why += f"; {person.wanted} is needed"
+    if person.gives:
+        why += f"; {_needed(person.threshold, recourse.points)} needed"
+    if person.gives and person.wanted and _asks_for_more(recourse, person.threshold):
+        why += f", and the advice asks for {person.wanted}"
     if not person.approved:
         return Decision("refused", "Refused", person.gives, f"{why}.")
     if person.status is not Status.ALREADY_VALID and person.ways:
         why += f", and not {person.crowd} would give it"
     return Decision("approved", "Approved", person.gives, f"{why}.")
+
+
+def _needed(threshold: float, points: Points | None) -> str:
+    """Write from where on today's model approves, in what it is told to give.
+
+    Examples
+    --------
+    >>> _needed(0.5, None), _needed(0.34273, None), _needed(0.5, Points(600, odds=50, double=20))
+    ('50% is', '34.27% is', '487.1 points are')
+    """
+    if points is None:
+        return f"{100.0 * threshold:.4g}% is"
+    return f"{_points_at(threshold, points):.4g} points are"
+
+
+def _points_at(probability: float, points: Points) -> float:
+    return float(points.of(math.log(probability / (1.0 - probability))))
+
+
+def _asks_for_more(recourse: RobustRecourse, threshold: float) -> bool:
+    """Whether the advice asks for another thing than what today's model needs for a yes."""
+    if recourse.guarantee_points is not None:
+        needed = _points_at(threshold, recourse.points)
+        return not math.isclose(recourse.guarantee_points, needed, rel_tol=1e-9)
+    return not math.isclose(recourse.guarantee, threshold, rel_tol=1e-9)
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -268,19 +297,18 @@ class _Office:
         try:
             values, keys, problem = people.person(row), people.keys(row), people.problem(row)
         except LookupError as error:
-            raise HTTPException(503 if people.total is None else 404, str(error)) from None
+            raise self._absent(error, row) from None
         if problem:
             raise HTTPException(422, f"row {row} could not be read from its file: {problem}")
         return self.person_page(Tried(row=row, values=values), f"Row {row}", keys, "people")
 
     def overview_page(self, group: str | None) -> str:
         """Show the report on the people of the table."""
-        people = self._people()
+        self._people()
         try:
             summary = self.desk.overview(group)
         except LookupError as error:
-            has_failed = people.progress.state is RunState.FAILED
-            raise HTTPException(500 if has_failed else 503, str(error)) from None
+            raise self._absent(error) from None
         except ValueError as error:
             raise HTTPException(404, str(error)) from None
         body = Markup(write_report_body(summary))
@@ -289,8 +317,10 @@ class _Office:
 
     def letter(self, form: dict[str, str]) -> HTMLResponse:
         """Write a letter to a person."""
+        row = None
         try:
             state = self.read(json.loads(form.get("state", "null")))
+            row = state.row
             settings = LetterSettings(
                 language=form.get("language", "en"),
                 lender=form.get("lender", "")[:_MOST_LENDER] or self.desk.lender,
@@ -301,14 +331,14 @@ class _Office:
             page = self.desk.letter(
                 state.values,
                 settings,
-                row=state.row,
+                row=row,
                 preferences=state.preferences,
                 radius=state.radius,
             )
         except (ValueError, RecursionError) as error:
             raise HTTPException(422, str(error)) from None
         except LookupError as error:
-            raise HTTPException(503, str(error)) from None
+            raise self._absent(error, row) from None
         style = page.partition("<style>")[2].partition("</style>")[0]
         return HTMLResponse(page, headers={"Content-Security-Policy": content_policy(style)})
 
@@ -319,6 +349,15 @@ class _Office:
                 "there is no table of people: start `holdfast serve` with --people, or type one in",
             )
         return self.desk.people
+
+    def _absent(self, error: LookupError, row: int | None = None) -> HTTPException:
+        """Say of what was not there whether it never will be, or only is not there yet."""
+        people = self._people()
+        if row is not None and people.total is not None and not 0 <= row < people.total:
+            return HTTPException(404, str(error))
+        if people.progress.state is RunState.FAILED:
+            return HTTPException(500, str(error))
+        return too_busy(str(error))
 
     def _chance(self, person: Listed) -> str:
         """Write what today's model gives a person of the list."""
@@ -342,6 +381,7 @@ class _Office:
         typed = read_person(state.values, self.fields, self.desk)
         wrong = {**typed.wrong, **state.wrong}
         shown = {
+            "changed": self._is_changed(state),
             "chips": chips_of(state, self.fields),
             "preferences": state.preferences,
             "wrong": wrong,
@@ -357,7 +397,7 @@ class _Office:
         radius = person.reachable_radius
         return shown | {
             "person": person,
-            "verdict": _verdict(person),
+            "verdict": _verdict(person, self.desk.recourse),
             "ways": ways,
             "most": max(efforts, default=0.0),
             "title": _title(person, len(ways)),
@@ -367,6 +407,15 @@ class _Office:
             "can_write": person.approved is False and (ways or person.status is Status.INFEASIBLE),
             "can_slide": person.approved is not None and bool(person.wanted or ways),
         }
+
+    def _is_changed(self, state: Tried) -> bool:
+        """Whether a page has begun with somebody of the table, and shows other values now."""
+        if state.row is None or self.desk.people is None:
+            return False
+        try:
+            return not self.desk.is_row(state.row, state.values)
+        except LookupError:  # nobody to compare with yet
+            return False
 
     def sure_part(self, state: Tried) -> str:
         """Show how sure the advice is, and what it would cost to be surer."""
@@ -444,7 +493,10 @@ def _decided(person: Listed) -> str:
         return "Cannot be used"
     if person.approved:
         return "Approved" if person.status is Status.ALREADY_VALID else "Approved, may not last"
-    return "Refused" if person.is_helped else "Refused, no way"
+    if person.is_helped:
+        return "Refused"
+    # only of these is it known that nothing helps; for others nothing was found, or proven
+    return "Refused, no way" if person.status is Status.INFEASIBLE else "Refused, not settled"
 
 
 def _title(person: PersonFigures, n_ways: int) -> str:

@@ -133,6 +133,7 @@
       one("#said").textContent = one("#decision").dataset.said;
       const letter = one("#letter");
       letter.hidden = !one("#decision").classList.contains("can-write");
+      one("#letter-changed").hidden = !one("#decision").classList.contains("changed");
       letter.elements.state.value = JSON.stringify(asked);
       const sure = one("#sure");
       if (sure && one("#decision").classList.contains("can-slide")) {

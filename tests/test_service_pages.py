@@ -1,0 +1,115 @@
+"""The pages without a browser: what they say, and what becomes of requests that make no sense."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any
+
+import pytest
+from service_desk import TestClient, cells, client_of, denied, german_desk
+
+from holdfast.demo.files import write_demo
+from holdfast.result.status import Status
+from holdfast.web import pages
+from holdfast.web.app import make_service
+from holdfast.web.desk import Desk
+from holdfast.web.people import Listed
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (Status.INFEASIBLE, "Refused, no way"),
+        (Status.GAP_OPEN, "Refused, not settled"),
+        (Status.NOT_FOUND, "Refused, not settled"),
+        (Status.STILL_REFUSED, "Refused, not settled"),
+    ],
+)
+def test_only_where_nothing_helps_there_is_no_way(status, said):
+    assert pages._decided(Listed(0, {}, status, approved=False)) == said
+    assert pages._decided(Listed(0, {}, status, approved=False, is_helped=True)) == "Refused"
+
+
+def state_of(person: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """What a page sends of a person."""
+    return {"values": {name: str(value) for name, value in person.items()}, **more}
+
+
+def ask_part(desk: Any, part: str, **state: Any) -> Any:
+    return client_of(desk).post(f"/parts/{part}", json=state)
+
+
+def why(desk: Any, person: dict[str, Any]) -> str:
+    """Why a page says that the decision is as it is."""
+    answer = ask_part(desk, "person", **state_of(person))
+    return html.unescape(re.search(r'class="why">([^<]*)<', answer.text)[1])
+
+
+def test_what_is_needed_for_a_yes_is_the_threshold_and_not_the_guarantee():
+    person = cells(denied(1))[0]
+    given = desk_gives(person)
+    assert why(german_desk(), person) == f"Today’s model gives {given}; 50% is needed."
+    said = why(german_desk(guarantee=0.9), person)
+    assert said == f"Today’s model gives {given}; 50% is needed, and the advice asks for 90%."
+
+
+def desk_gives(person: dict[str, Any]) -> str:
+    import pandas as pd
+
+    return german_desk().recommend(pd.DataFrame([person])).initially(0)
+
+
+def test_in_points_the_threshold_is_one_too():
+    scale = {"points": 600.0, "odds": 50.0, "double": 20.0}
+    desk = desk_with(points=scale, guarantee=None, guarantee_points=500.0)
+    said = why(desk, cells(denied(1))[0])
+    assert re.fullmatch(
+        r"Today’s model gives \d+ points; 487.1 points are needed, and the advice asks for 500 "
+        r"points\.",
+        said,
+    )
+
+
+def desk_with(**settings: Any) -> Desk:
+    return Desk.of(german_desk().job.with_changes(**settings))
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demonstration, with everybody advised."""
+    desk = Desk.of(write_demo(tmp_path_factory.mktemp("demo")))
+    desk.people.start()
+    desk.people.wait()
+    yield desk
+    desk.close()
+
+
+def visit(desk: Any) -> Any:
+    return TestClient(
+        make_service(desk), base_url="http://localhost", raise_server_exceptions=False
+    )
+
+
+def test_a_letter_to_a_row_that_is_not_there_is_not_found(demo):
+    values = demo.people.person(10)
+    state = json.dumps({"row": 4000, "values": values})
+    answer = visit(demo).post("/letter", data={"state": state})
+    assert answer.status_code == 404
+    assert "There is no row 4000; rows go from 0 to 399." in answer.text
+    assert "there is no row 4000" in visit(demo).get("/people/4000").text.lower()
+    state = json.dumps({"row": 10, "values": values})
+    assert visit(demo).post("/letter", data={"state": state}).status_code == 200
+
+
+def test_that_a_letter_is_about_changed_values_is_said(demo):
+    values = demo.people.person(10)
+    said = r'id="letter-changed"( hidden)?>'
+    page = visit(demo).get("/people/10").text
+    assert re.search(said, page)[1]
+    part = visit(demo).post("/parts/person", json={"row": 10, "values": values}).text
+    assert "changed" not in re.search(r'id="decision" class="([^"]*)"', part)[1]
+    changed = {"row": 10, "values": values | {"duration": "54"}}
+    part = visit(demo).post("/parts/person", json=changed).text
+    assert "changed" in re.search(r'id="decision" class="([^"]*)"', part)[1].split()
