@@ -366,7 +366,8 @@ def test_a_link_holds_what_was_tried_and_no_values(visit, desk, server):
     settled(page)
     link = copied(page, "#copy")
     held = json.loads(urllib.parse.unquote(link.partition("#")[2]))
-    assert held == {"p": {"other_parties": {"locked": True}}}
+    of = page.locator(".person").get_attribute("data-of")
+    assert held == {"p": {"other_parties": {"locked": True}}, "of": of}
     assert "54" not in page.url.partition("#")[2]
     other = settled(visit(link.removeprefix(server.address)))
     tried = {"other_parties": {"locked": True}}

@@ -171,6 +171,8 @@ class Tried:
         What the person cannot or would rather not change, by feature.
     radius : float or None
     n_options : int
+    of : str
+        The fingerprint of what the page was made of: see `Desk.fingerprint_of`.
     wrong : dict
         What is the matter with fields, by name: a column, or "feature.setting".
     """
@@ -180,6 +182,7 @@ class Tried:
     preferences: dict[str, dict[str, Any]] = field(default_factory=dict)
     radius: float | None = None
     n_options: int = MOST_OPTIONS
+    of: str = ""
     wrong: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -191,6 +194,7 @@ class Tried:
             "preferences": self.preferences,
             "radius": self.radius,
             "n_options": self.n_options,
+            "of": self.of,
         }
 
     @property
@@ -219,8 +223,25 @@ def read_state(data: Any, fields: list[FormField], desk: Desk) -> Tried:
         preferences=preferences,
         radius=_radius(data.get("radius"), desk),
         n_options=_options(data.get("n_options", MOST_OPTIONS)),
+        of=_of(data),
         wrong=wrong,
     )
+
+
+def _of(data: dict[str, Any]) -> str:
+    if isinstance(data.get("of", ""), str):
+        return str(data.get("of", ""))
+    raise StateError("of must be a text")
+
+
+def read_belonging(data: Any) -> tuple[int | None, str]:
+    """Read whose page has sent something, and what it was made of; empty where nothing says.
+
+    This comes before all else is read: what belongs to another model makes no sense here.
+    """
+    if not isinstance(data, dict):
+        return None, ""
+    return _row(data.get("row")), _of(data)
 
 
 def _row(value: Any) -> int | None:

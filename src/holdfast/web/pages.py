@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from hashlib import sha256
@@ -36,12 +36,13 @@ from holdfast.web.forms import (
     chips_of,
     fields_of,
     label,
+    read_belonging,
     read_form,
     read_person,
     read_state,
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
-from holdfast.web.safety import SafeRoute, content_policy, too_busy
+from holdfast.web.safety import SafeRoute, content_policy, too_busy, too_busy
 from holdfast.web.slider import Stop, stops_of
 
 _STATIC = Path(__file__).parent / "static"
@@ -261,9 +262,23 @@ class _Office:
     def read(self, data: Any) -> Tried:
         """Read what a page sends."""
         try:
+            self._refuse_strange(*read_belonging(data))
             return read_state(data, self.fields, self.desk)
         except StateError as error:
-            raise HTTPException(422, f"{error}; reload the page") from None
+            raise HTTPException(422, f"{error}; press Start again") from None
+
+    def _refuse_strange(self, row: int | None, of: str) -> None:
+        """Refuse a page that was made of another table, or of another model."""
+        if not of:
+            return
+        if row is not None and self.desk.people is not None and self.desk.people.total is None:
+            raise too_busy("the table of people is still being read")
+        try:
+            belongs = self.desk.fingerprint_of(row) == of
+        except LookupError:
+            belongs = False
+        if not belongs:
+            raise HTTPException(409, "this page is of another table or model; load it again")
 
     @property
     def frame(self) -> dict[str, Any]:
@@ -373,7 +388,7 @@ class _Office:
             heading=heading,
             keys=keys,
             fields=self.fields,
-            state=state,
+            state=replace(state, of=self.desk.fingerprint_of(state.row)),
         )
 
     def person(self, state: Tried) -> dict[str, Any]:

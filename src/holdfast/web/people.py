@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
 import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -242,6 +244,11 @@ class People:
     def keys(self, row: int) -> dict[str, str]:
         """Return the key columns of a person, as they are written."""
         return self._listed().keys(row)
+
+    def fingerprint(self, row: int) -> str:
+        """Name a person by all that is known of them, in a few digits that tell none of it."""
+        known = [self.keys(row), self.person(row)]
+        return sha256(json.dumps(known).encode()).hexdigest()[:8]
 
     def problem(self, row: int) -> str:
         """Return why the row could not be read from its file; empty if it could."""
