@@ -7,6 +7,7 @@ import itertools
 import re
 import stat
 import threading
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from holdfast.demo.files import write_demo
 from holdfast.engines.local import run_job
 from holdfast.files.people import Columns, text_of
 from holdfast.files.recourse import RecourseFile
+from holdfast.machinery.threads import limited
 from holdfast.report import (
     LetterSettings,
     find_person,
@@ -34,6 +36,7 @@ from holdfast.report import (
 )
 from holdfast.report.people import Source, sort_people
 from holdfast.web.desk import Desk
+from holdfast.web.kept import Kept
 from holdfast.web.people import RunState
 
 TODAY = LetterSettings(lender="Hanse Bank", today=date(2026, 11, 16))
@@ -410,3 +413,44 @@ def test_without_people_there_is_nothing_to_look_over(job):
     assert alone.groupable() == []
     with pytest.raises(LookupError, match="with --people"):
         alone.overview()
+
+
+def test_what_takes_long_is_made_when_the_run_is_finished(job, monkeypatch):
+    made = threading.Event()
+    real = Desk._summarise
+
+    def summarise(self, file, group):
+        made.set()
+        return real(self, file, group)
+
+    monkeypatch.setattr(Desk, "_summarise", summarise)
+    desk = Desk.of(job)
+    desk.start()
+    assert made.wait(120)  # and nobody has asked
+    desk.close()
+
+
+def test_nobody_waits_for_another_thing(job, desk, monkeypatch):
+    going = threading.Event()
+
+    def summarise(self, file, group):
+        going.wait(60)
+        return group
+
+    monkeypatch.setattr(Desk, "_summarise", summarise)
+    other = replace(desk, _kept=Kept())
+    assert other.groupable() == desk.groupable()
+    late = "the overview by employment is still being made"
+    with limited(0.0), pytest.raises(LookupError, match=late):
+        other.overview("employment")
+    assert other.typical().people == desk.typical().people
+    going.set()
+    assert other.overview("employment") == "employment"
+
+
+def test_what_could_not_be_made_is_tried_again():
+    kept = Kept()
+    with pytest.raises(ValueError, match="not yet"):
+        kept.get("it", lambda: (_ for _ in ()).throw(ValueError("not yet")))
+    assert kept.get("it", lambda: 1) == 1
+    assert kept.get("it", lambda: 2) == 1

@@ -156,11 +156,15 @@ def told_ways(told):
 # --- pick
 
 
+def named(person):
+    return f"Applicant {person.keys['applicant']}"
+
+
 def test_people_are_sorted_by_cost_and_searched_without_a_trace(visit, desk):
     page = visit("/people")
     page.wait_for_selector("#people[data-ready=true]")
     first = desk.people.page("cost").people
-    assert texts(page, ".people td.who a") == [f"Row {each.row}" for each in first]
+    assert texts(page, ".people td.who a") == [named(each) for each in first]
     assert texts(page, ".people td.cost") == [pages.cost(each.cost) for each in first]
     heading = page.locator("th", has_text="Cost")
     assert heading.get_attribute("aria-sort") == "ascending"
@@ -175,15 +179,15 @@ def test_people_are_sorted_by_cost_and_searched_without_a_trace(visit, desk):
     page.wait_for_selector("#people[data-searched=true]")
     found = desk.people.page("-cost", "guarantor")
     assert f"{found.found} people found" in text(page, ".progress")
-    assert texts(page, ".people td.who a") == [f"Row {each.row}" for each in found.people]
+    assert texts(page, ".people td.who a") == [named(each) for each in found.people]
     page.locator("#next").click()
     page.wait_for_selector("text=Page 2 of")
     second = desk.people.page("-cost", "guarantor", 2)
-    assert texts(page, ".people td.who a") == [f"Row {each.row}" for each in second.people]
+    assert texts(page, ".people td.who a") == [named(each) for each in second.people]
     assert "guarantor" not in page.url
     page.locator(".people td.who a").first.click()
     page.wait_for_url(f"**/people/{second.people[0].row}")
-    assert second.people[0].keys["applicant"] in text(page, "h1")
+    assert text(page, "h1") == f"{named(second.people[0])} row {second.people[0].row}"
 
 
 def test_nobody_found_is_said(visit):
@@ -409,6 +413,8 @@ def test_the_slider_tells_what_every_size_costs(visit, desk):
     assert text(page, "#size-now") == f"{usual:.4g}"
     assert text(page, "#size-cost") == pages.cost(sure.way.cost)
     assert text(page, ".plainly dd") == pages.cost(sure.plain.cost)
+    marks = [f"plain {pages.cost(sure.plain.cost)}", pages.cost(sure.way.cost)]
+    assert page.locator("#sure figure text.value").all_text_contents() == marks
     assert sure.opposing is not None
     assert text(page, ".opposing") == sure.words
     slider.focus()
@@ -591,6 +597,49 @@ def test_a_late_answer_never_overwrites_a_newer_one(visit, desk):
     assert shown_ways(page) == told_ways(told)
     # the browser gave the first question up; had it not, its answer would not count
     assert held[0].request.failure is not None
+
+
+def test_what_took_too_long_is_said_and_not_asked_again(visit):
+    page = settled(visit(f"/people/{REFUSED}", allowed="504"))
+    asked = []
+
+    def too_late(route):
+        asked.append(route)
+        route.fulfill(status=504, content_type="text/html", body="<p>No answer in time.</p>")
+
+    page.route("**/parts/person", too_late)
+    page.clock.install()
+    page.locator(".field [data-lock=duration]").click()
+    page.clock.run_for(100)
+    page.wait_for_selector("#away.shown >> text=No answer in time.")
+    page.clock.run_for(600_000)
+    settled(page)
+    assert len(asked) == 1
+
+
+def test_a_busy_server_is_asked_some_times_and_then_there_is_a_button(visit):
+    page = settled(visit(f"/people/{REFUSED}", allowed="503"))
+    asked = []
+
+    def busy(route):
+        asked.append(route)
+        route.fulfill(status=503, content_type="text/html", body="<p>Busy.</p>")
+
+    page.route("**/parts/person", busy)
+    page.clock.install()
+    page.locator(".field [data-lock=duration]").click()
+    for _ in range(200):
+        page.clock.run_for(8_100)
+        if page.locator("#away button").count():
+            break
+    assert text(page, "#away") == "The server is busy. Try again"
+    assert 5 < len(asked) < 20
+    settled(page)
+    page.unroute("**/parts/person")
+    page.locator("#away button").click()
+    page.clock.run_for(100)
+    page.wait_for_selector(".chip >> text=duration locked")
+    assert text(page, "#away") == ""
 
 
 def test_a_server_that_was_started_again(visit, server, desk):

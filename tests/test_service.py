@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import TypeAdapter, ValidationError
 from service_desk import cells, client_of, denied, german_desk
 
 from holdfast import RobustRecourse
 from holdfast.problem.ball import NormBall
+from holdfast.web import api
 
 WISHES: dict[str, dict[str, Any]] = {
     "duration": {"change_by": 6.0},
@@ -167,6 +169,13 @@ def person_with(**changes: Any) -> dict[str, Any]:
         ({}, {"radius": "0.1"}, "radius"),
         ({}, {"n_options": 4}, "n_options"),
         ({}, {"n_options": "1"}, "n_options"),
+        ({}, {"n_options": True}, "n_options"),
+        ({}, {"n_options": 1.0}, "n_options"),
+        ({}, {"n_options": 0}, "n_options"),
+        ({}, {"preferences": {"housing": {"avoid": [{}]}}}, "preferences.housing.avoid[0]"),
+        ({}, {"preferences": {"housing": {"avoid": [3, [1]]}}}, "preferences.housing.avoid[1]"),
+        ({}, {"preferences": {"housing": {"avoid": "own"}}}, "preferences.housing.avoid"),
+        ({}, {"preferences": [1]}, "preferences"),
         ({}, {"options": 1}, "options"),
         ({}, {"preferences": {"agee": {}}}, "preferences.agee"),
         ({}, {"preferences": {"age": {"loked": True}}}, "preferences.age.loked"),
@@ -183,6 +192,16 @@ def test_what_does_not_fit_is_said_with_its_place(changes, more, where):
     assert error["where"] == where
     assert error["message"]
     assert "input" not in error["message"].lower()  # not in the words of a library
+    assert "should" not in error["message"].lower()
+
+
+def test_a_column_of_numbers_that_are_levels_is_told_as_one():
+    number = TypeAdapter(api.AskedNumber)
+    assert [number.validate_python(value) for value in (1, 2.5, None)] == [1, 2.5, None]
+    with pytest.raises(ValidationError) as refused:
+        number.validate_python("1")
+    (told,) = refused.value.errors()
+    assert (told["loc"], told["msg"]) == ((), "a number was expected")
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"null", b"3", b'"people"', b""])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from holdfast.result.status import Status
 from holdfast.web import pages
 from holdfast.web.app import make_service
 from holdfast.web.desk import Desk
+from holdfast.web.forms import Tried, fields_of
 from holdfast.web.people import Listed
 
 
@@ -113,3 +116,78 @@ def test_that_a_letter_is_about_changed_values_is_said(demo):
     changed = {"row": 10, "values": values | {"duration": "54"}}
     part = visit(demo).post("/parts/person", json=changed).text
     assert "changed" in re.search(r'id="decision" class="([^"]*)"', part)[1].split()
+
+
+class Options(HTMLParser):
+    """What each choice of a page stands for, by the name of its field."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: dict[str, list[str | None]] = {}
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        told = dict(attrs)
+        if tag == "select":
+            self.name = told.get("name") or told.get("data-feature")
+        if tag == "option":
+            self.found.setdefault(self.name, []).append(told.get("value"))
+        if told.get("type") == "checkbox":
+            self.found.setdefault(told["data-feature"], []).append(told.get("value"))
+
+
+def test_blanks_in_a_level_are_kept(demo):
+    """Of a choice without a value, browsers take the text, and only one of its blanks."""
+    fields = fields_of(demo)
+    place = next(k for k, each in enumerate(fields) if each.name == "savings_status")
+    odd = [" Private", "two  blanks", "end "]
+    fields[place] = replace(fields[place], levels=odd, avoidable=odd)
+    values = demo.people.person(10) | {"savings_status": "three   blanks"}
+    office = pages._Office(demo, fields)
+    page = render_form(office, values)
+    found = Options(page).found
+    assert found["savings_status"][:4] == [*odd, "three   blanks"]
+    assert found["savings_status"][4:7] == odd  # the boxes
+    assert all(None not in each for each in found.values())
+
+
+def render_form(office: Any, values: dict[str, str]) -> str:
+    return office.person_page(Tried(row=10, values=values), ["Somebody"], "people")
+
+
+def test_how_sure_it_is_for_a_row_that_cannot_be_used_is_a_sentence(demo):
+    values = demo.people.person(10) | {"employment": "astronaut"}
+    answer = visit(demo).post("/parts/sure", json={"row": 10, "values": values})
+    assert answer.status_code == 422
+    assert "astronaut" in html.unescape(answer.text)
+
+
+def test_what_follows_keeps_its_unit(demo):
+    """A page replaces the text of the output by that of the answer: the unit stands beside it."""
+    fields = fields_of(demo)
+    place = next(k for k, each in enumerate(fields) if each.name == "credit_amount")
+    fields[place] = replace(fields[place], kind="derived", unit="DM a month")
+    office = pages._Office(demo, fields)
+    page = render_form(office, demo.people.person(10))
+    shown = re.search(r'data-derived="credit_amount">([^<]*)</output>(.{60})', page)
+    assert "DM a month" in shown[2]
+    part = pages.render("part_person.html", **office.person(Tried(values=demo.people.person(10))))
+    assert re.search(r'data-name="credit_amount">([^<]*)</li>', part)[1] == shown[1] == "–"
+
+
+def test_without_a_table_no_page_links_to_one(demo):
+    alone = visit(german_desk()).get("/nothing").text
+    assert 'href="/new"' in alone
+    assert 'href="/people"' not in alone
+    assert 'href="/overview"' not in alone
+    assert 'href="/people"' in visit(demo).get("/nothing").text
+
+
+def test_people_go_by_their_keys_before_their_rows(demo):
+    (somebody,) = demo.people.page("row", number=11, size=1).people
+    name = f"Applicant {somebody.keys['applicant']}"
+    listed = visit(demo).get("/people?sort=row").text
+    assert f'id="row-10">{name}</a> <small>row 10</small>' in listed
+    page = visit(demo).get("/people/10").text
+    assert f"<h1>{name} <small>row 10</small></h1>" in page
+    assert f"<title>{name} –" in page

@@ -172,9 +172,26 @@ def test_who_takes_too_long_is_told_so(monkeypatch):
         raise TimeoutError
 
     answer = _ask_of_route(monkeypatch, work)
+    assert answer.status_code == 504
+    assert "retry-after" not in answer.headers  # it would take as long again
+    assert "10 seconds" in answer.json()["error"]["message"]
+
+
+def test_while_solvers_compile_it_is_worth_to_come_again(monkeypatch):
+    def work(*_: Any) -> Any:
+        raise TimeoutError
+
+    monkeypatch.setattr(type(safety.meanwhile), "is_compiling", True)
+    answer = _ask_of_route(monkeypatch, work)
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
-    assert "10 seconds" in answer.json()["error"]["message"]
+    assert "compiled" in answer.json()["error"]["message"]
+
+
+def test_all_that_may_go_wrong_is_in_the_schema():
+    told = client().get("/openapi.json").json()["paths"]["/v1/recourse"]["post"]["responses"]
+    statuses = {"400", "401", "403", "408", "413", "415", "422", "500", "503", "504"}
+    assert set(told) == {"200", *statuses}
 
 
 def test_a_bug_is_a_sentence_and_tells_nothing(monkeypatch, caplog):

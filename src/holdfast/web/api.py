@@ -17,8 +17,12 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     StrictStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     create_model,
 )
+from pydantic_core import PydanticCustomError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -45,6 +49,22 @@ MOST_RADIUS = 1e9  # of models whose columns are scaled, that is all of them
 Cell = StrictInt | StrictFloat | StrictStr | StrictBool | None
 
 
+def _one_fault(words: str) -> WrapValidator:
+    """Say once what was expected, instead of once for each kind that it could have been."""
+
+    def check(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return read(value)
+        except ValidationError:
+            raise PydanticCustomError("unexpected", "{words}", {"words": words}) from None
+
+    return WrapValidator(check)
+
+
+AskedCell = Annotated[Cell, _one_fault("a text, a number, true, false or null was expected")]
+AskedNumber = Annotated[StrictInt | StrictFloat | None, _one_fault("a number was expected")]
+
+
 class _Plain(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -66,7 +86,7 @@ class CategoryPreference(_Plain):
     """What a person says of a category; it only ever makes the action set tighter, or dearer."""
 
     locked: StrictBool = Field(False, description="It may not change.")
-    avoid: list[Cell] = Field([], description="Levels that it may not become.")
+    avoid: list[AskedCell] = Field([], description="Levels that it may not become.")
     times: StrictFloat = Field(1.0, ge=1, le=MOST_TIMES, description="So many times as dear.")
 
 
@@ -184,11 +204,13 @@ _FAULTS: dict[int | str, dict[str, Any]] = {
         400: "The request cannot be read, or names another host.",
         401: "The token is missing.",
         403: "A page of another site has sent it.",
+        408: "The body did not arrive in time.",
         413: "The body is too large.",
         415: "The body is no JSON.",
         422: "The request does not fit the model; `where` says which part of it.",
         500: "A bug of ours.",
-        503: "Too many requests, or no answer in time; try again.",
+        503: "Too many requests; try again.",
+        504: "No answer was found in time; ask for less at a time.",
     }.items()
 }
 
@@ -216,7 +238,7 @@ def make_api(desk: Desk) -> APIRouter:
         methods=["POST"],
         summary="What people can change",
         response_model=RecourseAnswer,
-        responses=_some(400, 401, 403, 413, 415, 422, 500, 503),
+        responses=_some(400, 401, 403, 408, 413, 415, 422, 500, 503, 504),
         dependencies=[Depends(_need_json)],
         route_class_override=SafeRoute,
     )
@@ -266,8 +288,13 @@ def _request_of(desk: Desk) -> type[BaseModel]:
             Field(min_length=1, max_length=MOST_PEOPLE, description="One dictionary for each."),
         ),
         n_options=(
-            Literal[1, 2, 3],
-            Field(1, description="How many ways to look for; they change different features."),
+            StrictInt,
+            Field(
+                1,
+                ge=1,
+                le=3,
+                description="How many ways to look for; they change different features.",
+            ),
         ),
         radius=(
             size,
@@ -300,10 +327,10 @@ def _kind(desk: Desk, name: str) -> Any:
         return Annotated[StrictFloat | None, Field(description=_range(desk, name))]
     kinds = {"t" if isinstance(k, str) else "b" if isinstance(k, bool) else "n" for k in levels}
     if len(kinds) != 1:  # mixed, or the model does not feel it
-        return Cell
+        return AskedCell
     known = Field(description="One of " + ", ".join(map(repr, levels)) + ".")
-    cell = {"t": StrictStr, "b": StrictBool, "n": StrictInt | StrictFloat}[kinds.pop()]
-    return Annotated[cell | None, known]
+    cells: dict[str, Any] = {"t": StrictStr | None, "b": StrictBool | None, "n": AskedNumber}
+    return Annotated[cells[kinds.pop()], known]
 
 
 def _range(desk: Desk, name: str) -> str:

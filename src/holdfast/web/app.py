@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from starlette.types import Scope
 
 from holdfast.web.api import make_api
 from holdfast.web.desk import Desk
-from holdfast.web.pages import error_page, make_pages
+from holdfast.web.pages import Links, error_page, make_pages, pages_of
 from holdfast.web.safety import LOCAL_HOSTS, Guarded, Headed, Logged, Turns, UnfitError
 
 _STATIC = Path(__file__).parent / "static"
@@ -38,6 +39,14 @@ def make_service(
     """
     from holdfast import __version__
 
+    refuse = functools.partial(_refuse, pages_of(desk))
+
+    async def refused(request: Request, error: Any) -> Response:
+        return refuse(request.scope, error)
+
+    async def not_understood(request: Request, error: Any) -> Response:
+        return refuse(request.scope, _unfit(error))
+
     app = FastAPI(
         title="Holdfast",
         version=__version__,
@@ -46,10 +55,10 @@ def make_service(
         redoc_url=None,
         middleware=[
             Middleware(Headed),
-            Middleware(Logged, refuse=_refuse),
+            Middleware(Logged, refuse=refuse),
             Middleware(Guarded, hosts=hosts, token=token),
         ],
-        exception_handlers={HTTPException: _refused, RequestValidationError: _not_understood},
+        exception_handlers={HTTPException: refused, RequestValidationError: not_understood},
     )
     app.state.turns = Turns()
     app.mount("/static", StaticFiles(directory=_STATIC, check_dir=False), name="static")
@@ -58,7 +67,7 @@ def make_service(
     return app
 
 
-def _refuse(scope: Scope, error: HTTPException) -> Response:
+def _refuse(pages: Links, scope: Scope, error: HTTPException) -> Response:
     """Say what was wrong, to a program or to a person."""
     status, message = error.status_code, _sentence(error)
     if scope["path"].startswith(_FOR_PROGRAMS):
@@ -66,7 +75,7 @@ def _refuse(scope: Scope, error: HTTPException) -> Response:
         content = {"error": {"message": message, "where": where}}
         return JSONResponse(content, status, error.headers)
     is_part = scope["path"].startswith("/parts/")
-    return HTMLResponse(error_page(status, message, is_part=is_part), status, error.headers)
+    return HTMLResponse(error_page(pages, status, message, is_part=is_part), status, error.headers)
 
 
 # for those of others, who say no more than their status
@@ -80,21 +89,19 @@ def _sentence(error: HTTPException) -> str:
     return _SENTENCES.get(str(error.detail), str(error.detail))
 
 
-async def _refused(request: Request, error: Any) -> Response:
-    return _refuse(request.scope, error)
-
-
-async def _not_understood(request: Request, error: Any) -> Response:
+def _unfit(error: RequestValidationError) -> UnfitError:
     """Say which part of a request was wrong, without what stood there."""
     first = error.errors()[0]
     message = _EXPECTED.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
-    return _refuse(request.scope, UnfitError(message, _place(first["loc"])))
+    return UnfitError(message, _place(first["loc"]))
 
 
 _EXPECTED = {
     "missing": "this is missing",
     "extra_forbidden": "this is not known; see GET /v1/model for the names that are",
     "float_type": "a number was expected",
+    "int_type": "a whole number was expected",
+    "unexpected": "{words}",
     "string_type": "a text was expected",
     "bool_type": "true or false was expected",
     "list_type": "a list was expected",

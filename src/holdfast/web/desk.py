@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.engines.local import read_job
 from holdfast.engines.rows import RowFunction, columns_of
@@ -21,12 +22,14 @@ from holdfast.recommend import RobustRecourse
 from holdfast.report.people import basis_of
 from holdfast.report.person import PersonFigures, SureFigures, how_sure, look_at
 from holdfast.web.helpers import Helpers
-from holdfast.web.people import People
+from holdfast.web.kept import Kept
+from holdfast.web.people import People, RunState
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from holdfast.actions import ActionSet
+    from holdfast.files.recourse import RecourseFile
     from holdfast.recommend import Recommendations
     from holdfast.report import LetterSettings, Summary
     from holdfast.report.parts import Reference
@@ -55,7 +58,7 @@ def _refuse_what_cannot_be_asked(recourse: RobustRecourse, columns: Columns) -> 
 
 def _fingerprint(recourse: RobustRecourse) -> str:
     """Name all that answers rest on by its content: files of the same model can differ."""
-    import joblib  # which comes with scikit-learn
+    import joblib  # type: ignore[import-untyped]  # it comes with scikit-learn
 
     asked = recourse.get_params(deep=False)
     return str(joblib.hash([asked[name] for name in sorted(asked) if name != "n_jobs"]))[:12]
@@ -89,7 +92,7 @@ class Desk:
     reference: Path | None = None
     lender: str = ""
     fingerprint: str = ""
-    _kept: _Kept = field(default_factory=lambda: _Kept(), repr=False)
+    _kept: Kept = field(default_factory=Kept, repr=False)
 
     @functools.cached_property
     def _helpers(self) -> Helpers:
@@ -134,7 +137,17 @@ class Desk:
         """Begin to read and to advise the people of the table; start helpers."""
         if self.people is not None:
             self.people.start()
+            threading.Thread(target=self._look_over, name="overview", daemon=True).start()
         threading.Thread(target=self._prepare, name="helpers", daemon=True).start()
+
+    def _look_over(self) -> None:
+        """Have made what the first who ask would wait for; what is wrong, they are told."""
+        assert self.people is not None
+        self.people.wait()
+        if self.people.progress.state is RunState.FINISHED:
+            for make in (self.overview, self.typical):
+                with contextlib.suppress(ValueError, LookupError):
+                    make()
 
     def _prepare(self) -> None:
         """Have compiled what nearly everybody asks, and then start processes that find it so."""
@@ -223,23 +236,21 @@ class Desk:
         It is that of the reference table, else of the people of the table; a ValueError says why
         there is none.
         """
+        return cast("Reference", self._kept.get("the typical applicant", self._find_typical))
+
+    def _find_typical(self) -> Reference:
         from holdfast.report.letter import find_reference, read_reference
         from holdfast.report.people import Source
 
-        with self._kept.lock:
-            if self._kept.typical is None:
-                if self.reference is not None:
-                    found = read_reference(basis_of(self.recourse), self.reference)
-                elif self.people is None:
-                    raise ValueError(
-                        "a letter gives the reasons for a refusal, and there is nobody to compare "
-                        "with: start `holdfast serve` with --people, or with --reference, a table "
-                        "of applicants, such as the training data"
-                    )
-                else:
-                    found = find_reference(Source.of(self.people.finished()))
-                self._kept.typical = found
-            return self._kept.typical
+        if self.reference is not None:
+            return read_reference(basis_of(self.recourse), self.reference)
+        if self.people is None:
+            raise ValueError(
+                "a letter gives the reasons for a refusal, and there is nobody to compare with: "
+                "start `holdfast serve` with --people, or with --reference, a table of "
+                "applicants, such as the training data"
+            )
+        return find_reference(Source.of(self.people.finished()))
 
     def letter(
         self,
@@ -323,32 +334,28 @@ class Desk:
         """Name the columns that the overview can compare people by: those with few values."""
         if self.people is None:
             return []
-        with self._kept.lock:
-            if self._kept.groupable is None:
-                self._kept.groupable = self.people.groupable()
-            return self._kept.groupable
+        return cast("list[str]", self._kept.get("the list of columns", self.people.groupable))
 
     def overview(self, group: str | None = None) -> Summary:
         """Return the figures of the report on the people of the table; made once for each group.
 
-        A LookupError says that there are none yet; a ValueError, that people cannot be compared
-        by this column.
+        They are made as soon as the run is finished. A LookupError says that there are none yet;
+        a ValueError, that people cannot be compared by this column.
         """
-        from holdfast.report import summarise
-
         if self.people is None:
             raise LookupError("there is no table of people: start `holdfast serve` with --people")
         file = self.people.finished()
         if group is not None and group not in self.groupable():
             raise ValueError(f"people cannot be compared by {group!r}")
-        with self._kept.lock:
-            if group not in self._kept.overviews:
-                summary = summarise(file, group)
-                # the file lies where nobody needs to know of it; the table is what people know
-                told = {**self.job.to_plain(Path.cwd()), **file.run}
-                source = Path(self.job.people).name
-                self._kept.overviews[group] = replace(summary, source=source, settings=told)
-            return self._kept.overviews[group]
+        name = "the overview" if group is None else f"the overview by {group}"
+        return cast("Summary", self._kept.get(name, lambda: self._summarise(file, group)))
+
+    def _summarise(self, file: RecourseFile, group: str | None) -> Summary:
+        from holdfast.report import summarise
+
+        # the file lies where nobody needs to know of it; the table is what people know
+        told = {**self.job.to_plain(Path.cwd()), **file.run}
+        return replace(summarise(file, group), source=Path(self.job.people).name, settings=told)
 
 
 def _look_at(desk: Desk, people: pd.DataFrame, asked: dict[str, Any]) -> PersonFigures:
@@ -359,13 +366,3 @@ def _how_sure(desk: Desk, people: pd.DataFrame, asked: dict[str, Any]) -> SureFi
     models = desk.recourse.robust_to
     usual = models.radius if models.has_size else 0.0
     return how_sure(desk.asking(**asked), people, usual)
-
-
-@dataclass(eq=False)
-class _Kept:
-    """What is made once, when it is first asked for."""
-
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    typical: Reference | None = None
-    groupable: list[str] | None = None
-    overviews: dict[str | None, Summary] = field(default_factory=dict)

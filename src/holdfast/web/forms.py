@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.web.desk import Desk
 
 MOST_OPTIONS = 3
-TIMES = (2.0, 5.0, 10.0)
+TIMES = (2, 5, 10)  # how much harder somebody may call a change
 _LIMITS = ("change_by", "lower", "upper")
 _PREFERENCES = ("locked", *_LIMITS, "avoid", "times")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
@@ -30,6 +31,7 @@ from holdfast.report.person import PersonFigures, sure_chart
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
 from holdfast.web.forms import (
+    TIMES,
     FormField,
     StateError,
     Tried,
@@ -42,7 +44,7 @@ from holdfast.web.forms import (
     read_state,
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
-from holdfast.web.safety import SafeRoute, content_policy, too_busy, too_busy
+from holdfast.web.safety import SafeRoute, content_policy, too_busy
 from holdfast.web.slider import Stop, stops_of
 
 _STATIC = Path(__file__).parent / "static"
@@ -88,6 +90,7 @@ def _templates() -> Environment:
     templates.globals |= {
         "percent": percent,
         "cost": cost,
+        "harder": TIMES,
         "label": label,
         "numeral": numeral,
         "counted": count_text,
@@ -108,22 +111,37 @@ def render(name: str, **values: Any) -> str:
     return _templates().get_template(name).render(**values)
 
 
-_TITLES = {404: "Not here", 405: "Not here", 401: "A token is needed", 503: "Busy"}
+_TITLES = {
+    404: "Not here",
+    405: "Not here",
+    401: "A token is needed",
+    503: "Busy",
+    504: "This took too long",
+}
 
 
-def error_page(status: int, message: str, *, is_part: bool) -> str:
+Links = tuple[tuple[str, str, str], ...]  # name, address and title of pages
+
+
+def pages_of(desk: Desk) -> Links:
+    """List the pages that there are."""
+    return _PAGES if desk.people is not None else _PAGES[1:2]
+
+
+def error_page(pages: Links, status: int, message: str, *, is_part: bool) -> str:
     """Say what was wrong: as a page, or as the text that a page shows in its last line.
 
     Examples
     --------
-    >>> error_page(503, "too many requests are waiting", is_part=True)
+    >>> error_page((), 503, "too many requests are waiting", is_part=True)
     '<p>Too many requests are waiting.</p>'
     """
     sentence = _sentence(message)
     if is_part:
         return render("error_part.html", sentence=sentence)
     title = _TITLES.get(status, "This did not work")
-    return render("error.html", title=title, sentence=sentence, pages=_PAGES, here="", asked="")
+    shown = {"title": title, "sentence": sentence, "pages": pages}
+    return render("error.html", **shown, here="", asked="")
 
 
 def _sentence(text: str) -> str:
@@ -179,10 +197,10 @@ def _points_at(probability: float, points: Points) -> float:
 
 def _asks_for_more(recourse: RobustRecourse, threshold: float) -> bool:
     """Whether the advice asks for another thing than what today's model needs for a yes."""
-    if recourse.guarantee_points is not None:
-        needed = _points_at(threshold, recourse.points)
-        return not math.isclose(recourse.guarantee_points, needed, rel_tol=1e-9)
-    return not math.isclose(recourse.guarantee, threshold, rel_tol=1e-9)
+    asked, needed = recourse.guarantee, threshold
+    if recourse.guarantee_points is not None and recourse.points is not None:
+        asked, needed = recourse.guarantee_points, _points_at(threshold, recourse.points)
+    return asked is not None and not math.isclose(asked, needed, rel_tol=1e-9)
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -231,7 +249,7 @@ def make_pages(desk: Desk) -> APIRouter:
     @router.get("/new")
     def new() -> str:
         values = {each.name: "" for each in office.fields}
-        return office.person_page(Tried(values=values), "New person", {}, "new")
+        return office.person_page(Tried(values=values), ["New person"], "new")
 
     @router.get("/overview")
     def overview(group: str = "") -> str:
@@ -283,8 +301,7 @@ class _Office:
     @property
     def frame(self) -> dict[str, Any]:
         """What every page shows."""
-        pages = _PAGES if self.desk.people is not None else _PAGES[1:2]
-        return {"pages": pages, "asked": Path(self.desk.job.model).name}
+        return {"pages": pages_of(self.desk), "asked": Path(self.desk.job.model).name}
 
     def people_page(self, sort: str, search: str, number: int) -> str:
         """Show the people of the table, as far as they have been read and advised."""
@@ -303,6 +320,7 @@ class _Office:
             is_ready=progress.state in (RunState.FINISHED, RunState.FAILED),
             placeholder=", ".join([*map(label, self.desk.job.keys), "row, advice"]),
             decided=_decided,
+            names_of=names_of,
             chance=self._chance,
         )
 
@@ -315,7 +333,7 @@ class _Office:
             raise self._absent(error, row) from None
         if problem:
             raise HTTPException(422, f"row {row} could not be read from its file: {problem}")
-        return self.person_page(Tried(row=row, values=values), f"Row {row}", keys, "people")
+        return self.person_page(Tried(row=row, values=values), names_of(row, keys), "people")
 
     def overview_page(self, group: str | None) -> str:
         """Show the report on the people of the table."""
@@ -378,15 +396,14 @@ class _Office:
         """Write what today's model gives a person of the list."""
         return at_least(person.initial_validity) if math.isfinite(person.initial_validity) else ""
 
-    def person_page(self, state: Tried, heading: str, keys: dict[str, str], here: str) -> str:
+    def person_page(self, state: Tried, names: list[str], here: str) -> str:
         """Show a person, and what they can do."""
         return render(
             "person.html",
             **self.frame,
             **self.person(state),
             here=here,
-            heading=heading,
-            keys=keys,
+            names=names,
             fields=self.fields,
             state=replace(state, of=self.desk.fingerprint_of(state.row)),
         )
@@ -400,7 +417,11 @@ class _Office:
             "chips": chips_of(state, self.fields),
             "preferences": state.preferences,
             "wrong": wrong,
-            "derived": typed.derived,
+            "derived": {
+                each.name: typed.derived.get(each.name) or "–"
+                for each in self.fields
+                if each.kind == "derived"
+            },
             "has_size": self.desk.recourse.robust_to.has_size,
             "lockable": {each.name for each in self.fields if each.changes},
         }
@@ -438,7 +459,10 @@ class _Office:
         if state.wrong or typed.people is None:
             raise HTTPException(422, "there is no answer yet that could be sure")
         usual = self.desk.recourse.robust_to
-        sure = self.desk.how_sure(typed.people, **state.asked)
+        try:
+            sure = self.desk.how_sure(typed.people, **state.asked)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
         if sure.curve is None:
             return render("sure.html", sure=sure, stops=[], sentence=_sentence)
         stops = stops_of(sure.curve, usual.radius, sure.radius)
@@ -486,6 +510,19 @@ def _cost_at(stop: Stop) -> str:
     if not math.isfinite(stop.cost):
         return "no way"
     return cost(stop.cost) if stop.is_exact else f"about {figure(stop.cost)}"
+
+
+def names_of(row: int, keys: Mapping[str, str]) -> list[str]:
+    """Name somebody of the table: by keys, where there are any, and by the row.
+
+    Examples
+    --------
+    >>> names_of(10, {"applicant": "255", "branch_code": ""}), names_of(10, {})
+    (['Applicant 255', 'row 10'], ['Row 10'])
+    """
+    known = [f"{label(name)} {value}" for name, value in keys.items() if value]
+    first, *others = [*known, f"row {row}"]
+    return [f"{first[:1].upper()}{first[1:]}", *others]
 
 
 def _progress(progress: RunProgress) -> str:

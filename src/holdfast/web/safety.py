@@ -1,7 +1,7 @@
 """What stands between the network and the desk: limits, doors, headers, and a quiet log.
 
-All of it is plain ASGI, from the outside in: `Logged` writes a line and lets no bug out, `Headed`
-says what a browser may do with an answer, `Guarded` refuses what should not come in. `SafeRoute`
+All of it is plain ASGI, from the outside in: `Headed` says what a browser may do with an answer,
+`Logged` writes a line and lets no bug out, `Guarded` refuses what should not come in. `SafeRoute`
 is the kind of route that works something out: when it is its turn, and for a limited time.
 """
 
@@ -31,6 +31,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.plain_files import Kind, parse_json
 from holdfast.machinery.threads import limited
 
@@ -347,7 +348,13 @@ def _in_time(endpoint: Callable[..., Any]) -> Callable[..., Any]:
             with limited(MOST_SECONDS):
                 return endpoint(*args, **kwargs)
         except TimeoutError:
-            raise too_busy(f"no answer was found within {MOST_SECONDS:.0f} seconds") from None
+            if meanwhile.is_compiling:  # which makes all of it slow, and is over soon
+                raise too_busy("the solvers are still being compiled") from None
+            # to come again would take as long again
+            raise HTTPException(
+                504,
+                f"no answer was found within {MOST_SECONDS:.0f} seconds; ask for less at a time",
+            ) from None
 
     return in_time
 

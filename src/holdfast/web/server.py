@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import secrets
 import socket
 import sys
+import time
 import webbrowser
+from typing import Any
 
 import uvicorn
 
@@ -16,7 +19,7 @@ from holdfast.web.desk import Desk
 from holdfast.web.safety import LOCAL_HOSTS, LOG
 
 _MOST_CONNECTIONS = 512
-_KEEP_ALIVE = 15  # seconds in which a connection may be silent
+_MOST_SILENT = 10  # seconds in which a connection must have sent the whole head of a request
 _STOPPING = 12  # seconds that requests under way have left: more than one may take
 
 
@@ -53,7 +56,7 @@ def serve(desk: Desk, *, host: str = "127.0.0.1", port: int = 8000, open_browser
         ws="none",
         proxy_headers=False,
         limit_concurrency=_MOST_CONNECTIONS,
-        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_keep_alive=_MOST_SILENT,
         timeout_graceful_shutdown=_STOPPING,
     )
     _log_to_stderr()
@@ -62,7 +65,7 @@ def serve(desk: Desk, *, host: str = "127.0.0.1", port: int = 8000, open_browser
 
 
 class _Announcing(uvicorn.Server):
-    """A server that says where it is as soon as it answers."""
+    """A server that says where it is as soon as it answers, and waits for no half of a request."""
 
     def __init__(self, config: uvicorn.Config, address: str, open_browser: bool) -> None:
         super().__init__(config)
@@ -72,9 +75,32 @@ class _Announcing(uvicorn.Server):
         """Begin to listen."""
         await super().startup(sockets)
         if self.started:
+            self.watching = asyncio.create_task(close_silent(self.server_state.connections))
             print(f"Holdfast is at {self.address} (Ctrl-C ends it)", flush=True)
             if self.open_browser:
                 webbrowser.open(self.address)
+
+
+async def close_silent(connections: set[Any], seconds: float = _MOST_SILENT) -> None:
+    """Close connections on which nothing is answered and no request has come for so long.
+
+    Uvicorn itself waits for the rest of a head for ever, and some hundred of such connections
+    would keep everybody out. How long a body may take, `Guarded` says.
+    """
+    waiting: dict[Any, tuple[Any, float]] = {}
+    while True:
+        now, before = time.monotonic(), waiting
+        waiting = {}
+        for each in list(connections):
+            if each.cycle is not None and not each.cycle.response_complete:
+                continue
+            last, since = before.get(each, (each.cycle, now))
+            if last is not each.cycle:  # meanwhile something was answered
+                since = now
+            waiting[each] = each.cycle, since
+            if now - since >= seconds:
+                each.transport.close()
+        await asyncio.sleep(seconds / 8.0)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -11,27 +11,24 @@
   // --- asking the server: the last question counts, and it is asked until it is answered
 
   const away = one("#away");
-  const waits = [400, 800, 1600, 3000];
+  const waits = [400, 800, 1600, 3000, 5000, 5000, 8000, 8000, 8000];
 
-  function say(text) {
-    if (away.textContent !== text && text) away.textContent = text;
+  function say(text, again, words = "Try again") {
+    if (away.textContent !== text) away.textContent = text;
     away.classList.toggle("shown", Boolean(text));
-    if (!text) away.textContent = "";
-  }
-
-  function offerReload() {
+    if (!again) return;
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = "Load it again";
-    button.addEventListener("click", () => location.reload());
+    button.textContent = words;
+    button.addEventListener("click", again);
     away.append(" ", button);
   }
 
   class Line {
-    constructor(address, answered, refused) {
+    constructor(address, answered, stopped) {
       this.address = address;
       this.answered = answered;
-      this.refused = refused;
+      this.stopped = stopped;
       this.count = 0;
     }
 
@@ -45,6 +42,12 @@
       this.drop();
       const mine = this.count;
       this.timer = setTimeout(() => this.send(body, mine, 0), delay);
+    }
+
+    // There will be no answer, unless somebody asks again.
+    stop(text, ...offered) {
+      say(text, ...offered);
+      this.stopped();
     }
 
     async send(body, mine, failures) {
@@ -64,17 +67,18 @@
         status = 0;
       }
       if (mine !== this.count) return; // a newer question is under way
-      if (status === 0 || status === 503) {
-        say(status ? "The server is busy. Trying again…" : "The server does not answer. Trying again…");
-        const wait = waits[Math.min(failures, waits.length - 1)];
-        this.timer = setTimeout(() => this.send(body, mine, failures + 1), wait);
+      if (status === 0 || status === 503) { // all else would go wrong again
+        const why = status ? "The server is busy." : "The server does not answer.";
+        if (failures < waits.length) {
+          say(`${why} Trying again…`);
+          this.timer = setTimeout(() => this.send(body, mine, failures + 1), waits[failures]);
+        } else this.stop(why, () => this.ask(body));
         return;
       }
       const parts = new DOMParser().parseFromString(text, "text/html");
       if (status !== 200) {
-        say(parts.body.textContent.trim() || "This could not be answered. Reload the page.");
-        if (status === 409) offerReload();
-        this.refused();
+        const offered = status === 409 ? [() => location.reload(), "Load it again"] : [];
+        this.stop(parts.body.textContent.trim() || "This could not be answered. Reload the page.", ...offered);
         return;
       }
       say("");
@@ -135,7 +139,6 @@
     }
 
     const answer = one(".answer");
-    const settle = () => answer.setAttribute("aria-busy", "false");
 
     const answers = new Line("/parts/person", (parts, asked) => {
       const fresh = one("#ways", parts);
@@ -157,18 +160,24 @@
       } else {
         sureties.drop();
         if (sure) sure.hidden = true;
-        settle();
+        rest();
       }
-    }, settle);
+    }, rest);
 
     const sureties = new Line("/parts/sure", (parts) => {
       swap(parts, "sure");
       const sure = one("#sure");
       sure.hidden = false;
       sure.classList.remove("waiting");
-      settle();
+      rest();
       slid();
-    }, settle);
+    }, rest);
+
+    // What was shown before stays, and nothing is on its way.
+    function rest() {
+      one("#sure")?.classList.remove("waiting");
+      answer.setAttribute("aria-busy", "false");
+    }
 
     function ask(delay = 0) {
       sureties.drop();
@@ -407,7 +416,11 @@
       slider.setAttribute("aria-valuetext", `size ${stop.size}: ${stop.said}`);
       one("#size-now").textContent = stop.size;
       one("#size-cost").textContent = stop.cost;
-      follow(one("#sure figure"), stop);
+      const plain = one("#sure .plainly dd");
+      const figure = one("#sure figure");
+      // costs are written one way all over the page: as the server writes those of the stops
+      if (plain && one(".hollow", figure)) one("text.value", figure).textContent = `plain ${plain.textContent}`;
+      follow(figure, stop);
     }
 
     // Move the marks along the curve as it is drawn: it goes from size 0 to where it ends.
