@@ -355,6 +355,17 @@ def not_a_number(text: str) -> str:
     return f"“{shown}” is not a number.{hint}"
 
 
+def short_numeral(value: float) -> str:
+    """Write what is computed, and typed by nobody, to six digits.
+
+    Examples
+    --------
+    >>> short_numeral(1 / 3), short_numeral(36.0), short_numeral(1234567.0)
+    ('0.333333', '36', '1,234,570')
+    """
+    return numeral(float(f"{value:.6g}"))
+
+
 @dataclass(frozen=True)
 class Typed:
     """A person, as typed.
@@ -400,7 +411,7 @@ def read_person(values: Mapping[str, str], fields: list[FormField], desk: Desk) 
         columns = {name: people[name].to_numpy(dtype=np.float64) for name in each_derived.parents}
         value = float(each_derived.value(columns)[0])
         people[each_derived.feature] = [value]
-        derived[each_derived.feature] = numeral(value) if math.isfinite(value) else ""
+        derived[each_derived.feature] = short_numeral(value) if math.isfinite(value) else ""
     return Typed(people, [], {}, derived)
 
 

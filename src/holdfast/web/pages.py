@@ -22,12 +22,12 @@ from starlette.requests import Request
 
 from holdfast.problem.points import Points
 from holdfast.recommend import RobustRecourse
-from holdfast.recommend.numerals import at_least, below, numeral
+from holdfast.recommend.numerals import at_least, below, numeral, points_down
 from holdfast.report.charts import STYLE
 from holdfast.report.figures import count_text, figure
 from holdfast.report.letter import LetterSettings
 from holdfast.report.page import report_style, write_report_body
-from holdfast.report.person import PersonFigures, sure_chart
+from holdfast.report.person import PersonFigures, WayFigures, sure_chart
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
 from holdfast.web.forms import (
@@ -42,6 +42,7 @@ from holdfast.web.forms import (
     read_form,
     read_person,
     read_state,
+    short_numeral,
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
 from holdfast.web.safety import SafeRoute, content_policy, too_busy
@@ -237,7 +238,8 @@ def make_pages(desk: Desk) -> APIRouter:
         sort, number = form.get("sort", "cost"), 1
         if "go" in form:  # a heading, or another page of what was found
             sort, _, wanted = form["go"].partition(" ")
-            number = int(wanted) if wanted.isascii() and wanted.isdigit() else 1
+            is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 10
+            number = int(wanted) if is_number else 1
         if sort not in SORTS:
             raise HTTPException(422, f"people cannot be sorted by {sort!r}")
         return office.people_page(sort, form.get("search", "")[:_MOST_SEARCHED], number)
@@ -394,6 +396,8 @@ class _Office:
 
     def _chance(self, person: Listed) -> str:
         """Write what today's model gives a person of the list."""
+        if math.isfinite(person.initial_points):
+            return points_down(person.initial_points)
         return at_least(person.initial_validity) if math.isfinite(person.initial_validity) else ""
 
     def person_page(self, state: Tried, names: list[str], here: str) -> str:
@@ -428,7 +432,8 @@ class _Office:
         if wrong or typed.people is None:
             return shown | self._unread(wrong, len(typed.missing))
         person = self.desk.look_at(typed.people, **state.asked)
-        ways = [way for way in person.ways if way.changes]
+        derived = {each.feature for each in self.desk.actions.derived}
+        ways = [_shortened(way, derived) for way in person.ways if way.changes]
         efforts = [change.effort for way in ways for change in way.changes]
         radius = person.reachable_radius
         return shown | {
@@ -503,6 +508,24 @@ class _Office:
             "can_write": False,
             "can_slide": False,
         }
+
+
+def _shortened(way: WayFigures, derived: set[str]) -> WayFigures:
+    """Write what is computed from other values to six digits, where those tell it apart."""
+    changes = []
+    for each in way.changes:
+        if each.name in derived:
+            before, after = _shorten(each.before), _shorten(each.after)
+            each = each if before == after else replace(each, before=before, after=after)
+        changes.append(each)
+    return replace(way, changes=changes)
+
+
+def _shorten(text: str) -> str:
+    try:
+        return short_numeral(float(text.replace(",", "")))
+    except ValueError:  # it is not given
+        return text
 
 
 def _cost_at(stop: Stop) -> str:
