@@ -169,7 +169,7 @@ def test_what_follows_keeps_its_unit(demo):
     fields[place] = replace(fields[place], kind="derived", unit="DM a month")
     office = pages._Office(demo, fields)
     page = render_form(office, demo.people.person(10))
-    shown = re.search(r'data-derived="credit_amount">([^<]*)</output>(.{60})', page)
+    shown = re.search(r'data-derived="credit_amount">([^<]*)</output>(.*)', page)
     assert "DM a month" in shown[2]
     part = pages.render("part_person.html", **office.person(Tried(values=demo.people.person(10))))
     assert re.search(r'data-name="credit_amount">([^<]*)</li>', part)[1] == shown[1] == "–"

@@ -141,12 +141,12 @@ class Desk:
         threading.Thread(target=self._prepare, name="helpers", daemon=True).start()
 
     def _look_over(self) -> None:
-        """Have made what the first who ask would wait for; what is wrong, they are told."""
+        """Have made what the first who ask would wait for."""
         assert self.people is not None
         self.people.wait()
         if self.people.progress.state is RunState.FINISHED:
             for make in (self.overview, self.typical):
-                with contextlib.suppress(ValueError, LookupError):
+                with contextlib.suppress(Exception):  # who asks is told; or all was closed
                     make()
 
     def _prepare(self) -> None:

@@ -322,7 +322,7 @@ class _Office:
             is_ready=progress.state in (RunState.FINISHED, RunState.FAILED),
             placeholder=", ".join([*map(label, self.desk.job.keys), "row, advice"]),
             decided=_decided,
-            names_of=names_of,
+            known_as=known_as,
             chance=self._chance,
         )
 
@@ -335,7 +335,7 @@ class _Office:
             raise self._absent(error, row) from None
         if problem:
             raise HTTPException(422, f"row {row} could not be read from its file: {problem}")
-        return self.person_page(Tried(row=row, values=values), names_of(row, keys), "people")
+        return self.person_page(Tried(row=row, values=values), known_as(row, keys), "people")
 
     def overview_page(self, group: str | None) -> str:
         """Show the report on the people of the table."""
@@ -535,12 +535,12 @@ def _cost_at(stop: Stop) -> str:
     return cost(stop.cost) if stop.is_exact else f"about {figure(stop.cost)}"
 
 
-def names_of(row: int, keys: Mapping[str, str]) -> list[str]:
+def known_as(row: int, keys: Mapping[str, str]) -> list[str]:
     """Name somebody of the table: by keys, where there are any, and by the row.
 
     Examples
     --------
-    >>> names_of(10, {"applicant": "255", "branch_code": ""}), names_of(10, {})
+    >>> known_as(10, {"applicant": "255", "branch_code": ""}), known_as(10, {})
     (['Applicant 255', 'row 10'], ['Row 10'])
     """
     known = [f"{label(name)} {value}" for name, value in keys.items() if value]

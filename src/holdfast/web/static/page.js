@@ -11,7 +11,7 @@
   // --- asking the server: the last question counts, and it is asked until it is answered
 
   const away = one("#away");
-  const waits = [400, 800, 1600, 3000, 5000, 5000, 8000, 8000, 8000];
+  const waits = [400, 800, 1600, 3000, 3000, 3000, 5000, 5000, 5000, 5000];
 
   function say(text, again, words = "Try again") {
     if (away.textContent !== text) away.textContent = text;
@@ -67,12 +67,14 @@
         status = 0;
       }
       if (mine !== this.count) return; // a newer question is under way
+      if (status === 503 && failures >= waits.length) { // it has enough to do
+        this.stop("The server is busy.", () => this.ask(body));
+        return;
+      }
       if (status === 0 || status === 503) { // all else would go wrong again
-        const why = status ? "The server is busy." : "The server does not answer.";
-        if (failures < waits.length) {
-          say(`${why} Trying again…`);
-          this.timer = setTimeout(() => this.send(body, mine, failures + 1), waits[failures]);
-        } else this.stop(why, () => this.ask(body));
+        say(status ? "The server is busy. Trying again…" : "The server does not answer. Trying again…");
+        const wait = waits[Math.min(failures, waits.length - 1)];
+        this.timer = setTimeout(() => this.send(body, mine, failures + 1), wait);
         return;
       }
       const parts = new DOMParser().parseFromString(text, "text/html");
