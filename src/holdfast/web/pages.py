@@ -427,7 +427,7 @@ class _Office:
                 if each.kind == "derived"
             },
             "has_size": self.desk.recourse.robust_to.has_size,
-            "lockable": {each.name for each in self.fields if each.changes},
+            "lockable": {each.name for each in self.fields if each.locks},
         }
         if wrong or typed.people is None:
             return shown | self._unread(wrong, len(typed.missing))

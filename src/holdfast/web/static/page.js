@@ -131,7 +131,11 @@
         if (line.textContent !== text) line.textContent = text;
         const control = one(`[aria-describedby~="${line.id}"]`);
         if (control) {
-          if (text) control.setAttribute("aria-invalid", "true");
+          if (text) {
+            control.setAttribute("aria-invalid", "true");
+            const box = control.closest("details");
+            if (box) box.open = true;
+          }
           else control.removeAttribute("aria-invalid");
         }
       }
@@ -460,6 +464,13 @@
     // -- the beginning
 
     one(".tools").hidden = false;
+    // Where the fields stand on the left they come first for the keyboard, too.
+    if (row !== null) {
+      const wide = matchMedia("(min-width: 1000px)");
+      const place = () => (wide.matches ? answer.before(form) : answer.after(form));
+      wide.addEventListener("change", place);
+      place();
+    }
     const before = history.state || readFragment();
     const held = fitting(before) || start();
     const depth = before && before.of === of && before.depth || 0;
