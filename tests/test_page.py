@@ -58,7 +58,9 @@ def visit(server, browser):
         page = context.new_page()
 
         def complain(message):
-            if message.type in ("error", "warning") and not (allowed and allowed in message.text):
+            # busy, as servers are while solvers compile: the page asks again by itself
+            known = [each for each in (allowed, "status of 503") if each]
+            if message.type in ("error", "warning") and not any(k in message.text for k in known):
                 complaints.append(message.text)
 
         page.on("console", complain)
@@ -636,7 +638,7 @@ def test_what_took_too_long_is_said_and_not_asked_again(visit):
 
 
 def test_a_busy_server_is_asked_some_times_and_then_there_is_a_button(visit):
-    page = settled(visit(f"/people/{REFUSED}", allowed="503"))
+    page = settled(visit(f"/people/{REFUSED}"))
     asked = []
 
     def busy(route):
