@@ -21,9 +21,10 @@ _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable
 
 
 class Server:
-    """The demonstration, served on a port that stays the same when it is started again."""
+    """The demonstration, or other files, on a port that stays when it is started again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
+        self.options = options or ("--demo",)
         self.port, self._process = 0, None
         self.start()
 
@@ -32,7 +33,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "holdfast", "serve", "--demo", "--no-browser"]
+        command = [sys.executable, "-m", "holdfast", "serve", *self.options, "--no-browser"]
         self._process = subprocess.Popen(
             [*command, "--port", str(self.port)],
             stdout=subprocess.PIPE,

@@ -126,6 +126,16 @@ def test_sizes_rise_in_steps_with_two_of_them_marked():
     assert not rects(root, "beyond")
 
 
+@pytest.mark.parametrize("mark", [0.0, 0.005, 0.05, 0.12, 0.2, 0.5])
+def test_the_marker_does_not_go_through_the_word_for_plain(mark):
+    line = SizeLine([0.0, 0.5], [1.0, 1.0], mark=mark, mark_cost=1.0)
+    root = parsed(size_chart(ABOUT, line, SIZES))
+    (word,) = [each for each in root.iter(f"{SVG}text") if each.text == "plain 1"]
+    (marker,) = [each for each in root.iter(f"{SVG}line") if each.attrib["class"] == "marker"]
+    begin, x = float(word.attrib["x"][:-1]), float(marker.attrib["x1"][:-1])
+    assert x < begin or begin + 25.0 < x  # so wide it may be on a phone
+
+
 def test_a_size_out_of_reach_is_marked_beyond_the_end():
     line = SizeLine([0.0, 0.2], [1.0, 1.0], mark=0.8, mark_cost=math.inf)
     root = parsed(size_chart(ABOUT, line, SIZES))

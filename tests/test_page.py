@@ -371,8 +371,9 @@ def test_a_link_holds_what_was_tried_and_no_values(visit, desk, server):
     settled(page)
     link = copied(page, "#copy")
     held = json.loads(urllib.parse.unquote(link.partition("#")[2]))
-    assert held == {"p": {"other_parties": {"locked": True}}}
-    assert "54" not in page.url.partition("#")[2]
+    of = page.locator(".person").get_attribute("data-of")
+    assert held == {"p": {"other_parties": {"locked": True}}, "of": of}
+    assert "54" not in page.url.partition("#")[2].replace(of, "")  # which tells no value
     other = settled(visit(link.removeprefix(server.address)))
     tried = {"other_parties": {"locked": True}}
     other.wait_for_selector(".chip >> text=other parties locked")
@@ -403,6 +404,17 @@ def test_a_reload_keeps_what_was_tried(visit):
 
 
 # --- how sure
+
+
+def test_the_slider_goes_from_one_end_of_its_chart_to_the_other(visit):
+    for width in (360, 1400):
+        page = settled(visit(f"/people/{REFUSED}", viewport={"width": width, "height": 800}))
+        axis = page.locator("#sure .axis").bounding_box()
+        slider, part = (page.locator(each).bounding_box() for each in ("#size", "#sure"))
+        assert slider["x"] + 8 == pytest.approx(axis["x"], abs=1.0)  # 8: half of the knob
+        ends = [each["x"] + each["width"] for each in (slider, axis, part)]
+        assert ends[0] - 8 == pytest.approx(ends[1], abs=1.0)
+        assert ends[0] <= ends[2] + 0.5
 
 
 def test_the_slider_tells_what_every_size_costs(visit, desk):
@@ -557,7 +569,14 @@ def test_wrong_input_is_marked_where_it_is(visit):
     limit(page, "duration", "lower", "much")
     assert page.locator("[data-wrong='duration.lower']").inner_text() == "“much” is not a number."
     limit(page, "duration", "lower", "1000")
-    assert "1000" in page.locator("[data-wrong='duration']").inner_text()
+    said = page.locator("[data-wrong='duration.lower']").inner_text()
+    assert said == "The lender allows 60 at most; lock it to keep it as it is."
+    box = page.locator("[data-feature=duration][data-key=lower]")
+    assert box.get_attribute("aria-invalid") == "true"
+    assert field.get_attribute("aria-invalid") is None
+    page.locator(".chip", has_text="duration not below 1000 months (not possible)").click()
+    settled(page)
+    assert text(page, "#verdict") in ("Refused", "Approved")
 
 
 def test_pages_that_are_not_there(visit):
@@ -703,6 +722,16 @@ def test_the_keyboard_alone(visit):
     page.keyboard.type("1")
     page.keyboard.press("Enter")
     page.wait_for_selector(".chip >> text=by at most 1")
+
+
+def test_the_keyboard_goes_through_a_wide_page_from_left_to_right(visit):
+    for width, is_first in ((1400, True), (360, False)):
+        page = settled(visit(f"/people/{REFUSED}", viewport={"width": width, "height": 800}))
+        comes_first = page.evaluate(
+            "document.querySelector('#person').compareDocumentPosition("
+            "document.querySelector('.answer')) === Node.DOCUMENT_POSITION_FOLLOWING"
+        )
+        assert comes_first == is_first
 
 
 STATES = {

@@ -126,6 +126,15 @@ def german_desk_of_points() -> Any:
     return replace(desk, job=job, recourse=RobustRecourse(**settings))
 
 
+def test_a_row_that_cannot_be_used_is_explained_as_in_python():
+    people = denied(1).astype({"duration": float})
+    people.loc[0, "duration"] = math.nan
+    expected = german_desk().recourse.recommend(people).explain(0)
+    (found,) = ask(people=[cells(people)[0] | {"duration": None}], explain=True)
+    assert found["explanation"] == expected
+    assert expected.startswith("This row cannot be used")
+
+
 def test_who_cannot_be_used_does_not_affect_others():
     people = cells(denied(3))
     alone = ask(people=people)
@@ -218,9 +227,9 @@ def test_a_body_is_an_object(raw):
         (b'{"people": [', "JSON"),
         (b'{"people": [], "people": []}', "'people' is there twice"),
         (b"[" * 100_000, "deep"),
-        (b'{"people": NaN}', ""),
-        (b'{"people": -Infinity}', ""),
-        (b'{"people": 1e999}', ""),
+        (b'{"people": NaN}', "NaN is no JSON"),
+        (b'{"people": -Infinity}', "send null for what is missing"),
+        (b'{"people": 1e999}', "beyond all bounds"),
         (b'{"people": ' + b"9" * 5000 + b"}", "digits"),
         (b'{"people": "\\ud800"}', "half of a character"),
         (b"\xff\xfe", "UTF-8"),

@@ -83,11 +83,12 @@ def test_links_of_other_sites_are_followed():
 
 def test_without_the_token_nobody_comes_in():
     some = client(token=TOKEN)
-    for path in ("/", "/v1/model", "/openapi.json", "/static/page.css", "/nowhere"):
+    for path in ("/", "/v1/model", "/openapi.json", "/staticpage.css", "/nowhere"):
         answer = some.get(path)
         assert answer.status_code == 401, path
         assert answer.headers["www-authenticate"] == "Bearer"
-    assert some.get("/healthz").status_code == 200
+    for path in ("/healthz", "/static/page.css", "/report.css"):  # nothing of anybody
+        assert some.get(path).status_code == 200
 
 
 @pytest.mark.parametrize("said", ["", TOKEN[:-1], TOKEN + "x", "é", TOKEN.upper()])

@@ -45,6 +45,7 @@ svg.chart .range { stroke: var(--accent); stroke-width: 8; stroke-linecap: round
 
 
 _LINE = 42  # letters beside one another, on a phone
+_LABEL = 26.0  # per cent of the width that a word and a figure take, on a phone
 
 
 class About(NamedTuple):
@@ -232,7 +233,9 @@ def size_chart(about: About, line: SizeLine, texts: SizeTexts) -> str:
         parts.append(f'<circle class="hollow" cx="{x:.2f}%" cy="{y:.1f}" r="5"/>')
         # the curve only rises, so that there is room below it
         beside = y + 21 if y + 24 <= bottom else y - 11
-        parts.append(_text(x + 1.0, beside, texts.plain, "value", "start"))
+        # and beside the marker, should that go through it
+        room = max(x, across(line.mark)) if across(line.mark) < x + _LABEL else x
+        parts.append(_text(room + 1.0, beside, texts.plain, "value", "start"))
     if math.isfinite(line.mark_cost):
         centre = f'cx="{across(line.mark):.2f}%" cy="{up(line.mark_cost):.1f}"'
         parts.append(f'<circle class="dot" {centre} r="6"/>')

@@ -429,7 +429,7 @@ def _person(
         "approved": line["approved"],
         "initial_validity": line["initial_validity"],
         "initial_points": line.get("initial_points"),
-        "explanation": result.explain(row) if explain and usable else None,
+        "explanation": result.explain(row) if explain else None,
         "ways": [],
     }
 

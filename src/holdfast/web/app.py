@@ -18,7 +18,7 @@ from starlette.types import Scope
 from holdfast.web.api import make_api
 from holdfast.web.desk import Desk
 from holdfast.web.pages import Links, error_page, make_pages, pages_of
-from holdfast.web.safety import LOCAL_HOSTS, Guarded, Headed, Logged, Turns, UnfitError
+from holdfast.web.safety import LOCAL_HOSTS, Guarded, Headed, Heads, Logged, Turns, UnfitError
 
 _STATIC = Path(__file__).parent / "static"
 _FOR_PROGRAMS = ("/v1/", "/healthz", "/openapi.json")
@@ -56,6 +56,7 @@ def make_service(
         middleware=[
             Middleware(Headed),
             Middleware(Logged, refuse=refuse),
+            Middleware(Heads),
             Middleware(Guarded, hosts=hosts, token=token),
         ],
         exception_handlers={HTTPException: refused, RequestValidationError: not_understood},

@@ -63,6 +63,14 @@ def _refuse_what_cannot_be_asked(recourse: RobustRecourse, columns: Columns) -> 
         )
 
 
+def _fingerprint(recourse: RobustRecourse) -> str:
+    """Name all that answers rest on by its content: files of the same model can differ."""
+    import joblib  # type: ignore[import-untyped]  # it comes with scikit-learn
+
+    asked = recourse.get_params(deep=False)
+    return str(joblib.hash([asked[name] for name in sorted(asked) if name != "n_jobs"]))[:12]
+
+
 @dataclass(frozen=True, eq=False)
 class Desk:
     """One model, with all that is asked of it; a request changes nothing of it.
@@ -80,6 +88,8 @@ class Desk:
         A table of applicants, of whom those approved are compared with in letters.
     lender : str
         Who signs letters.
+    fingerprint : str
+        Of the model, the actions, and all else that answers rest on, but for the people.
     """
 
     job: Job
@@ -88,6 +98,7 @@ class Desk:
     people: People | None = None
     reference: Path | None = None
     lender: str = ""
+    fingerprint: str = ""
     _kept: Kept = field(default_factory=Kept, repr=False)
 
     @functools.cached_property
@@ -124,7 +135,7 @@ class Desk:
         recourse = prepared.recourse.read_once()
         columns = columns_of(recourse, are_texts=True)
         _refuse_what_cannot_be_asked(recourse, columns)
-        desk = cls(job, recourse, columns, people, reference, lender)
+        desk = cls(job, recourse, columns, people, reference, lender, _fingerprint(recourse))
         if reference is not None:
             desk.typical()  # a wrong table is said at once
         return desk
@@ -189,6 +200,18 @@ class Desk:
         self._helpers.close()
         if self.people is not None:
             self.people.close()
+
+    def fingerprint_of(self, row: int | None) -> str:
+        """Return what a page of a person belongs to: of the table, of this row as it is now.
+
+        It is the fingerprint of the desk, and after a point that of the row, its keys among it. A
+        LookupError says that there is no such row.
+        """
+        if row is None:
+            return self.fingerprint
+        if self.people is None:
+            raise LookupError("there is no table of people")
+        return f"{self.fingerprint}.{self.people.fingerprint(row)}"
 
     def look_at(self, people: pd.DataFrame, **asked: Any) -> PersonFigures:
         """Return all that is shown of a person; see `asking` for what may be asked."""

@@ -15,6 +15,7 @@ from holdfast.actions.feature import suggest
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import is_missing
 from holdfast.recommend.numerals import numeral
+from holdfast.report.person import features_that_follow
 from holdfast.web.api import MOST_RADIUS
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class FormField:
         Whether the model must know it.
     changes : bool
         Whether anybody can change it.
+    locks : bool
+        Whether it can be locked: what follows from others changes with them.
     avoidable : list of str
         Of a category that can change: the levels that somebody may not be able to take.
     """
@@ -64,6 +67,7 @@ class FormField:
     levels: list[str]
     needed: bool
     changes: bool
+    locks: bool
     avoidable: list[str]
 
     @property
@@ -123,6 +127,7 @@ def _field(
         needed=kind in ("number", "category")
         and (not takes_missing or name in linked or name in parents),
         changes=changes,
+        locks=changes and name not in features_that_follow(actions),
         avoidable=[str(level) for level in avoidable],
     )
 
@@ -171,8 +176,12 @@ class Tried:
         What the person cannot or would rather not change, by feature.
     radius : float or None
     n_options : int
+    of : str
+        The fingerprint of what the page was made of: see `Desk.fingerprint_of`.
     wrong : dict
         What is the matter with fields, by name: a column, or "feature.setting".
+    refused : dict
+        Preferences that the action set does not allow, by feature; `wrong` says why.
     """
 
     row: int | None = None
@@ -180,7 +189,9 @@ class Tried:
     preferences: dict[str, dict[str, Any]] = field(default_factory=dict)
     radius: float | None = None
     n_options: int = MOST_OPTIONS
+    of: str = ""
     wrong: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -191,6 +202,7 @@ class Tried:
             "preferences": self.preferences,
             "radius": self.radius,
             "n_options": self.n_options,
+            "of": self.of,
         }
 
     @property
@@ -212,15 +224,34 @@ def read_state(data: Any, fields: list[FormField], desk: Desk) -> Tried:
         raise StateError(f"the state has an unknown entry, {unknown[0]!r}")
     values = _texts(data.get("values", {}), [each.name for each in fields])
     wrong: dict[str, str] = {}
-    preferences = _preferences(data.get("preferences", {}), fields, desk, wrong)
+    said = _preferences(data.get("preferences", {}), fields, desk, wrong)
+    preferences, refused = _allowed(said, desk, wrong)
     return Tried(
         row=_row(data.get("row")),
         values=values,
         preferences=preferences,
         radius=_radius(data.get("radius"), desk),
         n_options=_options(data.get("n_options", MOST_OPTIONS)),
+        of=_of(data),
         wrong=wrong,
+        refused=refused,
     )
+
+
+def _of(data: dict[str, Any]) -> str:
+    if isinstance(data.get("of", ""), str):
+        return str(data.get("of", ""))
+    raise StateError("of must be a text")
+
+
+def read_belonging(data: Any) -> tuple[int | None, str]:
+    """Read whose page has sent something, and what it was made of; empty where nothing says.
+
+    This comes before all else is read: what belongs to another model makes no sense here.
+    """
+    if not isinstance(data, dict):
+        return None, ""
+    return _row(data.get("row")), _of(data)
 
 
 def _row(value: Any) -> int | None:
@@ -280,13 +311,45 @@ def _preferences(
             elif said is not None:
                 mine[key] = said
         if mine:
-            try:
-                desk.actions.with_preferences({name: mine})
-            except ValueError as error:
-                wrong[name] = str(error)
-            else:
-                read[name] = mine
+            read[name] = mine
     return read
+
+
+def _allowed(
+    said: dict[str, dict[str, Any]], desk: Desk, wrong: dict[str, str]
+) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Set apart which preferences the action set allows, and which it does not."""
+    allowed: dict[str, dict[str, Any]] = {}
+    refused: dict[str, dict[str, Any]] = {}
+    for name, mine in said.items():
+        why = _refused(name, mine, desk)
+        for key, value in mine.items():
+            (refused if key in why else allowed).setdefault(name, {})[key] = value
+        wrong |= {f"{name}.{key}": text for key, text in why.items()}
+    return allowed, refused
+
+
+def _refused(name: str, mine: dict[str, Any], desk: Desk) -> dict[str, str]:
+    """Say which preferences of a feature the action set refuses, and why, in plain words."""
+    refused = {}
+    for key, value in mine.items():
+        try:
+            desk.actions.with_preferences({name: {key: value}})
+        except ValueError as error:
+            refused[key] = _why_refused(key, value, desk.feature(name), error)
+    lower, upper = mine.get("lower"), mine.get("upper")
+    if not refused and lower is not None and upper is not None and lower > upper:
+        refused["upper"] = f"This is below {numeral(lower)}, which it may not go below."
+    return refused
+
+
+def _why_refused(key: str, value: Any, feature: Any, error: ValueError) -> str:
+    if key == "lower" and value > feature.highest:
+        return f"The lender allows {numeral(feature.highest)} at most; lock it to keep it as it is."
+    if key == "upper" and value < feature.lowest:
+        return f"The lender allows {numeral(feature.lowest)} at least; lock it to keep it as it is."
+    said = str(error).partition(": ")[2] or str(error)
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 @dataclass(frozen=True)
@@ -334,6 +397,17 @@ def not_a_number(text: str) -> str:
     return f"“{shown}” is not a number.{hint}"
 
 
+def short_numeral(value: float) -> str:
+    """Write what is computed, and typed by nobody, to six digits.
+
+    Examples
+    --------
+    >>> short_numeral(1 / 3), short_numeral(36.0), short_numeral(1234567.0)
+    ('0.333333', '36', '1,234,570')
+    """
+    return numeral(float(f"{value:.6g}"))
+
+
 @dataclass(frozen=True)
 class Typed:
     """A person, as typed.
@@ -379,7 +453,7 @@ def read_person(values: Mapping[str, str], fields: list[FormField], desk: Desk) 
         columns = {name: people[name].to_numpy(dtype=np.float64) for name in each_derived.parents}
         value = float(each_derived.value(columns)[0])
         people[each_derived.feature] = [value]
-        derived[each_derived.feature] = numeral(value) if math.isfinite(value) else ""
+        derived[each_derived.feature] = short_numeral(value) if math.isfinite(value) else ""
     return Typed(people, [], {}, derived)
 
 
@@ -401,7 +475,9 @@ def chips_of(state: Tried, fields: list[FormField]) -> list[Chip]:
     """List what was tried, in words."""
     chips = []
     for each in fields:
-        tried, unit = state.preferences.get(each.name, {}), f" {each.unit}" if each.unit else ""
+        refused = state.refused.get(each.name, {})
+        tried = state.preferences.get(each.name, {}) | refused
+        unit = f" {each.unit}" if each.unit else ""
         said = {
             "locked": "locked",
             "change_by": "by at most {}" + unit,
@@ -412,6 +488,7 @@ def chips_of(state: Tried, fields: list[FormField]) -> list[Chip]:
         for key, words in said.items():
             if key in tried:
                 number = "" if key == "locked" else numeral(tried[key])
+                words += " (not possible)" if key in refused else ""
                 chips.append(Chip(each.name, key, "", f"{each.label} {words.format(number)}"))
         for level in tried.get("avoid", ()):
             words = f"{each.label} not {level}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from hashlib import sha256
@@ -22,12 +22,12 @@ from starlette.requests import Request
 
 from holdfast.problem.points import Points
 from holdfast.recommend import RobustRecourse
-from holdfast.recommend.numerals import at_least, below, numeral
+from holdfast.recommend.numerals import at_least, below, numeral, points_down
 from holdfast.report.charts import STYLE
 from holdfast.report.figures import count_text, figure
 from holdfast.report.letter import LetterSettings
 from holdfast.report.page import report_style, write_report_body
-from holdfast.report.person import PersonFigures, sure_chart
+from holdfast.report.person import PersonFigures, WayFigures, sure_chart
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
 from holdfast.web.forms import (
@@ -38,9 +38,11 @@ from holdfast.web.forms import (
     chips_of,
     fields_of,
     label,
+    read_belonging,
     read_form,
     read_person,
     read_state,
+    short_numeral,
 )
 from holdfast.web.people import SORTS, Listed, People, RunProgress, RunState
 from holdfast.web.safety import SafeRoute, content_policy, too_busy
@@ -236,7 +238,8 @@ def make_pages(desk: Desk) -> APIRouter:
         sort, number = form.get("sort", "cost"), 1
         if "go" in form:  # a heading, or another page of what was found
             sort, _, wanted = form["go"].partition(" ")
-            number = int(wanted) if wanted.isascii() and wanted.isdigit() else 1
+            is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 10
+            number = int(wanted) if is_number else 1
         if sort not in SORTS:
             raise HTTPException(422, f"people cannot be sorted by {sort!r}")
         return office.people_page(sort, form.get("search", "")[:_MOST_SEARCHED], number)
@@ -279,9 +282,23 @@ class _Office:
     def read(self, data: Any) -> Tried:
         """Read what a page sends."""
         try:
+            self._refuse_strange(*read_belonging(data))
             return read_state(data, self.fields, self.desk)
         except StateError as error:
-            raise HTTPException(422, f"{error}; reload the page") from None
+            raise HTTPException(422, f"{error}; press Start again") from None
+
+    def _refuse_strange(self, row: int | None, of: str) -> None:
+        """Refuse a page that was made of another table, or of another model."""
+        if not of:
+            return
+        if row is not None and self.desk.people is not None and self.desk.people.total is None:
+            raise too_busy("the table of people is still being read")
+        try:
+            belongs = self.desk.fingerprint_of(row) == of
+        except LookupError:
+            belongs = False
+        if not belongs:
+            raise HTTPException(409, "this page is of another table or model; load it again")
 
     @property
     def frame(self) -> dict[str, Any]:
@@ -379,6 +396,8 @@ class _Office:
 
     def _chance(self, person: Listed) -> str:
         """Write what today's model gives a person of the list."""
+        if math.isfinite(person.initial_points):
+            return points_down(person.initial_points)
         return at_least(person.initial_validity) if math.isfinite(person.initial_validity) else ""
 
     def person_page(self, state: Tried, names: list[str], here: str) -> str:
@@ -390,7 +409,7 @@ class _Office:
             here=here,
             names=names,
             fields=self.fields,
-            state=state,
+            state=replace(state, of=self.desk.fingerprint_of(state.row)),
         )
 
     def person(self, state: Tried) -> dict[str, Any]:
@@ -408,12 +427,13 @@ class _Office:
                 if each.kind == "derived"
             },
             "has_size": self.desk.recourse.robust_to.has_size,
-            "lockable": {each.name for each in self.fields if each.changes},
+            "lockable": {each.name for each in self.fields if each.locks},
         }
         if wrong or typed.people is None:
             return shown | self._unread(wrong, len(typed.missing))
         person = self.desk.look_at(typed.people, **state.asked)
-        ways = [way for way in person.ways if way.changes]
+        derived = {each.feature for each in self.desk.actions.derived}
+        ways = [_shortened(way, derived) for way in person.ways if way.changes]
         efforts = [change.effort for way in ways for change in way.changes]
         radius = person.reachable_radius
         return shown | {
@@ -488,6 +508,24 @@ class _Office:
             "can_write": False,
             "can_slide": False,
         }
+
+
+def _shortened(way: WayFigures, derived: set[str]) -> WayFigures:
+    """Write what is computed from other values to six digits, where those tell it apart."""
+    changes = []
+    for each in way.changes:
+        if each.name in derived:
+            before, after = _shorten(each.before), _shorten(each.after)
+            each = each if before == after else replace(each, before=before, after=after)
+        changes.append(each)
+    return replace(way, changes=changes)
+
+
+def _shorten(text: str) -> str:
+    try:
+        return short_numeral(float(text.replace(",", "")))
+    except ValueError:  # it is not given
+        return text
 
 
 def _cost_at(stop: Stop) -> str:

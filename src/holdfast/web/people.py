@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
 import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,8 +37,7 @@ _ROWS = 32_768  # read and kept at a time
 _KEPT = 16  # searches whose outcome is kept, for the next page of it
 _PATIENCE = 5.0  # seconds that a run gets to stop
 _TOLD = ("row", "option", "status", "approved", "cost", "changes")
-_VALIDITIES = ("initial_validity", "current_validity")
-_ORDER = {str(status): place for place, status in enumerate(Status)}
+_GIVEN = ("initial_validity", "initial_points")
 
 
 class RunState(StrEnum):
@@ -91,6 +92,8 @@ class Listed:
         NaN where there is none.
     initial_validity : float
         The probability that today's model gives; NaN if not known.
+    initial_points : float
+        The same on the scale of points; NaN without one.
     """
 
     row: int
@@ -101,6 +104,7 @@ class Listed:
     changes: str = ""
     cost: float = float("nan")
     initial_validity: float = float("nan")
+    initial_points: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -227,7 +231,8 @@ class People:
             "row"; "cost": those who are helped first, the cheapest first; "-cost": the dearest
             first; or "status".
         search : str
-            A part of a key, of the row number or of what to change, in small or capital letters.
+            A part of a key, of the row number or of what to change, in small or capital letters,
+            with or without accents.
         number : int
             Which page, from 1; one that there is not is the nearest that there is.
         size : int
@@ -242,6 +247,11 @@ class People:
     def keys(self, row: int) -> dict[str, str]:
         """Return the key columns of a person, as they are written."""
         return self._listed().keys(row)
+
+    def fingerprint(self, row: int) -> str:
+        """Name a person by all that is known of them, in a few digits that tell none of it."""
+        known = [self.keys(row), self.person(row)]
+        return sha256(json.dumps(known).encode()).hexdigest()[:8]
 
     def problem(self, row: int) -> str:
         """Return why the row could not be read from its file; empty if it could."""
@@ -360,9 +370,10 @@ def _without_dictionary(cells: Any) -> Any:
 def _first_advice(file: RecourseFile, even: float) -> _Advice:
     """Read the first advice for each person."""
     tables, helped = [], []
-    for batch in file.batches([*_TOLD, *_VALIDITIES]):
+    given = [name for name in _GIVEN if name in file.table.names]
+    for batch in file.batches([*_TOLD, "current_validity", *given]):
         lot = sort_people(pa.Table.from_batches([batch]), even)
-        kept = lot.table.select(["status", "approved", "cost", "changes", "initial_validity"])
+        kept = lot.table.select(["status", "approved", "cost", "changes", *given])
         codes = kept["status"].combine_chunks().dictionary_encode()
         tables.append(kept.set_column(0, "status", codes))
         helped.append(lot.is_helped)
@@ -382,7 +393,7 @@ class _Listing:
     def page(self, sort: str, search: str, number: int, size: int) -> ListPage:
         if sort not in SORTS:
             raise ValueError(f"sort = {sort!r}: there are {', '.join(SORTS)}")
-        wanted = search.strip().lower()
+        wanted = _folded(pa.array([search.strip()], pa.large_string()))[0].as_py()
         with self._lock:
             order = self._order(sort)
             found = order[self._find(wanted)[order]] if wanted else order
@@ -403,11 +414,7 @@ class _Listing:
             return everybody
         table = self._advice.table
         if sort == "status":
-            chunks = table["status"].chunks
-            names = chunks[0].dictionary.to_pylist()
-            places = np.array([_ORDER[name] for name in names], dtype=np.int64)
-            codes = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
-            return np.argsort(places[codes], kind="stable")
+            return np.argsort(_decisions(self._advice), kind="stable")
         cost, helped = numbers(table["cost"]), self._advice.is_helped
         first = everybody[helped]
         cheap = cost[first] if sort == "cost" else -cost[first]
@@ -420,7 +427,7 @@ class _Listing:
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
 
     def _searched(self) -> pa.ChunkedArray:
-        """Return all that is searched of each person, as one text in small letters."""
+        """Return all that is searched of each person, as one text, folded."""
         columns = [self.people[name] for name in self._rows.keys]
         if self._advice is not None:
             columns.append(self._advice.table["changes"])
@@ -433,7 +440,7 @@ class _Listing:
                 pa.scalar("\n", pa.large_string()),
                 null_handling="replace",
             )
-            chunks.append(pc.utf8_lower(joined))
+            chunks.append(_folded(joined))
         return pa.chunked_array(chunks, pa.large_string())
 
     def _listed(self, row: int) -> Listed:
@@ -442,6 +449,7 @@ class _Listing:
             return plain
         [told] = self._advice.table.slice(row, 1).to_pylist()
         nothing = float("nan")
+        given = {name: told[name] for name in _GIVEN if told.get(name) is not None}
         return replace(
             plain,
             status=Status(told["status"]),
@@ -449,9 +457,7 @@ class _Listing:
             is_helped=bool(self._advice.is_helped[row]),
             changes=told["changes"] or "",
             cost=nothing if told["cost"] is None else told["cost"],
-            initial_validity=nothing
-            if told["initial_validity"] is None
-            else told["initial_validity"],
+            **given,
         )
 
     def cells(self, row: int) -> pa.Table:
@@ -480,12 +486,38 @@ class _Listing:
         return list(dict.fromkeys(keys + features))
 
 
+def _decisions(advice: _Advice) -> NDArray[np.int64]:
+    """Number what was decided as a list says it, and in its order.
+
+    Refused with a way, without one that is settled, with none at all; approved, but it may not
+    last; approved; and those who cannot be used.
+    """
+    status = advice.table["status"]
+    is_settled = _are(pc.equal(status.cast(pa.string()), str(Status.ALREADY_VALID)))
+    is_lost = _are(pc.equal(status.cast(pa.string()), str(Status.INFEASIBLE)))
+    approved = advice.table["approved"]
+    found = np.where(_are(approved), np.where(is_settled, 4, 3), np.where(is_lost, 2, 1))
+    found[advice.is_helped] = 0
+    found[_are(pc.is_null(approved))] = 5
+    return found
+
+
+def _are(cells: Any) -> NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(cells, False).to_numpy(zero_copy_only=False), dtype=bool)
+
+
 def _has_few(cells: Any) -> bool:
     """Whether a column has few different values; a text that a file could not give is one, too."""
     try:
         return bool(pc.count_distinct(cells, mode="all").as_py() <= MOST_GROUPS)
     except pa.ArrowNotImplementedError:  # nested ones
         return False
+
+
+def _folded(texts: Any) -> Any:
+    """Return texts in small letters and without accents, as people type what they look for."""
+    apart = pc.utf8_normalize(pc.utf8_lower(texts), form="NFKD")
+    return pc.replace_substring_regex(apart, pattern=r"\p{Mn}", replacement="")
 
 
 def _texts(cells: Any) -> Any:

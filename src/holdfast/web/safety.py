@@ -165,6 +165,8 @@ class Guarded:
         """Refuse who has no token; exchange one in an address for a cookie."""
         if self.token is None or scope["path"] == "/healthz":
             return None
+        if scope["path"].startswith("/static/") or scope["path"] == "/report.css":
+            return None  # how pages look, such as the one that asks for a token
         request = Request(scope)
         said = request.query_params.get("token")
         if said is not None and scope["method"] == "GET" and _same(said, self.token):
@@ -267,6 +269,30 @@ def _counted(receive: Receive) -> Receive:
     return counted
 
 
+class Heads:
+    """Answers HEAD wherever GET is answered: with the same headers, and without the content."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+
+        async def without_body(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        scope["method"] = "GET"
+        try:
+            await self.app(scope, receive, without_body)
+        finally:
+            scope["method"] = "HEAD"  # for the log
+
+
 # --- one at a time, and not for ever
 
 
@@ -309,7 +335,7 @@ class StrictRequest(Request):
             text = (await self.body()).decode("utf-8")
             content = parse_json(text, _BODY)
             # Python reads NaN, 1e999, and half of a character; nobody can be told such an answer
-            json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8")
+            _write_strictly(content).encode("utf-8")
         except UnicodeDecodeError as error:
             raise HTTPException(400, f"the body is not UTF-8: see byte {error.start}") from None
         except UnicodeEncodeError:
@@ -317,6 +343,15 @@ class StrictRequest(Request):
         except ValueError as error:
             raise HTTPException(400, f"the body cannot be read: {error}") from None
         return content
+
+
+def _write_strictly(content: Any) -> str:
+    try:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise ValueError(
+            "NaN is no JSON, nor is a number beyond all bounds; send null for what is missing"
+        ) from None
 
 
 class SafeRoute(APIRoute):

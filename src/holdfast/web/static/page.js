@@ -13,13 +13,13 @@
   const away = one("#away");
   const waits = [400, 800, 1600, 3000, 3000, 3000, 5000, 5000, 5000, 5000];
 
-  function say(text, again) {
+  function say(text, again, words = "Try again") {
     if (away.textContent !== text) away.textContent = text;
     away.classList.toggle("shown", Boolean(text));
     if (!again) return;
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = "Try again";
+    button.textContent = words;
     button.addEventListener("click", again);
     away.append(" ", button);
   }
@@ -45,8 +45,8 @@
     }
 
     // There will be no answer, unless somebody asks again.
-    stop(text, again) {
-      say(text, again);
+    stop(text, ...offered) {
+      say(text, ...offered);
       this.stopped();
     }
 
@@ -79,7 +79,8 @@
       }
       const parts = new DOMParser().parseFromString(text, "text/html");
       if (status !== 200) {
-        this.stop(parts.body.textContent.trim() || "This could not be answered. Reload the page.");
+        const offered = status === 409 ? [() => location.reload(), "Load it again"] : [];
+        this.stop(parts.body.textContent.trim() || "This could not be answered. Reload the page.", ...offered);
         return;
       }
       say("");
@@ -93,8 +94,8 @@
     const root = one(".person");
     const form = one("#person");
     const row = root.dataset.row === "" ? null : Number(root.dataset.row);
+    const of = root.dataset.of; // what this page was made of: the model and so on, then the person
     const values = () => all("[data-value]", form);
-    const initial = () => ({ values: {}, preferences: {}, radius: null });
     let preferences = {};
     let radius = null;
     const first = Object.fromEntries(values().map((each) => [each.name, each.value]));
@@ -104,7 +105,7 @@
       preferences: structuredClone(preferences),
       radius,
     });
-    const question = () => ({ row, ...now(), n_options: 3 });
+    const question = () => ({ row, ...now(), n_options: 3, of });
     const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
     // -- what is shown
@@ -130,7 +131,11 @@
         if (line.textContent !== text) line.textContent = text;
         const control = one(`[aria-describedby~="${line.id}"]`);
         if (control) {
-          if (text) control.setAttribute("aria-invalid", "true");
+          if (text) {
+            control.setAttribute("aria-invalid", "true");
+            const box = control.closest("details");
+            if (box) box.open = true;
+          }
           else control.removeAttribute("aria-invalid");
         }
       }
@@ -138,6 +143,8 @@
         for (const output of byName("[data-derived]", "derived", each.dataset.name)) output.textContent = each.textContent;
       }
     }
+
+    const answer = one(".answer");
 
     const answers = new Line("/parts/person", (parts, asked) => {
       const fresh = one("#ways", parts);
@@ -159,7 +166,7 @@
       } else {
         sureties.drop();
         if (sure) sure.hidden = true;
-        answer.setAttribute("aria-busy", "false");
+        rest();
       }
     }, rest);
 
@@ -168,11 +175,9 @@
       const sure = one("#sure");
       sure.hidden = false;
       sure.classList.remove("waiting");
-      answer.setAttribute("aria-busy", "false");
+      rest();
       slid();
     }, rest);
-
-    const answer = one(".answer");
 
     // What was shown before stays, and nothing is on its way.
     function rest() {
@@ -193,7 +198,7 @@
       if (Object.keys(preferences).length) held.p = preferences;
       if (radius !== null) held.r = radius;
       if (withValues) held.v = now().values;
-      return Object.keys(held).length ? `#${encodeURIComponent(JSON.stringify(held))}` : "";
+      return Object.keys(held).length ? `#${encodeURIComponent(JSON.stringify({ ...held, of }))}` : "";
     }
 
     const address = (withValues) => location.pathname + location.search + fragment(withValues);
@@ -202,16 +207,71 @@
       if (location.hash.length < 2) return null;
       try {
         const held = JSON.parse(decodeURIComponent(location.hash.slice(1)));
-        const isObject = (value) => value && typeof value === "object" && !Array.isArray(value);
-        if (!isObject(held)) return null;
-        return {
-          values: isObject(held.v) ? held.v : first,
-          preferences: isObject(held.p) ? held.p : {},
-          radius: typeof held.r === "number" ? held.r : null,
-        };
+        if (!isObject(held)) throw new SyntaxError("no object");
+        return { state: { values: held.v, preferences: held.p, radius: held.r }, of: held.of };
       } catch {
+        leaveOut("This link cannot be read, and is left out.");
         return null;
       }
+    }
+
+    // -- what was held for a page that may have been another: all that is not of this one stays out
+
+    const isObject = (value) => Boolean(value) && typeof value === "object" && !Array.isArray(value);
+    const start = () => ({ values: first, preferences: {}, radius: null });
+    const leaveOut = (text) => { one("#left-out").textContent = text; };
+
+    function fitting(held) {
+      if (!held || !isObject(held.state)) return null;
+      const [desk, person] = of.split(".");
+      const [itsDesk, itsPerson] = String(held.of ?? "").split(".");
+      if (held.of !== undefined && person !== itsPerson) {
+        leaveOut("What was tried before was for another person, and is left out.");
+        return start();
+      }
+      const names = [];
+      const state = {
+        values: desk === itsDesk ? fittingValues(held.state.values, names) : first,
+        preferences: fittingPreferences(held.state.preferences, names),
+        radius: fittingRadius(held.state.radius, names),
+      };
+      if (desk !== itsDesk && held.state.values && !same(held.state.values, first)) names.push("the values");
+      if (names.length) leaveOut(`Left out, as it does not fit this page: ${names.join(", ")}.`);
+      return state;
+    }
+
+    function fittingValues(given, names) {
+      if (given === undefined) return first;
+      const known = isObject(given) ? Object.entries(given).filter(([name, value]) => name in first && typeof value === "string") : [];
+      if (!isObject(given) || known.length < Object.keys(given).length) names.push("some of the values");
+      return { ...first, ...Object.fromEntries(known) };
+    }
+
+    function fittingPreferences(given, names) {
+      const kept = {};
+      if (given !== undefined && !isObject(given)) names.push("what was tried");
+      for (const [name, mine] of Object.entries(isObject(given) ? given : {})) {
+        const known = isObject(mine) ? Object.entries(mine).filter(([key, value]) => fits(name, key, value)) : [];
+        if (known.length) kept[name] = Object.fromEntries(known);
+        if (!isObject(mine) || known.length < Object.keys(mine).length) names.push(`what was tried with “${name.slice(0, 60)}”`);
+      }
+      return kept;
+    }
+
+    function fits(name, key, value) {
+      if (key === "locked") return value === true && byName(".field [data-lock]", "lock", name).length > 0;
+      const controls = byName("[data-feature]", "feature", name).filter((each) => each.dataset.key === key);
+      if (!controls.length) return false;
+      if (key === "avoid") return Array.isArray(value) && value.every((level) => controls.some((each) => each.value === level));
+      if (key === "times") return Number(value) >= 1;
+      return typeof value === "string" || typeof value === "number";
+    }
+
+    function fittingRadius(given, names) {
+      if (given === undefined || given === null) return null;
+      if (one("#sure") && typeof given === "number" && given >= 0 && given <= 1e9) return given;
+      names.push("the size");
+      return null;
     }
 
     function commit() {
@@ -219,7 +279,8 @@
       const before = history.state;
       if (before && same(before.state, state)) return;
       const depth = before ? before.depth + 1 : 1;
-      history.pushState({ state, depth }, "", address(false));
+      leaveOut("");
+      history.pushState({ state, depth, of }, "", address(false));
       showDepth();
     }
 
@@ -324,7 +385,7 @@
 
     one("#undo").addEventListener("click", () => history.back());
     one("#again").addEventListener("click", () => {
-      show({ ...initial(), values: first });
+      show(start());
       commit();
       ask();
     });
@@ -345,8 +406,8 @@
     }
 
     window.addEventListener("popstate", (event) => {
-      const state = event.state ? event.state.state : readFragment() || { ...initial(), values: first };
-      show(state);
+      const held = event.state || readFragment();
+      show(fitting(held) || start());
       ask();
     });
 
@@ -403,14 +464,24 @@
     // -- the beginning
 
     one(".tools").hidden = false;
-    const held = history.state ? history.state.state : readFragment();
-    const start = { ...initial(), values: first };
-    if (!history.state) history.replaceState({ state: held || start, depth: 0 }, "");
-    if (held && !same(held, start)) {
-      show(held);
+    // Where the fields stand on the left they come first for the keyboard, too.
+    if (row !== null) {
+      const wide = matchMedia("(min-width: 1000px)");
+      const place = () => (wide.matches ? answer.before(form) : answer.after(form));
+      wide.addEventListener("change", place);
+      place();
+    }
+    const before = history.state || readFragment();
+    const held = fitting(before) || start();
+    const depth = before && before.of === of && before.depth || 0;
+    show(held);
+    if (!history.state || history.state.of !== of || !same(history.state.state, held)) {
+      history.replaceState({ state: held, depth, of }, "");
+    }
+    showDepth();
+    if (!same(held, start())) {
       ask();
     } else {
-      show(start);
       if (one("#decision").classList.contains("can-slide") && one("#sure")) {
         one("#sure").hidden = false;
         one("#sure").classList.add("waiting");
