@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.actions import ActionSet, Follows
+from holdfast.actions import ActionSet
 from holdfast.files.tables import PROBLEM, TableFile, open_table
 from holdfast.models.encoding.reading import is_missing, plain
 from holdfast.recommend import RobustRecourse
@@ -22,6 +22,7 @@ from holdfast.recommend.reasons import Constraint
 from holdfast.report.parts import (
     Reference,
     are_approved,
+    features_that_follow,
     make_reference,
     parts_of_score,
     principal_reasons,
@@ -419,8 +420,7 @@ def _unit(actions: ActionSet, name: str) -> str:
 
 def _ways(approved: pa.Table, actions: ActionSet, words: Words) -> list[tuple[str, list[str]]]:
     ways: list[tuple[str, list[str]]] = []
-    follow = {each.feature for each in actions.derived}
-    follow |= {link.feature for link in actions.links if isinstance(link, Follows)}
+    follow = features_that_follow(actions)
     # what is computed from something protected follows by itself, and need not be named
     told = [n for n in features_of(approved, AFTER) if n not in protected_features(actions)]
     for option in approved.to_pylist():
@@ -442,6 +442,8 @@ def _change(
     option: dict[str, Any], name: str, follows: bool, actions: ActionSet, words: Words
 ) -> str:
     unit, before, after = _unit(actions, name), option[BEFORE + name], option[AFTER + name]
+    if any(each.feature == name for each in actions.derived):  # nobody types all of its digits
+        before, after = (v if is_missing(v) else float(f"{v:.6g}") for v in (before, after))
     said = {"label": words.label(name), "after": words.value(name, after, unit)}
     if is_missing(before):
         return words.say("change_given", **said)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import ActionSet
+from holdfast.actions import ActionSet, Follows
 from holdfast.machinery.numbers import Floats
 from holdfast.models.base import accepts
 from holdfast.models.encoding import Category, Encoding, Number
@@ -137,3 +137,18 @@ def principal_reasons(parts: dict[str, float], actions: ActionSet) -> Principal:
     kept = protected_features(actions)
     reasons = [name for name in large if name not in kept][:MOST_REASONS]
     return Principal(reasons, [name for name in large[:MOST_REASONS] if name in kept])
+
+
+def features_that_follow(actions: ActionSet) -> set[str]:
+    """Name the features that change by themselves when others do.
+
+    Examples
+    --------
+    >>> from holdfast.actions import ActionSet, Follows, NumberFeature
+    >>> actions = ActionSet([NumberFeature("age"), NumberFeature("years_here")])
+    >>> actions.links.append(Follows("years_here", "age"))
+    >>> features_that_follow(actions)
+    {'years_here'}
+    """
+    links = [link.feature for link in actions.links if isinstance(link, Follows)]
+    return {each.feature for each in actions.derived} | set(links)

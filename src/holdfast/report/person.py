@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.actions import ActionSet, Follows
 from holdfast.problem.ball import NormBall
 from holdfast.recommend import RobustRecourse
 from holdfast.recommend.opposing import Opposing
@@ -22,7 +21,7 @@ from holdfast.recommend.words import (
     without_change,
 )
 from holdfast.report.charts import About, SizeLine, SizeTexts, size_chart
-from holdfast.report.parts import protected_features
+from holdfast.report.parts import features_that_follow, protected_features
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -351,18 +350,3 @@ def _changes(result: Recommendations, label: Any, option: int) -> list[ChangeFig
         if each.name not in kept
     ]
     return sorted(changes, key=lambda change: (change.follows, -change.effort))
-
-
-def features_that_follow(actions: ActionSet) -> set[str]:
-    """Name the features that change by themselves when others do.
-
-    Examples
-    --------
-    >>> from holdfast.actions import ActionSet, Follows, NumberFeature
-    >>> actions = ActionSet([NumberFeature("age"), NumberFeature("years_here")])
-    >>> actions.links.append(Follows("years_here", "age"))
-    >>> features_that_follow(actions)
-    {'years_here'}
-    """
-    links = [link.feature for link in actions.links if isinstance(link, Follows)]
-    return {each.feature for each in actions.derived} | set(links)

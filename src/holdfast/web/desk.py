@@ -20,11 +20,11 @@ from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.threads import thread_count
 from holdfast.models.encoding.reading import is_missing
 from holdfast.recommend import RobustRecourse
+from holdfast.report.parts import features_that_follow
 from holdfast.report.people import basis_of
 from holdfast.report.person import (
     PersonFigures,
     SureFigures,
-    features_that_follow,
     how_sure,
     look_at,
 )

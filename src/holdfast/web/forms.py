@@ -15,7 +15,7 @@ from holdfast.actions.feature import suggest
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import is_missing
 from holdfast.recommend.numerals import numeral
-from holdfast.report.person import features_that_follow
+from holdfast.report.parts import features_that_follow
 from holdfast.web.api import MOST_RADIUS
 
 if TYPE_CHECKING:
