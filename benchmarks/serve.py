@@ -3,9 +3,10 @@
     python benchmarks/serve.py --users 50 --seconds 60
 
 The demonstration, served by `holdfast serve` in a process of its own, on this machine, which also
-runs the users: what they take is in the times. Each user picks one of the people, locks a feature,
-limits another one, asks how sure the advice is, and asks the service for programs; then they pick
-somebody else. They read for five seconds on average before the next click. A second table has no
+runs the users: what they take is in the times. Each user looks at the list, picks one of the
+people, locks a feature, limits another one, slides to another size, and asks the service for
+programs; then they pick somebody else. As on the page, "how sure" is asked as soon as there is an
+answer. They read for five seconds on average before the next click. A second table has no
 pauses: each user asks again as soon as they are answered: then the server is as busy as it
 can be, and waiting is most of the time. The floor is /healthz, asked by the same users in the same
 run, where nothing is worked out. Solvers are compiled, and everybody in the table is advised,
@@ -36,6 +37,7 @@ from rich.table import Table
 from holdfast.demo.files import write_demo
 
 PAUSE = 5.0  # seconds that somebody reads what a click has brought, on average
+FOLLOWS = "how sure"
 LOCKED, LIMITED = "credit_amount", "duration"
 
 
@@ -91,7 +93,10 @@ async def warm_up(address: str, people: list[dict[str, Any]]) -> None:
 
 
 def clicks(row: int, person: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return what a user asks for, one after another, with what it is called in the table."""
+    """Return what a user asks for, one after another, with what it is called in the table.
+
+    What the page asks by itself, FOLLOWS at once.
+    """
     state: dict[str, Any] = {
         "row": row,
         "values": {name: str(value) for name, value in person.items()},
@@ -103,14 +108,21 @@ def clicks(row: int, person: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]
     limited = state | {"preferences": {LIMITED: {"change_by": 6}}}
     smaller = state | {"radius": 0.5}
     asked = {"people": [person], "n_options": 3}
+
+    def sure(state: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        return FOLLOWS, {"method": "POST", "url": "/parts/sure", "json": state}
+
     return [
         ("floor: /healthz", {"method": "GET", "url": "/healthz"}),
         ("list of people", {"method": "GET", "url": "/people"}),
         ("pick a person", {"method": "GET", "url": f"/people/{row}"}),
+        sure(state),
         ("lock a feature", {"method": "POST", "url": "/parts/person", "json": locked}),
+        sure(locked),
         ("limit a feature", {"method": "POST", "url": "/parts/person", "json": limited}),
-        ("how sure", {"method": "POST", "url": "/parts/sure", "json": state}),
+        sure(limited),
         ("slide", {"method": "POST", "url": "/parts/person", "json": smaller}),
+        sure(smaller),
         ("/v1/recourse", {"method": "POST", "url": "/v1/recourse", "json": asked}),
     ]
 
@@ -133,14 +145,14 @@ class Crowd:
     async def _use(self, user: int, end: float) -> None:
         rng = np.random.default_rng(user)
         async with httpx.AsyncClient(base_url=self.address, timeout=30.0) as client:
-            await asyncio.sleep(self.pause * rng.uniform(0.0, 2.0))
             while True:
                 row = int(rng.integers(len(self.people)))
                 for kind, ask in clicks(row, self.people[row]):
+                    if kind != FOLLOWS:
+                        await asyncio.sleep(self.pause * rng.uniform(0.5, 1.5))
                     if time.perf_counter() > end:
                         return
                     await self._click(client, kind, ask)
-                    await asyncio.sleep(self.pause * rng.uniform(0.5, 1.5))
 
     async def _click(self, client: httpx.AsyncClient, kind: str, ask: dict[str, Any]) -> None:
         began = time.perf_counter()
@@ -157,7 +169,8 @@ class Crowd:
         table = Table(title=f"{users} users for {self.seconds:g} s, {every} between two clicks")
         for name in ("request", "requests", "errors", "median ms", "95 % ms"):
             table.add_column(name, justify="left" if name == "request" else "right")
-        floor, *kinds = [kind for kind, _ in clicks(0, {}) if kind in self.waited]
+        said = dict.fromkeys(kind for kind, _ in clicks(0, {}))
+        floor, *kinds = [kind for kind in said if kind in self.waited]
         for kind in (*kinds, "all of these", floor):
             which = kinds if kind == "all of these" else [kind]
             waited = np.concatenate([self.waited[each] for each in which])

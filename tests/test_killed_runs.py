@@ -150,6 +150,7 @@ def check_nothing_is_half_written(place: Path, again: Path) -> None:
     assert out.exists() or not manifest.exists()
 
 
+@pytest.mark.slow
 def test_killed_before_each_call_that_changes_the_disk(place, again, zygote):
     """From the first such call to the last: every state of the disk that a kill can leave."""
     calls, killed = 1, 0
@@ -182,6 +183,7 @@ def test_killed_again_and_again_it_still_ends(place, again, zygote):
     check_ended_well(place, again)
 
 
+@pytest.mark.slow
 def test_killed_by_the_clock_with_several_processes(large_place, large_again):
     """The real SEVERAL, two processes that work, killed after a random time."""
     rng = random.Random(1)
@@ -272,7 +274,10 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("kilobytes", [120, 160, 200])
+@pytest.mark.parametrize(
+    "kilobytes",
+    [pytest.param(120, marks=pytest.mark.slow), 160, pytest.param(200, marks=pytest.mark.slow)],
+)
 def test_a_full_disk(place, small_disk, kilobytes):
     copy_job(place, small_disk)
     free = os.statvfs(small_disk)

@@ -266,6 +266,7 @@ def test_the_quick_run_is_a_part_of_the_whole():
     }
 
 
+@pytest.mark.slow
 @needs_files
 def test_the_quick_run_of_everything(tmp_path):
     """The command as people call it, on two processes: every table and figure is there."""
