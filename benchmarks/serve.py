@@ -171,8 +171,9 @@ class Crowd:
             table.add_column(name, justify="left" if name == "request" else "right")
         said = dict.fromkeys(kind for kind, _ in clicks(0, {}))
         floor, *kinds = [kind for kind in said if kind in self.waited]
-        for kind in (*kinds, "all of these", floor):
-            which = kinds if kind == "all of these" else [kind]
+        groups = {"all clicks": [k for k in kinds if k != FOLLOWS], "all of these": kinds}
+        for kind in (*kinds, *groups, floor):
+            which = groups.get(kind, [kind])
             waited = np.concatenate([self.waited[each] for each in which])
             middle, most = np.percentile(waited, [50, 95])
             errors = sum(self.errors[each] for each in which)

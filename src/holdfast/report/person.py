@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from holdfast.recommend import Recommendations
 
+_POINTS = 16  # of a curve that is drawn again after every click
 MOST_BARRIERS = 3
 
 
@@ -243,7 +244,7 @@ def how_sure(recourse: RobustRecourse, person: pd.DataFrame, usual: float = 0.0)
     ways, plain_ways = _ways(result, label), _ways(plain, label)
     curve, note = None, ""
     try:
-        curve = result.sizes(label, at_least=usual)
+        curve = result.sizes(label, _POINTS, at_least=usual)
     except NoSizes as why:
         note = str(why)
     opposing = plain.opposing(label, result.robust_to) if plain_ways else None
