@@ -153,6 +153,7 @@ def test_what_is_wrong_in_a_file_is_said(case, suffix, tmp_path):
     assert str(error.value).startswith(str(path))
 
 
+@pytest.mark.slow
 def test_a_large_set_is_for_json(tmp_path):
     models = ModelList([([0.1 + k] * 1000, 0.5) for k in range(1000)])
     with pytest.raises(ValueError, match=r"large\.yaml is larger than 5,000,000 bytes: too large "
