@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from holdfast import ActionSet, Follows, ModelList, NormBall, RobustRecourse
 from holdfast.actions import NumberFeature
-from holdfast.recommend.sizes import NoSizes
+from holdfast.recommend.sizes import NoSizes, SizeCurve
 from holdfast.recommend.staircase import Corner, refine_corners, walk_corners
 
 
@@ -283,3 +283,21 @@ def test_a_curve_without_end_says_nothing_of_what_lies_beyond():
     whole = advise(0.0).sizes(label, at_least=10.0)
     assert whole.has_end  # a set that is as large as the model approves of nobody
     assert whole.cost_at(2.0 * whole.end) == math.inf
+
+
+def test_what_was_not_looked_at_is_not_called_impossible():
+    pytest.importorskip("fastapi")
+    from holdfast.report.person import SureFigures, sure_chart
+    from holdfast.web.pages import _cost_at
+    from holdfast.web.slider import stops_of
+
+    ends = np.array([0.0, 0.2]), np.array([1.0, 3.0]), np.array([0.2, 0.5])
+    for has_end, words, drawn in (
+        (True, "no way", "out of reach"),
+        (False, "not known", "not known"),
+    ):
+        curve = SizeCurve(*ends, np.array([False, True]), 0.25, has_end)
+        [usual] = [stop for stop in stops_of(curve, 2.0, 2.0) if stop.is_usual]
+        assert _cost_at(usual) == words
+        sure = SureFigures(curve, "", 2.0, None, None, None, "")
+        assert drawn in sure_chart(sure)

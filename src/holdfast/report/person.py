@@ -267,15 +267,16 @@ def sure_chart(sure: SureFigures) -> str:
     sizes, costs = (part.tolist() for part in curve.curve())
     here, text = f"{sure.radius:.4g}", f"{cost:.3g}"
     told = f"at {here}, the size in use, it is {text}"
+    beyond = "out of reach" if curve.has_end else "not known"
     if not math.isfinite(cost):
-        text = told = f"{here} is out of reach"
+        text = told = f"{here} is {beyond}"
     about = About(
         "sizes",
         "What it costs to be surer",
         f"The least cost rises from {costs[0]:.3g} for today's model alone to {costs[-1]:.3g} for "
         f"a set of size {curve.end:.3g}; {told}.",
     )
-    texts = SizeTexts(f"plain {costs[0]:.3g}", text, "out of reach", "size of the set", "cost")
+    texts = SizeTexts(f"plain {costs[0]:.3g}", text, beyond, "size of the set", "cost")
     return size_chart(about, SizeLine(sizes, costs, sure.radius, cost), texts)
 
 

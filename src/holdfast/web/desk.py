@@ -323,7 +323,7 @@ class Desk:
         """
         if self.people is None:
             raise LookupError("there is no table of people: start `holdfast serve` with --people")
-        typed, known = self._read(values), self._read(self.people.person(row))
+        typed, known = self.read(values), self.read(self.people.person(row))
         follow = {each.feature for each in self.actions.derived}
         pairs = [
             (typed[name].iloc[0], known[name].iloc[0])
@@ -332,7 +332,7 @@ class Desk:
         ]
         return all(a == b or (is_missing(a) and is_missing(b)) for a, b in pairs)
 
-    def _read(self, texts: Mapping[str, str | None]) -> pd.DataFrame:
+    def read(self, texts: Mapping[str, str | None]) -> pd.DataFrame:
         """Read one person from texts."""
         import pyarrow as pa
 
@@ -343,7 +343,7 @@ class Desk:
         """Return what follows from other values of a person, as it would be typed."""
         if not self.actions.derived:
             return {}
-        typed, found = self._read(texts), {}
+        typed, found = self.read(texts), {}
         for each in self.actions.derived:
             parents = typed[list(each.parents)]
             if all(isinstance(value, float) for value in parents.iloc[0]):

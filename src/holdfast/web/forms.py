@@ -432,11 +432,8 @@ class Typed:
 
 def read_person(values: Mapping[str, str], fields: list[FormField], desk: Desk) -> Typed:
     """Read the texts of one person."""
-    import pyarrow as pa
-
     texts = {each.name: values.get(each.name, "") for each in fields}
-    table = pa.table({name: pa.array([text], pa.string()) for name, text in texts.items()})
-    people = desk.columns.frame(table)
+    people = desk.read(texts)
     missing, wrong = [], {}
     for each in fields:
         value = people[each.name].iloc[0]

@@ -475,7 +475,7 @@ class _Office:
         place = [stop.radius for stop in stops].index(sure.radius) if stops else 0
         if stops and sure.way is not None:  # which the curve may know only roughly
             costs[place] = cost(sure.way.cost)
-        said = [text if text == "no way" else f"cost {text}" for text in costs]
+        said = [text if text in _WITHOUT_COST else f"cost {text}" for text in costs]
         return render(
             "sure.html",
             sure=sure,
@@ -528,8 +528,13 @@ def _shorten(text: str) -> str:
         return text
 
 
+_WITHOUT_COST = ("no way", "not known")
+
+
 def _cost_at(stop: Stop) -> str:
     """Write what a size costs, and whether it is known only roughly."""
+    if math.isnan(stop.cost):  # where nobody has looked, or the search was given up
+        return "not known"
     if not math.isfinite(stop.cost):
         return "no way"
     return cost(stop.cost) if stop.is_exact else f"about {figure(stop.cost)}"

@@ -25,7 +25,7 @@ class Stop:
     Attributes
     ----------
     radius, cost : float
-        The cost is inf where there is no way.
+        The cost is inf where there is no way, and NaN where it is not known.
     is_usual : bool
         Whether it is the size that the server was started with.
     is_exact : bool
