@@ -2,6 +2,7 @@ import contextlib
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 from hypothesis import settings
 
@@ -15,3 +16,23 @@ torch.set_num_threads(1)
 # the same examples in every run; other seeds with `pytest --hypothesis-profile=default`
 settings.register_profile("same", derandomize=True)
 settings.load_profile("same")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real browser, for the tests of pages."""
+    from page_visits import launch, playwright
+
+    with playwright.sync_playwright() as driver:
+        browser = launch(driver)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(server, browser):
+    """A tab of its own in front of the server of the module."""
+    context = browser.new_context(base_url=server.address)
+    context.set_default_timeout(15_000)
+    yield context.new_page()
+    context.close()

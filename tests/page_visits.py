@@ -17,6 +17,7 @@ playwright = pytest.importorskip(
 )
 
 CHROMIUM = shutil.which("chromium")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"]
 
 
@@ -63,3 +64,9 @@ class Server:
 def launch(driver: Any) -> Any:
     """Start the browser, without a window."""
     return driver.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+
+
+def settled(page):
+    """Wait until all that was asked is answered."""
+    page.wait_for_selector(".answer[aria-busy=false]")
+    return page

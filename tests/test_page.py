@@ -9,14 +9,14 @@ import urllib.parse
 import pytest
 
 pytest.importorskip("page_visits")
-from page_visits import CHROMIUM, Server, launch, playwright
+from page_visits import Server, needs_browser, settled
 
 from holdfast.demo.files import write_demo
 from holdfast.report.person import how_sure, look_at
 from holdfast.web import pages
 from holdfast.web.desk import Desk
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+pytestmark = needs_browser
 
 REFUSED, SHAKY, APPROVED = 10, 11, 3  # rows of the demonstration
 CAN_CHANGE = ("duration", "credit_amount", "age", "savings_status", "other_parties")
@@ -27,14 +27,6 @@ def server():
     server = Server()
     yield server
     server.stop()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = launch(driver)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +64,6 @@ def visit(server, browser):
     for context in contexts:
         context.close()
     assert complaints == []
-
-
-def settled(page):
-    """Wait until all that was asked is answered."""
-    page.wait_for_selector(".answer[aria-busy=false]")
-    return page
 
 
 def text(page, query):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("page_visits")
-from page_visits import CHROMIUM, Server, launch, playwright
+from page_visits import Server, needs_browser, settled
 from service_desk import TestClient
 
 from holdfast.demo.files import write_demo
@@ -17,7 +17,6 @@ from holdfast.web.app import make_service
 from holdfast.web.desk import Desk
 
 ROW = 10  # refused, and somebody else once the table is turned round
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 ANOTHER = "This page is of another table or model; load it again."
 
 
@@ -106,27 +105,6 @@ def options_of(job):
         *("--robust-to", str(job.robust_to), "--guarantee", str(job.guarantee)),
         *("--key", job.keys[0]),
     )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = launch(driver)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(server, browser):
-    context = browser.new_context(base_url=server.address)
-    context.set_default_timeout(15_000)
-    yield context.new_page()
-    context.close()
-
-
-def settled(page):
-    page.wait_for_selector(".answer[aria-busy=false]")
-    return page
 
 
 def shown(page):

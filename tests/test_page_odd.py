@@ -12,12 +12,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 pytest.importorskip("page_visits")
-from page_visits import CHROMIUM, Server, launch, playwright
+from page_visits import Server, needs_browser, settled
 
 import holdfast
 from holdfast.files.models import save_model
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+pytestmark = needs_browser
 
 NAME = "Maximiliane-Friederike_von_und_zu_" + "Hohenlohe" * 4
 
@@ -61,27 +61,6 @@ def server(options):
     server = Server(*options)
     yield server
     server.stop()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = launch(driver)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(server, browser):
-    context = browser.new_context(base_url=server.address)
-    context.set_default_timeout(15_000)
-    yield context.new_page()
-    context.close()
-
-
-def settled(page):
-    page.wait_for_selector(".answer[aria-busy=false]")
-    return page
 
 
 def test_no_page_is_wider_than_the_window(page):
