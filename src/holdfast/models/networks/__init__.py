@@ -1,6 +1,7 @@
 """The worst network around a trained one: all parameters change, or the last layer alone."""
 
 from holdfast.models.networks.ascent import WorstNetworks, worst_network
+from holdfast.models.networks.ball_scales import tensor_scales
 from holdfast.models.networks.last_layer import (
     WorstLastLayers,
     embed,
@@ -24,6 +25,7 @@ __all__ = [
     "project_l1",
     "project_l2",
     "project_linf",
+    "tensor_scales",
     "worst_last_layer",
     "worst_network",
 ]
