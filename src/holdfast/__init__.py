@@ -7,11 +7,13 @@ from holdfast.actions import ActionSet, AtMost, Follows, Linear, Product, Ratio
 from holdfast.calibration import calibrate
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
+from holdfast.machinery.extras import need_torch
 from holdfast.methods import find_recourse, list_methods
 from holdfast.problem import Ellipsoid, LastLayer, ModelList, NormBall, Points
 from holdfast.result import RecourseResult, Status
 
 if TYPE_CHECKING:
+    from holdfast.models.networks.prove import prove_network
     from holdfast.recommend import RobustRecourse
 
 __version__ = "0.1.0"
@@ -35,15 +37,21 @@ __all__ = [
     "find_recourse",
     "frontier",
     "list_methods",
+    "prove_network",
     "sets",
     "solve",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the estimator when it is asked for: it needs scikit-learn, which is slow to import."""
+    """Load what needs scikit-learn or torch when it is asked for: these are slow to import."""
     if name == "RobustRecourse":
         from holdfast.recommend import RobustRecourse
 
         return RobustRecourse
+    if name == "prove_network":
+        need_torch("prove_network")
+        from holdfast.models.networks.prove import prove_network
+
+        return prove_network
     raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

@@ -34,6 +34,7 @@ class Status(StrEnum):
     STILL_REFUSED = "still refused"
     INFEASIBLE = "infeasible"
     NOT_FOUND = "not found"
+    PROVEN_VALID = "proven valid"
     ACCEPTED = "accepted"
     NOT_VALID = "not valid"
     FRACTIONAL = "fractional"
@@ -59,6 +60,8 @@ _SENTENCES = {
     "this point. Ask for a guarantee, or a higher one, to get a yes.",
     Status.INFEASIBLE: "No change within the bounds gives the guarantee.",
     Status.NOT_FOUND: "The method brought back no finite point.",
+    Status.PROVEN_VALID: "Every network of the set gives this recourse at least the guarantee, "
+    "proven; that nothing is cheaper is not.",
     Status.ACCEPTED: "The model itself accepts this recourse. It is not linear, so nothing is "
     "proven about cheaper recourses or about other models.",
     Status.NOT_VALID: "The model itself refuses this recourse, or gives less than the guarantee.",

@@ -1,0 +1,126 @@
+"""The door to the proof: what is proven of a network, beside what a search finds."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from holdfast.machinery.numbers import Floats, read_matrix
+from holdfast.models import as_model
+from holdfast.models.base import read_encoded
+from holdfast.models.network import Network
+from holdfast.models.networks.ascent import worst_network
+from holdfast.models.networks.last_layer import worst_last_layer
+from holdfast.models.networks.proof import Prover
+from holdfast.problem.ball import NormBall
+from holdfast.problem.last_layer import LastLayer
+from holdfast.result.bracket import Bracket
+
+# The worst last layer is a closed form: this covers its rounding, relative to the scores.
+_HAIR = 1e-9
+
+
+def prove_network(
+    network: Any,
+    X: Any,
+    robust_to: NormBall | LastLayer,
+    *,
+    favorable_class: Any = None,
+    device: str | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = -1,
+) -> Bracket:
+    """Prove how low a network's score can fall when its parameters change.
+
+    For each point: a score that no network of the set goes below, beside the lowest one that a
+    search finds. The truth lies between them.
+
+    Parameters
+    ----------
+    network : object
+        A torch module, a `Network`, an `MLPClassifier`, or a pipeline that ends in one. Linear
+        layers with ReLU, tanh or logistic activations; dropout and batch norm are folded in, and
+        with batch norm the set is around the folded weights and biases. All else is refused.
+    X : (n, d) array or data frame
+        Points, as the network or the pipeline takes them. A row with missing values gets NaN.
+    robust_to : NormBall or LastLayer
+        A ball around all parameters, for any p; its `scale`, if given, has a number for each
+        tensor of parameters, in their order, and 0 holds a tensor fixed. For a `LastLayer` the
+        worst case is exact.
+    favorable_class : label, optional
+        The class of a scikit-learn classifier that people want. It must be said, unless the
+        classes are False and True.
+    device : str, optional
+        Where to compute: "cpu", "cuda", ...; by default where the network is.
+    random_state : int
+        Seed of the search.
+    n_jobs : int, optional
+        Threads of the search; all processors by default.
+
+    Returns
+    -------
+    Bracket
+
+    Notes
+    -----
+    All is computed in double precision, and what rounding can do is taken off what is proven. It
+    is about the network in exact arithmetic: a network that runs in single precision adds its own
+    rounding to every score.
+
+    Examples
+    --------
+    >>> import holdfast, torch
+    >>> layers = torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)
+    >>> for layer in (layers[0], layers[2]):
+    ...     _ = torch.nn.init.ones_(layer.weight), torch.nn.init.zeros_(layer.bias)
+    >>> network = torch.nn.Sequential(*layers)
+    >>> ball = holdfast.NormBall(p=1, radius=0.1)
+    >>> bracket = holdfast.prove_network(network, [[2.0, 1.0]], ball)
+    >>> bracket.score, bracket.proven_score.round(3), bracket.found_score.round(3)
+    (array([6.]), array([5.7]), array([5.7]))
+    """
+    adapted = as_model(network, favorable_class=favorable_class, device=device, people=X)
+    if not isinstance(adapted, Network):
+        raise TypeError(
+            f"prove_network is for networks, and this is a {adapted.kind} model; the worst case of "
+            "a linear one is exact: see find_recourse and robust_to.worst_score"
+        )
+    points = read_matrix("X", read_encoded("X", adapted, X, usable_only=True))
+    bracket = bracket_of(adapted, points, robust_to, random_state=random_state, n_jobs=n_jobs)
+    return replace(bracket, index=X.index if hasattr(X, "columns") else None)
+
+
+def bracket_of(
+    network: Network,
+    points: Floats,
+    robust_to: NormBall | LastLayer,
+    *,
+    random_state: int = 0,
+    n_jobs: int | None = -1,
+) -> Bracket:
+    """Bracket the worst score of each encoded point; NaN where there is none."""
+    there = np.isfinite(points).all(axis=1)
+    score, proven, found = (np.full(len(points), np.nan) for _ in range(3))
+    known = points[there]
+    if isinstance(robust_to, LastLayer):
+        double = in_double(network)
+        found[there] = worst_last_layer(double, known, robust_to).score
+        score[there] = double.score(known) if len(known) else 0.0
+        proven[there] = found[there] - _HAIR * (1.0 + np.abs(found[there]) + np.abs(score[there]))
+        return Bracket(score, proven, found)
+    prover = Prover.of(network, robust_to)
+    if len(known):
+        score[there] = prover.folded.score(known)
+        proven[there] = prover.lower(known)
+        found[there] = worst_network(
+            prover.folded, known, robust_to, random_state=random_state, n_jobs=n_jobs
+        ).score
+    return Bracket(score, proven, found)
+
+
+def in_double(network: Network) -> Network:
+    """Return the same network in double precision."""
+    return replace(network, module=copy.deepcopy(network.module).double())
