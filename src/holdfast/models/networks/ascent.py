@@ -22,20 +22,18 @@ from holdfast.machinery.numbers import (
     check_choice,
     check_count,
     check_flag,
-    check_kind,
     check_positive,
     check_seed,
     read_matrix,
-    refuse,
 )
 from holdfast.machinery.threads import over_rows, thread_count
 from holdfast.models.network import Network
+from holdfast.models.networks.ball_scales import tensor_scales
 from holdfast.models.networks.descents import LEAST_SHARE, descend_rows, new_row
 from holdfast.models.networks.layers import LEAST_ROWS, Layers, layers_of, points_for, turn_layers
 from holdfast.models.networks.parameters import Parameters
 from holdfast.models.networks.projections import project_l2
 from holdfast.problem.ball import NormBall
-from holdfast.problem.last_layer import LastLayer
 
 ALL, EACH = "all parameters", "each tensor"
 # Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
@@ -134,7 +132,7 @@ def worst_network(
     """
     room = Room.of(network, robust_to, budget).with_something_free()
     if starts is None:
-        starts = _DEFAULT_STARTS[room.p]
+        starts = _DEFAULT_STARTS.get(room.p, 4)
     check_count("steps", steps, least=0)
     check_count("starts", starts)
     check_seed(random_state)
@@ -153,50 +151,66 @@ def worst_network(
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """The changes of the parameters that are allowed."""
+    """The changes of the parameters that are allowed, in units of the parameters' scales.
+
+    All that moves here is ``change / scale``: in these units the ball is the plain one of the
+    radius, and slopes are ``slope * scale``. The largest scale is 1, the radius holds its size; 0
+    says that a parameter never changes.
+    """
 
     parameters: Parameters
     p: float
     radius: float
+    scale: Tensor
     sizes: list[int]
 
     @classmethod
     def of(cls, network: Network, robust_to: NormBall, budget: str) -> Room:
         """Read a ball as one around all parameters of a network."""
-        check_kind("network", network, Network, "make it with holdfast.models.network.Network")
-        if isinstance(robust_to, LastLayer):
-            raise TypeError(
-                "robust_to is a LastLayer, and here a network is searched for in a ball around all "
-                "parameters; its worst case is exact: see worst_last_layer and evaluate_recourse"
-            )
-        check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
-        if robust_to.p not in (1.0, 2.0, math.inf):
-            refuse("p", robust_to.p, "1, 2 or inf for a network")
-        if robust_to.scale is not None or robust_to.intercept is not True:
-            raise ValueError(
-                "scale and intercept of a NormBall speak of a linear model; for a network leave "
-                "them out: all of its parameters may change alike"
-            )
+        scales = tensor_scales(network, robust_to)
         check_choice("budget", budget, (ALL, EACH))
         parameters = Parameters(network)
         sizes = [parameters.size] if budget == ALL else parameters.sizes
-        return cls(parameters, robust_to.p, robust_to.radius, sizes)
+        largest = max(scales) or 1.0
+        trained = torch.split(parameters.trained, parameters.sizes)
+        scale = torch.cat(
+            [torch.full_like(t, s / largest) for t, s in zip(trained, scales, strict=True)]
+        )
+        return cls(parameters, robust_to.p, robust_to.radius * largest, scale, sizes)
 
     def with_something_free(self) -> Room:
         """Refuse a network that is fixed as a whole: nothing could be said of how it changes."""
-        if not bool(self.parameters.free.any()):
+        if not bool(self.scale.any()):
             raise ValueError(
-                "network has no parameter that may change: all of them have requires_grad=False; "
-                "call module.requires_grad_(True), or that of the layers that are trained again"
+                "network has no parameter that may change: each of its tensors has "
+                "requires_grad=False, or 0 in the ball's scale; call module.requires_grad_(True), "
+                "or that of the layers that are trained again, and give these a scale above 0"
             )
         return self
 
     def mixed_layers(self, network: Network) -> Layers | None:
         """Return the layers of a network whose vertices are outer products (see `mixtures`)."""
-        one_ball, all_free = len(self.sizes) == 1, bool(self.parameters.free.all())
-        if all_free and (math.isinf(self.p) or (self.p == 1.0 and one_ball)):
+        one_ball, all_alike = len(self.sizes) == 1, bool((self.scale == 1.0).all())
+        if all_alike and (math.isinf(self.p) or (self.p == 1.0 and one_ball)):
             return layers_of(network)
         return None
+
+    def changes(self, scaled: Tensor) -> Tensor:
+        """Return changes of the parameters themselves."""
+        return scaled * self.scale
+
+    def in_scale(self, changes: Tensor) -> Tensor:
+        """Return changes of the parameters in units of their scales."""
+        return torch.where(self.scale > 0.0, changes / self.scale, 0.0)
+
+    def score(self, scaled: Tensor, x: Tensor) -> Tensor:
+        """Score of each row under its own change."""
+        return self.parameters.score(self.changes(scaled), x)
+
+    def slope(self, scaled: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradient of each row's score in its scaled change, and the score."""
+        slope, score = self.parameters.slope(self.changes(scaled), x)
+        return slope * self.scale, score
 
     def vertex(self, slope: Tensor, rank: int = 0) -> Tensor:
         """Return the change in the ball that lowers a linear score with this slope most.
@@ -214,6 +228,8 @@ class Room:
         if self.p == 2.0:
             norm = slope.norm(dim=1, keepdim=True)
             return -self.radius * torch.where(norm > 0.0, slope / norm, 0.0)
+        if self.p > 1.0:
+            return -self.radius * slope.sign() * shares(slope.abs(), self.p)
         rank = min(rank, slope.shape[1] - 1)
         which = slope.abs().topk(rank + 1, dim=1).indices[:, rank:]
         moved = -self.radius * slope.gather(1, which).sign()
@@ -229,7 +245,7 @@ class Room:
 
     def corner(self, signs: Tensor) -> Tensor:
         """Return the change of all free parameters, alike in size, as large as the ball allows."""
-        parts = torch.split(signs * self.parameters.free, self.sizes)
+        parts = torch.split(signs * self.scale.sign(), self.sizes)
         counts = [max(1, int(part.count_nonzero())) for part in parts]
         return torch.cat(
             [
@@ -237,6 +253,17 @@ class Room:
                 for part, count in zip(parts, counts, strict=True)
             ]
         )
+
+
+def shares(size: Tensor, p: float) -> Tensor:
+    """Return the s >= 0 with norm ||s||_p = 1 and the largest s . size, for 1 < p < inf.
+
+    It is size^(q - 1), with q - 1 = 1 / (p - 1), over its own norm; 0 where all of a row is 0.
+    """
+    largest = size.amax(dim=1, keepdim=True)
+    powers = torch.where(largest > 0.0, size / largest, 0.0) ** (1.0 / (p - 1.0))
+    norm = (powers**p).sum(dim=1, keepdim=True) ** (1.0 / p)  # from 1 up, or 0 without a slope
+    return torch.where(largest > 0.0, powers / norm, 0.0)
 
 
 def _search_changes(
@@ -253,7 +280,7 @@ def _search_changes(
         best = torch.where(lower, score, best)
         change = torch.where(lower[:, None], found, change)
     assert best is not None
-    return best, change
+    return best, room.changes(change)
 
 
 def _search_mixtures(
@@ -322,10 +349,10 @@ def _signs(room: Room, count: int, random_state: int) -> Iterator[Tensor]:
 def _best_single_change(room: Room, x: Tensor) -> Tensor:
     """Try the most promising changes of one parameter by all of the radius."""
     best = room.parameters.zeros(len(x))
-    slope, least = room.parameters.slope(best, x)
+    slope, least = room.slope(best, x)
     for rank in range(min(SINGLE_CHANGES, room.parameters.size)):
         candidate = room.vertex(slope, rank)
-        score = room.parameters.score(candidate, x)
+        score = room.score(candidate, x)
         best = torch.where((score < least)[:, None], candidate, best)
         least = torch.minimum(score, least)
     return best
@@ -333,13 +360,13 @@ def _best_single_change(room: Room, x: Tensor) -> Tensor:
 
 def _descend(room: Room, x: Tensor, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """Lower each row's score, step by step; a step that does not lower it is halved."""
-    slope, score = room.parameters.slope(change, x)
+    slope, score = room.slope(change, x)
     share = torch.ones_like(score)
     lowest, found = score.clone(), change.clone()
     rows = torch.arange(len(x), device=x.device)
     for _ in range(steps):
         candidate = room.step(change, slope, share[:, None])
-        there, reached = room.parameters.slope(candidate, x)
+        there, reached = room.slope(candidate, x)
         lower = reached < score
         change = torch.where(lower[:, None], candidate, change)
         slope = torch.where(lower[:, None], there, slope)
