@@ -38,7 +38,8 @@ from holdfast.problem.ball import NormBall
 ALL, EACH = "all parameters", "each tensor"
 # Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
 SINGLE_CHANGES = 8
-_DEFAULT_STARTS = {1.0: 2, 2.0: 4, math.inf: 8}
+# Exponents whose starts, without a scale, are those of the published figures
+_PUBLISHED = (1.0, 2.0, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,17 +87,23 @@ def worst_network(
         Its parameters with ``requires_grad=False`` are taken to be fixed: they never change.
     X : (n, d) array
     robust_to : NormBall
-        Around all other parameters of the network together, for p = 1, 2 or inf.
+        Around all other parameters of the network together, for any p. Its `scale` has one number
+        for each tensor of parameters, in the order of ``module.named_parameters()`` (of an
+        `MLPClassifier`: W1, b1, W2, b2, ...): how far that tensor may change relative to the
+        others, 0 for one that never changes. So ``|| change / scale ||_p <= radius``. Its
+        `intercept` must stay True.
     steps : int
         Steps of the ascent from each start. For p = 1 and p = inf they go toward the vertex of
-        the ball that the gradient points at, for p = 2 along the gradient and back into the ball.
+        the ball that the gradient points at; in between, by a part of that vertex and back to the
+        surface of the ball.
     starts : int, optional
         How many of these: the trained parameters; for p = 1 the best changes of one parameter,
-        for p = inf all units woken, or aimed where they hurt most (in plain networks); all
-        parameters moved up, which wakes units that are silent; random signs. By default 2 for
-        p = 1, 4 for p = 2 and 8 for p = inf, where starts matter most.
+        for p = inf all units woken, or aimed where they hurt most (in plain networks without a
+        scale); with a scale, and for p other than 1, 2 and inf, units loud and the last layer
+        against them; all parameters moved up, which wakes units that are silent; random signs.
+        By default 2 for p = 1, 4 up to p = 2, and 8 beyond, where starts matter most.
     budget : {"all parameters", "each tensor"}
-        One ball for all parameters, or one of the same radius for each tensor of them.
+        One ball for all parameters, or one of the same radius (times its scale) for each tensor.
     loss_cap : float, optional
         The largest loss to report.
     random_state : int
@@ -111,12 +118,13 @@ def worst_network(
     Notes
     -----
     Networks that are nothing but linear layers with ReLU between them, none of them fixed, are
-    searched by compiled kernels, on the processor, for p = inf and for one ball with p = 1: many
-    times faster than others. They also start better. For p = 1: from the best of both ends of what
-    one parameter can do to each unit, where for other modules the eight largest slopes must do. For
-    p = inf: from all units as loud as the ball allows, which is the worst network itself where the
-    radius exceeds the absolute values of all weights after the first layer; and, where it does not,
-    also from each unit as loud or as silent as its slope wants it.
+    searched by compiled kernels, on the processor, for p = inf and for one ball with p = 1, where
+    all tensors have the same scale: many times faster than others. They also start better. For p =
+    1: from the best of both ends of what one parameter can do to each unit, where for other modules
+    the eight largest slopes must do. For p = inf: from all units as loud as the ball allows, which
+    is the worst network itself where the radius exceeds the absolute values of all weights after
+    the first layer; and, where it does not, also from each unit as loud or as silent as its slope
+    wants it.
 
     Examples
     --------
@@ -129,10 +137,16 @@ def worst_network(
     >>> found = worst_network(Network(layer), [[2.0, -3.0]], ball, keep_change=True)
     >>> found.score, found.change
     (array([-2.5]), tensor([[0.0000, 0.5000, 0.0000]], dtype=torch.float64))
+
+    Only the bias changes, and by twice as much:
+
+    >>> ball = holdfast.NormBall(p=1, radius=0.5, scale=[0.0, 2.0])
+    >>> worst_network(Network(layer), [[2.0, -3.0]], ball).score
+    array([-2.])
     """
     room = Room.of(network, robust_to, budget).with_something_free()
     if starts is None:
-        starts = _DEFAULT_STARTS.get(room.p, 4)
+        starts = _default_starts(room.p)
     check_count("steps", steps, least=0)
     check_count("starts", starts)
     check_seed(random_state)
@@ -163,6 +177,7 @@ class Room:
     radius: float
     scale: Tensor
     sizes: list[int]
+    loud_start: bool  # whether one start makes all units loud
 
     @classmethod
     def of(cls, network: Network, robust_to: NormBall, budget: str) -> Room:
@@ -176,7 +191,9 @@ class Room:
         scale = torch.cat(
             [torch.full_like(t, s / largest) for t, s in zip(trained, scales, strict=True)]
         )
-        return cls(parameters, robust_to.p, robust_to.radius * largest, scale, sizes)
+        # not where the paper's tables were made: there the starts stay what they were
+        loud = robust_to.p not in _PUBLISHED or len(set(robust_to.scale or (1.0,))) > 1
+        return cls(parameters, robust_to.p, robust_to.radius * largest, scale, sizes, loud)
 
     def with_something_free(self) -> Room:
         """Refuse a network that is fixed as a whole: nothing could be said of how it changes."""
@@ -237,33 +254,59 @@ class Room:
 
     def step(self, change: Tensor, slope: Tensor, share: Tensor) -> Tensor:
         """Move part of the way; share = 1 goes as far as the ball allows, share = 0 nowhere."""
-        if self.p == 2.0:  # a sphere is followed better by gradients than by chords
-            moved = change + share * self.vertex(slope)
-            parts = torch.split(moved, self.sizes, 1)
-            return torch.cat([project_l2(part, self.radius) for part in parts], 1)
-        return torch.lerp(change, self.vertex(slope), share)
+        if self.p == 1.0 or math.isinf(self.p):
+            return torch.lerp(change, self.vertex(slope), share)
+        # a round ball is followed better along its surface than by chords
+        moved = change + share * self.vertex(slope)
+        parts = torch.split(moved, self.sizes, 1)
+        return torch.cat([self._back(part) for part in parts], 1)
+
+    def _back(self, part: Tensor) -> Tensor:
+        """Scale what has left the ball back to its surface."""
+        if self.p == 2.0:
+            return project_l2(part, self.radius)
+        norm = lengths(part.abs(), self.p)
+        return torch.where(norm <= self.radius, part, part * (self.radius / norm))
 
     def corner(self, signs: Tensor) -> Tensor:
-        """Return the change of all free parameters, alike in size, as large as the ball allows."""
-        parts = torch.split(signs * self.scale.sign(), self.sizes)
-        counts = [max(1, int(part.count_nonzero())) for part in parts]
+        """Return the change of all free parameters, alike in size, as large as the ball allows.
+
+        The signs are 1 or -1, for all rows alike (k,) or for each (n, k).
+        """
+        free = self.scale.sign()
+        parts = torch.split(signs * free, self.sizes, -1)
+        counts = [max(1, int(part.count_nonzero())) for part in torch.split(free, self.sizes)]
         return torch.cat(
             [
                 self.radius / count ** (1.0 / self.p) * part
                 for part, count in zip(parts, counts, strict=True)
-            ]
+            ],
+            -1,
         )
 
 
 def shares(size: Tensor, p: float) -> Tensor:
-    """Return the s >= 0 with norm ||s||_p = 1 and the largest s . size, for 1 < p < inf.
+    """Return the s >= 0 with ||s||_p = 1 and the largest s . size, row by row, for 1 < p < inf.
 
-    It is size^(q - 1), with q - 1 = 1 / (p - 1), over its own norm; 0 where all of a row is 0.
+    It is size^(q - 1) over its own norm, where q - 1 = 1 / (p - 1); 0 where all of a row is 0.
     """
     largest = size.amax(dim=1, keepdim=True)
     powers = torch.where(largest > 0.0, size / largest, 0.0) ** (1.0 / (p - 1.0))
-    norm = (powers**p).sum(dim=1, keepdim=True) ** (1.0 / p)  # from 1 up, or 0 without a slope
-    return torch.where(largest > 0.0, powers / norm, 0.0)
+    return torch.where(largest > 0.0, powers / lengths(powers, p), 0.0)
+
+
+def lengths(size: Tensor, p: float) -> Tensor:
+    """Return the norm ||size||_p of each row, as a column, without overflow, for 1 < p < inf."""
+    largest = size.amax(dim=1, keepdim=True)
+    powers = torch.where(largest > 0.0, size / largest, 0.0) ** p
+    return largest * powers.sum(dim=1, keepdim=True) ** (1.0 / p)
+
+
+def _default_starts(p: float) -> int:
+    """More where the ball has more corners, and the search more places to stop at."""
+    if p == 1.0:
+        return 2
+    return 4 if p <= 2.0 else 8
 
 
 def _search_changes(
@@ -332,6 +375,9 @@ def _starts(room: Room, x: Tensor, count: int, random_state: int) -> Iterator[Te
     if room.p == 1.0 and drawn < count:
         yield _best_single_change(room, x)
         drawn += 1
+    if room.loud_start and drawn < count:
+        yield room.corner(_loud_signs(room.parameters, x))
+        drawn += 1
     for signs in _signs(room, count - drawn, random_state):
         yield room.corner(signs.to(trained)).expand_as(trained)
 
@@ -344,6 +390,24 @@ def _signs(room: Room, count: int, random_state: int) -> Iterator[Tensor]:
     for _ in range(count):
         yield signs
         signs = torch.randint(2, signs.shape, generator=generator).mul(2.0).sub(1.0)
+
+
+def _loud_signs(parameters: Parameters, x: Tensor) -> Tensor:
+    """Signs that make the units loud, and turn the layer that is named last against them.
+
+    Where the features come into the first tensor, each row's have their own signs. From "all up"
+    alone the first step silences the units again: they help the score there.
+    """
+    last = parameters.owners[-1]
+    signs = parameters.zeros(len(x)) + 1.0
+    parts = torch.split(signs, parameters.sizes, 1)
+    shape = parameters.shapes[0]
+    if len(shape) == 2 and shape[1] == x.shape[1]:
+        parts[0].copy_(torch.where(x < 0.0, -1.0, 1.0).repeat(1, shape[0]))
+    for part, owner in zip(parts, parameters.owners, strict=True):
+        if owner == last:
+            part.neg_()
+    return signs
 
 
 def _best_single_change(room: Room, x: Tensor) -> Tensor:

@@ -19,15 +19,17 @@ class Parameters:
     """The score of every row under its own change of all parameters.
 
     A change is a row of a (n, `size`) tensor: the parameters in the order of
-    ``module.named_parameters()``, flattened; `sizes` has the length of each tensor. Which of them
-    may change is not said here: see `tensor_scales`.
+    ``module.named_parameters()``, flattened; `sizes` has the length of each tensor, `shapes` its
+    shape, `owners` the name of the layer that it belongs to. Which of them may change is not said
+    here: see `tensor_scales`.
     """
 
     def __init__(self, network: Network) -> None:
         named = dict(network.module.named_parameters())
         self.trained = torch.cat([tensor.detach().reshape(-1) for tensor in named.values()])
         self.sizes = [tensor.numel() for tensor in named.values()]
-        shapes = [tensor.shape for tensor in named.values()]
+        self.owners = [name.rpartition(".")[0] for name in named]
+        self.shapes = shapes = [tensor.shape for tensor in named.values()]
 
         def score(change: Tensor, point: Tensor) -> Tensor:
             pieces = torch.split(self.trained + change, self.sizes)

@@ -67,7 +67,8 @@ def population_worst_network(
     X : (n, d) array
         Recourses, without missing ones.
     robust_to : NormBall
-        Around all other parameters of the network together, for p = 1, 2 or inf.
+        Around all other parameters of the network together, for any p; its `scale` has one number
+        for each tensor of parameters, as in `worst_network`.
     steps : int
         Steps of the ascent from each start.
     starts : int
