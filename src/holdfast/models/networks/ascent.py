@@ -265,7 +265,7 @@ class Room:
         """Scale what has left the ball back to its surface."""
         if self.p == 2.0:
             return project_l2(part, self.radius)
-        norm = lengths(part.abs(), self.p)
+        norm = p_norms(part.abs(), self.p)
         return torch.where(norm <= self.radius, part, part * (self.radius / norm))
 
     def corner(self, signs: Tensor) -> Tensor:
@@ -292,10 +292,10 @@ def shares(size: Tensor, p: float) -> Tensor:
     """
     largest = size.amax(dim=1, keepdim=True)
     powers = torch.where(largest > 0.0, size / largest, 0.0) ** (1.0 / (p - 1.0))
-    return torch.where(largest > 0.0, powers / lengths(powers, p), 0.0)
+    return torch.where(largest > 0.0, powers / p_norms(powers, p), 0.0)
 
 
-def lengths(size: Tensor, p: float) -> Tensor:
+def p_norms(size: Tensor, p: float) -> Tensor:
     """Return the norm ||size||_p of each row, as a column, without overflow, for 1 < p < inf."""
     largest = size.amax(dim=1, keepdim=True)
     powers = torch.where(largest > 0.0, size / largest, 0.0) ** p
