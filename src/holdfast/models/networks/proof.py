@@ -38,7 +38,7 @@ from holdfast.models.networks.falls import Falls
 from holdfast.models.networks.folded import fold_network
 from holdfast.models.networks.lines import choose_lines
 from holdfast.models.networks.reached import lowest_reached
-from holdfast.models.networks.splitting import is_empty, next_to_split, split_relus
+from holdfast.models.networks.splitting import no_network_there, next_to_split, split_relus
 from holdfast.models.networks.torch_threads import one_torch_thread
 from holdfast.problem.ball import NormBall
 
@@ -154,7 +154,7 @@ class Prover:
         lines = choose_lines(falls, (falls.score - enough).clamp_min(-math.inf), steps)
         most = torch.minimum(falls.most(lines), falls.most({}))
         proven = falls.score - most - falls.rounding(lines)
-        empty = is_empty(falls)
+        empty = no_network_there(falls)
         unit = torch.where(empty, -1, next_to_split(falls, lines))
         return torch.where(empty, math.inf, proven), unit
 

@@ -75,7 +75,7 @@ def _add(
         heapq.heappush(heap, _Part(float(proven[k]), len(heap), sides[k], int(unit[k])))
 
 
-def is_empty(falls: Falls) -> Tensor:
+def no_network_there(falls: Falls) -> Tensor:
     """Which rows hold a ReLU on a side that no network of the ball brings it to."""
     empty = torch.zeros_like(falls.score, dtype=torch.bool)
     for j, kind in enumerate(falls.network.activations):
