@@ -15,6 +15,7 @@ from holdfast.models.network import Network
 from holdfast.models.networks.ascent import worst_network
 from holdfast.models.networks.last_layer import embed, last_layer_of, worst_last_layer
 from holdfast.models.networks.proof import Prover
+from holdfast.models.networks.torch_threads import one_torch_thread
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer
 from holdfast.result.bracket import Bracket
@@ -125,9 +126,10 @@ def bracket_of(
     prover = Prover.of(network, robust_to)
     if len(known):
         score[there] = prover.folded.score(known)
-        lowest = worst_network(
-            prover.folded, known, robust_to, random_state=random_state, n_jobs=n_jobs
-        ).score
+        with one_torch_thread():
+            lowest = worst_network(
+                prover.folded, known, robust_to, random_state=random_state, n_jobs=n_jobs
+            ).score
         closed = lowest - CLOSED * (score[there] - lowest)
         proven[there], reached = prover.prove(known, splits=splits, enough=closed, n_jobs=n_jobs)
         found[there] = np.minimum(lowest, reached)
