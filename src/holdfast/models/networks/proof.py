@@ -38,7 +38,7 @@ from holdfast.models.networks.falls import Falls
 from holdfast.models.networks.folded import fold_network
 from holdfast.models.networks.lines import choose_lines
 from holdfast.models.networks.reached import lowest_reached
-from holdfast.models.networks.splitting import no_network_there, next_to_split, split_relus
+from holdfast.models.networks.splitting import next_to_split, no_network_there, split_relus
 from holdfast.models.networks.torch_threads import one_torch_thread
 from holdfast.problem.ball import NormBall
 
