@@ -43,7 +43,8 @@ from holdfast.models.networks.torch_threads import one_torch_thread
 from holdfast.problem.ball import NormBall
 
 # The bound is worked out for the next radius of a ladder with so many rungs to a doubling, and
-# scaled down, which a convex bound allows: so a larger radius never proves more.
+# scaled down, which a convex bound allows: so between two rungs a larger radius never proves more.
+# From rung to rung it can, by a hair: lines are chosen anew, and not quite the best ones.
 _RUNGS = 16
 # MiB to work in, on the processor (for its caches) and elsewhere
 _MEMORY, _DEVICE_MEMORY = 32.0, 2048.0
