@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -21,7 +22,7 @@ def random_network(kind, sizes, seed):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layers = []
-        for into, out in zip(sizes, sizes[1:], strict=False):
+        for into, out in itertools.pairwise(sizes):
             layers += [torch.nn.Linear(into, out), kind()]
     return torch.nn.Sequential(*layers[:-1])
 
