@@ -144,7 +144,7 @@ def test_refused_sets_and_models():
     with pytest.raises(TypeError, match="Ellipsoid"):
         prove(module, robust_to=Ellipsoid(np.eye(41), 0.1))
     with pytest.raises(TypeError, match="ModelList"):
-        prove(module, robust_to=ModelList([np.zeros(41)], [0.0]))
+        prove(module, robust_to=ModelList([(np.zeros(41), 0.0)]))
     with pytest.raises(ValueError, match="intercept = False"):
         prove(module, robust_to=NormBall(1, 0.1, intercept=False))
     with pytest.raises(ValueError, match=r"scale has 2 numbers.*6 tensors"):
@@ -258,7 +258,7 @@ def test_single_precision_is_read_as_it_is():
 
 def last_layer_sets(network):
     coef, intercept = last_layer_of(network)
-    others = ModelList([np.append(coef + 0.1 * row, intercept) for row in np.eye(4)])
+    others = ModelList([(coef + 0.1 * row, intercept) for row in np.eye(4)])
     return NormBall(1.5, 0.3), Ellipsoid(0.1 * np.eye(5), 0.5), others
 
 
