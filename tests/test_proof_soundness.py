@@ -220,8 +220,8 @@ def test_splitting_meets_the_truth(widths, alone):
         networks = tiny(rng, widths, alone)
         truth, proven = least_score(networks, 1), prove(networks, splits=64)[0, 0]
         attack = Attack(networks, rng)
-        hair = 1e-6 * (1.0 + abs(truth) + networks.radius[0])
-        assert truth - hair - 0.01 * (attack.today[0, 0] - truth) <= proven
+        # nearly: lines are chosen in steps
+        assert truth - 0.01 * (1.0 + abs(truth)) <= proven
         assert proven <= attack.found[0, 0]
 
 
@@ -325,7 +325,7 @@ def test_a_larger_ball_never_proves_more_within_a_rung(p):
 def test_a_larger_ball_never_proves_more_across_rungs():
     rungs = 2.0 ** (np.arange(12, 26) / proof._RUNGS)
     radii = np.sort(np.concatenate([rungs, rungs * (1 + 1e-12)]))
-    assert rises(1.0, radii, 4, seed=50) == 0
+    assert rises(1.0, radii, 8, seed=50) == 0
 
 
 def test_order_and_number_of_rows_make_no_difference(monkeypatch):
