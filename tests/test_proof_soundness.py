@@ -321,11 +321,17 @@ def test_a_larger_ball_never_proves_more_within_a_rung(p):
     assert rises(p, [0.0, 1e-12, 1e-6, 1e-3], 3) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="lines of a larger rung are better now and then")
-def test_a_larger_ball_never_proves_more_across_rungs():
+def test_a_larger_ball_hardly_proves_more_across_rungs():
+    """Lines are chosen anew at each rung, and not quite the best ones."""
     rungs = 2.0 ** (np.arange(12, 26) / proof._RUNGS)
-    radii = np.sort(np.concatenate([rungs, rungs * (1 + 1e-12)]))
-    assert rises(1.0, radii, 8, seed=50) == 0
+    for _, network, ball, points in some_networks(50, 12):
+        score = network.score(points)
+        for rung in rungs[::3]:
+            here, above = (
+                Prover.of(network, ball.with_radius(rung * more)).lower(points)
+                for more in (1.0, 1.0 + 1e-12)
+            )
+            assert (above - here <= 0.01 * (score - here)).all()
 
 
 def test_order_and_number_of_rows_make_no_difference(monkeypatch):
