@@ -241,8 +241,9 @@ class _Walk:
         reached = value >= target
         kept = np.where(below, value > self.value[rows], reached & (cost < self.cost[rows]))
         kept = np.asarray(kept, dtype=bool)
-        short = np.where(reached | below, 0.0, target - value)
-        self.shift[rows] = np.where(kept, 0.0, self.shift[rows] + short)
+        self.shift[rows] = np.where(
+            reached, 0.0, np.where(kept, 0.0, self.shift[rows]) + target - value
+        )
         self.radius[rows] *= np.where(kept, _WIDER, _NARROWER)
         moved = rows[kept]
         self.points[moved], self.slope[moved] = there[kept], slope[kept]
@@ -306,16 +307,18 @@ class Search:
     def _chase(self, rows: Rows, base: Floats) -> None:
         """Prove the cheapest points of ever better models, until they save nothing more."""
         slope, value = self._prove(base, rows)
+        short = np.zeros(len(rows))
         for k in range(_PROOFS):
             if not rows.size:
                 return
-            model = _Model(self.ground, base, slope, value)
+            model = _Model(self.ground, base, slope, value - short)
             base = self._cheapest(rows, model, first=k == 0)
             before = self.best.cost[rows].copy()
             slope, value = self._prove(base, rows)
-            with np.errstate(invalid="ignore"):  # inf - inf: none was found
-                saved = before - self.best.cost[rows] > self.pace.tolerance * before
+            saved = self.best.cost[rows] < before * (1.0 - self.pace.tolerance)
             going = saved | (value < self.goal.level)
+            # whoever fell short aims higher by that
+            short = np.where(value < self.goal.level, short + self.goal.level - value, 0.0)[going]
             rows, base, slope, value = rows[going], base[going], slope[going], value[going]
 
     def _cheapest(self, rows: Rows, model: _Model, *, first: bool) -> Floats:
