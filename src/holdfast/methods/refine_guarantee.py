@@ -48,11 +48,8 @@ See = Callable[[Floats, Rows], tuple[Floats, Floats]]
 class _Proofs(Protocol):
     """What is proven of the worst network of a set."""
 
-    def slope(self, points: Floats) -> tuple[Floats, Floats]:
+    def slope(self, points: Floats, *, n_jobs: int | None) -> tuple[Floats, Floats]:
         """Return the slope of the proven score in the point, and the proven score."""
-
-    def lower(self, points: Floats) -> Floats:
-        """Return the proven score."""
 
 
 class _LastLayerProofs:
@@ -64,24 +61,22 @@ class _LastLayerProofs:
         self.double, self.robust_to, self.head = double, robust_to, Head.of(double)
         self.head.last_layers(robust_to)  # refuses a set that does not fit
 
-    def lower(self, points: Floats) -> Floats:
+    def slope(self, points: Floats, *, n_jobs: int | None) -> tuple[Floats, Floats]:
         from holdfast.models.networks.prove import bracket_of
 
-        return bracket_of(self.double, points, self.robust_to).proven_score
-
-    def slope(self, points: Floats) -> tuple[Floats, Floats]:
         worst = self.head.worst(self.head.embed(points), self.robust_to)
-        return self.head.point_slope(points, worst.coef), self.lower(points)
+        proven = bracket_of(self.double, points, self.robust_to, n_jobs=n_jobs).proven_score
+        return self.head.point_slope(points, worst.coef), proven
 
 
 class Ground:
     """A network and a set: today's score, the proven one, and whether both give a guarantee."""
 
-    def __init__(self, network: Network, robust_to: NormBall | LastLayer) -> None:
+    def __init__(self, network: Network, robust_to: NormBall | LastLayer, n_jobs: int) -> None:
         from holdfast.models.networks.proof import Prover
         from holdfast.models.networks.prove import in_double
 
-        self.network = network
+        self.network, self.n_jobs = network, n_jobs
         self.proofs: _Proofs
         if isinstance(robust_to, LastLayer):
             self.double = in_double(network)
@@ -107,7 +102,7 @@ class Ground:
 
     def proven(self, points: Floats) -> tuple[Floats, Floats]:
         """Slope of the proven score, and the score that is safe to rely on (`safe`)."""
-        slope, proven = self.proofs.slope(points)
+        slope, proven = self.proofs.slope(points, n_jobs=self.n_jobs)
         return slope, self.safe(points, proven)
 
     def safe(self, points: Floats, proven: Floats) -> Floats:
