@@ -283,12 +283,15 @@ class Search:
 
     def go(self, start: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Search from the people themselves, and from a start for each."""
+        from holdfast.models.networks.torch_threads import one_torch_thread
+
         every = np.arange(self.problem.n_rows)
-        self._prove(self.problem.X, every)
-        moving = np.flatnonzero(self.best.cost > 0.0)
-        self._chase(moving, start[moving])
         running = np.zeros(len(every), dtype=bool)
-        running[moving] = self._polish(moving)
+        with one_torch_thread():
+            self._prove(self.problem.X, every)
+            moving = np.flatnonzero(self.best.cost > 0.0)
+            self._chase(moving, start[moving])
+            running[moving] = self._polish(moving)
         return self.best.either, running
 
     def _prove(self, points: Floats, rows: Rows) -> tuple[Floats, Floats]:
@@ -321,7 +324,7 @@ class Search:
         part, own = self.problem.take(rows), np.arange(len(rows))
         starts = [model.base, part.X]
         if first:
-            starts.append(self._single_change(rows, model))
+            starts += [self._single_change(rows, model)]
         tiled = np.tile(own, len(starts))
         pace = replace(self.pace, max_steps=_CHEAP_STEPS)
         walk = _Walk(part.take(tiled), self.goal, pace, self.n_jobs)
