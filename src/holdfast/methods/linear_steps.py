@@ -29,6 +29,6 @@ def linear_in_box(
     )
 
 
-def costs_of(part: RecourseProblem, points: Floats) -> Floats:
+def change_costs(part: RecourseProblem, points: Floats) -> Floats:
     """What it costs to go from each person to a point."""
     return np.asarray(np.sum(part.feature_costs * np.abs(points - part.X), axis=1))

@@ -12,8 +12,8 @@ from holdfast.continuous.solve import answer
 from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import Floats, check_count, check_positive
 from holdfast.methods.base import Method, Proposal, Task, all_converged
-from holdfast.methods.linear_steps import costs_of, linear_in_box
-from holdfast.methods.refine_guarantee import Ground, Pace, Search
+from holdfast.methods.linear_steps import change_costs, linear_in_box
+from holdfast.methods.refine_guarantee import Ground, Search, TrustRegion
 from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
@@ -150,8 +150,8 @@ class Refine(Method):
 
     def _prove(self, task: Task, start: Floats) -> Proposal:
         """Find the cheapest recourse that is proven to give the guarantee."""
-        pace = Pace(self.max_steps, self.first_radius, self.last_radius, self.tolerance)
-        search = Search(self._ground(task), task.problem, task.goal, pace, task.n_jobs)
+        region = TrustRegion(self.max_steps, self.first_radius, self.last_radius, self.tolerance)
+        search = Search(self._ground(task), task.problem, task.goal, region, task.n_jobs)
         recourse, running = search.go(start)
         status = all_converged(len(start))
         status[running] = MethodStatus.STEP_LIMIT
@@ -325,7 +325,7 @@ class _Walk:
         return self._priced(part, points, score), change
 
     def _priced(self, part: RecourseProblem, points: Floats, score: Floats) -> Floats:
-        return np.asarray(np.logaddexp(0.0, -score) + self.weight * costs_of(part, points))
+        return np.asarray(np.logaddexp(0.0, -score) + self.weight * change_costs(part, points))
 
 
 def _choose(better: Any, crossed: Any, back: Any, change: Tensor, other: Tensor) -> Tensor:

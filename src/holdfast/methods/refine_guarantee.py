@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from holdfast.continuous.solve import answer
 from holdfast.machinery.numbers import Floats
-from holdfast.methods.linear_steps import costs_of, linear_in_box
+from holdfast.methods.linear_steps import change_costs, linear_in_box
 from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
@@ -144,7 +144,7 @@ class _Best:
 
     def see(self, rows: Rows, points: Floats, value: Floats) -> None:
         """Take note of a point of each of the rows."""
-        cost = costs_of(self.problem.take(rows), points)
+        cost = change_costs(self.problem.take(rows), points)
         cheaper = (value >= self.target) & (cost < self.cost[rows])
         self.points[rows[cheaper]], self.cost[rows[cheaper]] = points[cheaper], cost[cheaper]
         higher = value > self.value[rows]
@@ -162,7 +162,7 @@ class _Best:
 
 
 @dataclass(frozen=True)
-class Pace:
+class TrustRegion:
     """Steps of a walk, and its trust region, in costs of an average feature."""
 
     max_steps: int
@@ -180,8 +180,10 @@ class _Walk:
     the next one aims higher by that.
     """
 
-    def __init__(self, problem: RecourseProblem, goal: Goal, pace: Pace, n_jobs: int) -> None:
-        self.problem, self.goal, self.pace, self.n_jobs = problem, goal, pace, n_jobs
+    def __init__(
+        self, problem: RecourseProblem, goal: Goal, region: TrustRegion, n_jobs: int
+    ) -> None:
+        self.problem, self.goal, self.region, self.n_jobs = problem, goal, region, n_jobs
         self.unit = average_cost(problem)
         self.best = _Best.of(problem, goal.level)
 
@@ -191,20 +193,20 @@ class _Walk:
         every = np.arange(n)
         self.points, self.see = points.copy(), see
         self.slope, self.value = see(points, every)
-        self.cost = costs_of(self.problem, points)
+        self.cost = change_costs(self.problem, points)
         self.best.see(every, points, self.value)
-        self.radius, self.shift = np.full(n, self.pace.first_radius), np.zeros(n)
+        self.radius, self.shift = np.full(n, self.region.first_radius), np.zeros(n)
         running = np.ones(n, dtype=bool)
-        for _ in range(self.pace.max_steps):
+        for _ in range(self.region.max_steps):
             rows = np.flatnonzero(running)
             if not rows.size:
                 break
             there = self._candidates(rows)
-            cost = costs_of(self.problem.take(rows), there)
+            cost = change_costs(self.problem.take(rows), there)
             worthwhile = self._is_worthwhile(rows, there, cost)
             self._aim_anew(rows[~worthwhile])
             self._try(rows[worthwhile], there[worthwhile], cost[worthwhile])
-            running[rows] = self.radius[rows] >= self.pace.last_radius
+            running[rows] = self.radius[rows] >= self.region.last_radius
         return running
 
     def _candidates(self, rows: Rows) -> Floats:
@@ -219,7 +221,7 @@ class _Walk:
         """Whether the line promises to come nearer, or to save something."""
         below = self.value[rows] < self.goal.level
         moves = (there != self.points[rows]).any(axis=1)
-        saves = cost < self.cost[rows] * (1.0 - self.pace.tolerance)
+        saves = cost < self.cost[rows] * (1.0 - self.region.tolerance)
         return np.where(below, moves, saves)
 
     def _aim_anew(self, rows: Rows) -> None:
@@ -275,9 +277,9 @@ class Search:
     """
 
     def __init__(
-        self, ground: Ground, problem: RecourseProblem, goal: Goal, pace: Pace, n_jobs: int
+        self, ground: Ground, problem: RecourseProblem, goal: Goal, region: TrustRegion, n_jobs: int
     ) -> None:
-        self.ground, self.problem, self.goal, self.pace = ground, problem, goal, pace
+        self.ground, self.problem, self.goal, self.region = ground, problem, goal, region
         self.n_jobs, self.best = n_jobs, _Best.of(problem, goal.level)
         self.steps = np.zeros(problem.n_rows, dtype=np.int64)
 
@@ -291,6 +293,7 @@ class Search:
             self._prove(self.problem.X, every)
             moving = np.flatnonzero(self.best.cost > 0.0)
             self._chase(moving, start[moving])
+            self._chase(moving, self.problem.X[moving])
             running[moving] = self._polish(moving)
         return self.best.either, running
 
@@ -305,29 +308,32 @@ class Search:
     def _chase(self, rows: Rows, base: Floats) -> None:
         """Prove the cheapest points of ever better models, until they save nothing more."""
         slope, value = self._prove(base, rows)
-        short = np.zeros(len(rows))
+        least = np.full(len(rows), np.inf)
+        short = np.zeros(len(rows))  # whoever falls short aims higher by that the next time
         for k in range(_PROOFS):
             if not rows.size:
                 return
             model = _Model(self.ground, base, slope, value - short)
             base = self._cheapest(rows, model, first=k == 0)
-            before = self.best.cost[rows].copy()
             slope, value = self._prove(base, rows)
-            saved = self.best.cost[rows] < before * (1.0 - self.pace.tolerance)
-            going = saved | (value < self.goal.level)
-            # whoever fell short aims higher by that
-            short = np.where(value < self.goal.level, short + self.goal.level - value, 0.0)[going]
+            missing = np.maximum(self.goal.level - value, 0.0)
+            cost = change_costs(self.problem.take(rows), base)
+            saved = (missing == 0.0) & (cost < least * (1.0 - self.region.tolerance))
+            least = np.where(saved, cost, least)
+            short = np.where(missing > 0.0, short + missing, 0.0)
+            going = saved | (missing > 0.0)
             rows, base, slope, value = rows[going], base[going], slope[going], value[going]
+            least, short = least[going], short[going]
 
     def _cheapest(self, rows: Rows, model: _Model, *, first: bool) -> Floats:
         """Return the cheapest point of a model that is found, or else its highest one."""
         part, own = self.problem.take(rows), np.arange(len(rows))
-        starts = [model.base, part.X]
+        starts = [model.base]
         if first:
-            starts += [self._single_change(rows, model)]
+            starts.append(self._single_change(rows, model))
         tiled = np.tile(own, len(starts))
-        pace = replace(self.pace, max_steps=_CHEAP_STEPS)
-        walk = _Walk(part.take(tiled), self.goal, pace, self.n_jobs)
+        region = replace(self.region, max_steps=_CHEAP_STEPS)
+        walk = _Walk(part.take(tiled), self.goal, region, self.n_jobs)
         walk.go(np.concatenate(starts), lambda points, which: model.see(points, tiled[which]))
         best = _Best.of(part, self.goal.level)
         for piece in np.split(np.arange(len(tiled)), len(starts)):
@@ -361,8 +367,8 @@ class Search:
 
     def _polish(self, rows: Rows) -> NDArray[np.bool_]:
         """Walk along the proven score itself, from the best point known."""
-        pace = replace(self.pace, max_steps=min(self.pace.max_steps, _LAST_STEPS))
-        walk = _Walk(self.problem.take(rows), self.goal, pace, self.n_jobs)
+        region = replace(self.region, max_steps=min(self.region.max_steps, _LAST_STEPS))
+        walk = _Walk(self.problem.take(rows), self.goal, region, self.n_jobs)
 
         def see(points: Floats, which: Rows) -> tuple[Floats, Floats]:
             return self._prove(points, rows[which])
