@@ -37,6 +37,9 @@ _CHEAP_STEPS = 60
 _GRID = 32
 # How far they go while no recourse is known, in costs of an average feature
 _FAR = 8.0
+# What is proven above the target, relative to it, that is worth going back for; in so many steps,
+# the first by this share of the way
+_SPARE, _SHORTER, _FIRST_SHARE = 1e-3, 6, 0.05
 # What is proven of a point must not depend on the batch that it is proven in.
 _HAIR = 1e-9
 
@@ -373,7 +376,21 @@ class Search:
         def see(points: Floats, which: Rows) -> tuple[Floats, Floats]:
             return self._prove(points, rows[which])
 
-        return walk.go(self.best.either[rows], see)
+        running = walk.go(self.best.either[rows], see)
+        spare = walk.value > self.goal.level + _SPARE * (1.0 + abs(self.goal.level))
+        self._shorten(rows[spare])
+        return running
+
+    def _shorten(self, rows: Rows) -> None:
+        """Go back toward the person where more is proven than was asked for."""
+        start, away = self.problem.X[rows], self.best.points[rows] - self.problem.X[rows]
+        share, step = np.ones(len(rows)), np.full(len(rows), _FIRST_SHARE)
+        part = self.problem.take(rows)
+        for _ in range(_SHORTER if rows.size else 0):
+            points = np.clip(start + (share - step)[:, None] * away, part.lower, part.upper)
+            held = self._prove(points, rows)[1] >= self.goal.level
+            share = np.where(held, share - step, share)
+            step = np.where(held, np.minimum(step, share / 2.0), step / 2.0)
 
 
 def average_cost(problem: RecourseProblem) -> Floats:
