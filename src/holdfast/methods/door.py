@@ -139,6 +139,17 @@ def find_recourse(
     >>> exact = holdfast.find_recourse([[0.0, 2.0]], model, robust_to=ball, cost_weight=0.1)
     >>> exact.price.round(3), str(exact.method_status[0])
     (array([0.571]), 'converged')
+
+    For a network a guarantee is proven of the network itself:
+
+    >>> import torch
+    >>> layers = torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)
+    >>> for layer in (layers[0], layers[2]):
+    ...     _ = torch.nn.init.ones_(layer.weight), torch.nn.init.constant_(layer.bias, -1.0)
+    >>> network = torch.nn.Sequential(*layers)
+    >>> proven = holdfast.find_recourse([[0.5, 0.2]], network, robust_to=ball, guarantee=0.5)
+    >>> str(proven.status[0]), bool(proven.bracket.proven_validity[0] >= 0.5)
+    ('proven valid', True)
     """
     check_seed(random_state)
     adapted = as_model(model, favorable_class=favorable_class, device=device, people=X)

@@ -50,11 +50,17 @@ class Refine(Method):
     network is exact: no row is worse than its start, price and worst case of the result are the
     network's own, and its worst-case validity is proven; that nothing is better is not.
 
+    With a guarantee instead of a cost weight, it looks for the cheapest point that every network of
+    the set *provably* gives it (`holdfast.prove_network`), with a ball as with a `LastLayer`. Each
+    recourse is proven as it is returned, and costs no more than the surrogate's optimum where that
+    is proven too; that nothing is cheaper is not proven.
+
     Settings: `max_steps` of the outer loop; `first_radius` of the trust region, in units of cost
-    for each feature; a row is done when its region is smaller than `last_radius`, or when the
-    linear problem promises less than `tolerance`. `ascent_steps` and `ascent_starts` are those of
-    `holdfast.models.networks.worst_network`, and have no meaning for a `LastLayer`; `memory` is in
-    MiB.
+    for each feature (with a guarantee, in costs of an average feature); a row is done when its
+    region is smaller than `last_radius`, or when the linear problem promises less than `tolerance`
+    (with a guarantee, relative to the cost). The others are for a cost weight: `ascent_steps` and
+    `ascent_starts` are those of `holdfast.models.networks.worst_network`, and have no meaning for a
+    `LastLayer`; `memory` is in MiB.
 
     Examples
     --------
