@@ -139,7 +139,7 @@ def _today(result: Recommendations, label: Any) -> str:
 
 
 def _every(result: Recommendations) -> str:
-    return _sentence(result.robust_to.crowd)
+    return _sentence(result.crowd)
 
 
 def _sentence(words: str) -> str:
@@ -158,6 +158,8 @@ def _chance(result: Recommendations, score: float) -> str:
 def _way_words(result: Recommendations, label: Any, option: int) -> str:
     way, changes = result.ways(label)[option - 1], result.changes(label, option)
     after = afterwards(result, way)
+    if way.status in _SEARCHED:
+        return _searched_words(result, way, changes)
     if not changes:
         return f"{proof_words(result, way, is_change=False)} {after}"
     verb = "Change"
@@ -166,6 +168,23 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
         verb = f"Or leave {listed(sorted(way.held))} {stays} and change"
     cost = f"The cost is {way.cost:.3g}."
     return " ".join([f"{verb} {listed(changes)}: {_proof(result, way)}", after, cost])
+
+
+# What became of people whom a network judges: a search found it, and what is proven is proven.
+_SEARCHED = (Status.PROVEN_VALID, Status.NOT_VALID)
+
+
+def _searched_words(result: Recommendations, way: Way, changes: list[str]) -> str:
+    """Say what a search found for a person, who may be advised or not."""
+    what, cost = f"change {listed(changes)}.", f"The cost is {way.cost:.3g}."
+    if way.status is Status.PROVEN_VALID:
+        return " ".join([_sentence(what), afterwards(result, way), cost])
+    said = proof_words(result, way)
+    if not changes:
+        return (
+            f"{said} {_every(result)} {_chance(result, way.worst_case_score)} as you are, proven."
+        )
+    return " ".join([said, f"The best that was found: {what}", afterwards(result, way), cost])
 
 
 def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) -> str:
@@ -183,7 +202,8 @@ def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) ->
 def afterwards(result: Recommendations, way: Way) -> str:
     """Say what the models make of it, and whether today's would still refuse."""
     score, gives = way.score, result.gives(way.score)
-    every = f"{_every(result)} then {_chance(result, way.worst_case_score)}."
+    end = _ENDS.get(way.status, ".")
+    every = f"{_every(result)} then {_chance(result, way.worst_case_score)}{end}"
     parts = []
     if result._is_guarantee:
         parts = [every]
@@ -197,7 +217,20 @@ def afterwards(result: Recommendations, way: Way) -> str:
     return " ".join(parts)
 
 
+_ENDS = {
+    Status.PROVEN_VALID: ", proven; a cheaper way may exist.",
+    Status.NOT_VALID: ", proven.",
+}
+
+
 def _proof(result: Recommendations, way: Way) -> str:
+    if way.status is Status.PROVEN_VALID:
+        return "a cheaper way may exist."
+    if way.status is Status.NOT_VALID:
+        asked = f"gives {result.wanted}"
+        return (
+            f"no change was found to which {result.crowd} {asked}; that none exists is not proven."
+        )
     best = "cheapest way" if result._is_guarantee else "best balance of cost and chance"
     if way.status.is_proven:
         without = f" without changing {listed(sorted(way.held))}" if way.held else ""
@@ -209,7 +242,7 @@ def _proof(result: Recommendations, way: Way) -> str:
 def hopeless_words(result: Recommendations, label: Any) -> str:
     """Say that nothing helps a person, and what can be reached instead."""
     reach, radius = result.reachable(label)
-    best, who = best_words(result, reach), result.robust_to.crowd
+    best, who = best_words(result, reach), result.crowd
     nothing = f"Nothing that you may change gives you {result.wanted} with {who}"
     if not result._has_probabilities:
         nothing = f"Nothing that you may change gets you approved by {who}"
