@@ -100,15 +100,17 @@ def _parts(module: nn.Module) -> Iterator[nn.Module]:
     seen: set[int] = set()
 
     def walk(part: nn.Module) -> Iterator[nn.Module]:
-        if is_hooked(part):
-            _refuse(f"a {type(part).__name__} of it has hooks, and what they do is not to be seen")
+        kind = type(part).__name__
+        if is_hooked(part) or "forward" in vars(part):
+            _refuse(f"a {kind} of it has hooks, and what they do is not to be seen")
         if type(part) is nn.Sequential:
             for each in part:
                 yield from walk(each)
-        elif not isinstance(part, _DOES_NOTHING):
-            if id(part) in seen and any(True for _ in part.parameters()):
-                _refuse(f"a {type(part).__name__} of it is used twice, so that it changes twice")
-            seen.add(id(part))
+        elif type(part) not in _DOES_NOTHING:
+            own = {id(parameter) for parameter in part.parameters()}
+            if own & seen:
+                _refuse(f"parameters of a {kind} of it are used twice, so that they change twice")
+            seen.update(own)
             yield part
 
     yield from walk(module)

@@ -13,7 +13,7 @@ from holdfast.models import as_model
 from holdfast.models.base import read_encoded
 from holdfast.models.network import Network
 from holdfast.models.networks.ascent import worst_network
-from holdfast.models.networks.last_layer import worst_last_layer
+from holdfast.models.networks.last_layer import embed, last_layer_of, worst_last_layer
 from holdfast.models.networks.proof import Prover
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer
@@ -108,17 +108,27 @@ def bracket_of(
     if isinstance(robust_to, LastLayer):
         double = in_double(network)
         found[there] = worst_last_layer(double, known, robust_to).score
-        score[there] = double.score(known) if len(known) else 0.0
-        proven[there] = found[there] - _HAIR * (1.0 + np.abs(found[there]) + np.abs(score[there]))
+        score[there] = double.score(known)
+        proven[there] = found[there] - _HAIR * _sizes(double, known, robust_to)
         return Bracket(score, proven, found)
     prover = Prover.of(network, robust_to)
     if len(known):
         score[there] = prover.folded.score(known)
-        proven[there] = prover.lower(known)
+        proven[there] = prover.lower(known, n_jobs=n_jobs)
         found[there] = worst_network(
             prover.folded, known, robust_to, random_state=random_state, n_jobs=n_jobs
         ).score
     return Bracket(score, proven, found)
+
+
+def _sizes(network: Network, points: Floats, robust_to: LastLayer) -> Floats:
+    """Sum up what the worst last layer adds up, every number replaced by its size."""
+    worst = worst_last_layer(network, points, robust_to)
+    inputs = np.abs(embed(network, points))
+    coef, intercept = last_layer_of(network)
+    weights = np.abs(worst.coef) + np.abs(coef)
+    total = 1.0 + np.sum(weights * inputs, axis=1) + np.abs(worst.intercept) + abs(intercept)
+    return np.asarray(total)
 
 
 def in_double(network: Network) -> Network:
