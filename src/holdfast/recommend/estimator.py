@@ -18,7 +18,8 @@ from holdfast.problem.goal import Goal
 from holdfast.problem.points import Points
 from holdfast.problem.sets import ModelSet
 from holdfast.recommend.advised import find_advice
-from holdfast.recommend.networks import NetworkQuestion, prover_of
+from holdfast.recommend.networks import NetworkQuestion
+from holdfast.recommend.oracle import NetworkOracle
 from holdfast.recommend.proven import ProvenRecommendations
 from holdfast.recommend.question import Question
 from holdfast.recommend.recommendations import Recommendations
@@ -217,7 +218,7 @@ is 2.25."
         if encoding.model.kind == "linear":
             return Question(*asked)
         network = cast("Network", encoding.model)
-        return NetworkQuestion(*asked, prover=prover_of(network, robust_to))
+        return NetworkQuestion(*asked, oracle=NetworkOracle.of(network, robust_to))
 
     def _refuse_for_network(self) -> None:
         """Refuse what only a linear model can be asked."""

@@ -1,12 +1,12 @@
 """The search of one person for cheap changes that a prover says yes to.
 
 What a person may do is known exactly; what it is worth is not known in advance, because the proven
-score of a network has no simple form. So a surrogate takes its place around a point: each level of
-a category adds what the prover says of it when it is taken alone, and each number its slope. The
-cheapest change that has so much of the surrogate is found by branch and bound among all that the
-person may do, for several amounts at once, and the prover is asked about what came of it. Then
-another surrogate is made around the most promising point seen so far. In the end whatever need not
-change is given back.
+score of a network has no simple form, and takes long to work out. So a surrogate takes its place
+around a point: each option of a group adds what the network itself gives for it when it is taken
+alone, less a slope for what the proof takes off, and each number its slope. The cheapest change
+that has so much of the surrogate is found by branch and bound among all that the person may do,
+for several amounts at once, and the prover is asked about what came of it. Then another surrogate
+is made around the most promising point so far. Whatever need not change is given back.
 
 Nothing is proven here about cheaper changes: what is kept is what the prover said of each. Effort
 is counted, not timed, so that the answer is the same on every machine.
@@ -29,11 +29,13 @@ from holdfast.machinery.numbers import Floats
 
 _MOST_SURROGATES = 24  # for one person
 _PATIENCE = 5  # surrogates in a row that bring nothing
-_MOST_ASKED = 32  # options of a group that the prover is asked about; of larger ones, the slope
+_MOST_ASKED = 512  # options of a group that the network is asked about; of larger ones, the slope
+_MOST_BACK = 12  # changes that the prover is asked about when something is given back
 # Levels that are asked of a surrogate at first, in units of what the person's own point misses.
 _LADDER = np.array([-0.5, -0.25, -0.1, 0.0, 0.1, 0.25, 0.5, 1.0, 2.0])
 _RUNGS = 6  # levels that are asked then, between one that is too low and one that is enough
 _BACK = 0.5 ** np.arange(1, 12)  # shares of a number's change that are given back
+_ROOM = 0.2  # of what the proof takes off, by which it may take less elsewhere
 _EVEN = 1e-9  # a difference of costs that is none, relative to them
 
 Options = NDArray[np.int64]
@@ -47,6 +49,20 @@ class Bound(Protocol):
 
     def slope(self, points: Floats) -> tuple[Floats, Floats]:
         """Return how proven scores change with the points, and the scores."""
+
+
+class Oracle(Protocol):
+    """What the search asks about encoded points: a network, and a prover of its scores."""
+
+    @property
+    def prover(self) -> Bound:
+        """What proves scores."""
+
+    def score(self, points: Floats) -> Floats:
+        """Return what the network gives, which takes no time to speak of."""
+
+    def slope(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return how that changes with the points, and the scores."""
 
 
 class Move(NamedTuple):
@@ -118,12 +134,12 @@ class Person:
     @property
     def start(self) -> Floats:
         """The person's own point."""
-        return self.problem.problem.X[0]
+        return np.asarray(self.problem.problem.X[0])
 
     @property
     def current(self) -> Options:
         """The person's own options."""
-        return self.problem.current[0]
+        return np.asarray(self.problem.current[0])
 
     def taking(self, points: Floats, options: Options) -> Floats:
         """Return points that take these options, a row for each, otherwise as given."""
@@ -178,10 +194,11 @@ class Seeker:
         The one with the highest proven score.
     """
 
-    def __init__(self, person: Person, prover: Bound, target: float) -> None:
-        self.person, self.prover, self.target = person, prover, target
+    def __init__(self, person: Person, oracle: Oracle, target: float) -> None:
+        self.person, self.oracle, self.target = person, oracle, target
         self.best: Move | None = None
         self._seen: dict[bytes, Move] = {}
+        self._supposed: dict[bytes, Move] = {}  # with scores that are likely, not proven
         self._centres: set[bytes] = set()
         (self.own,) = self._look(person.start[None], person.current[None])
 
@@ -211,7 +228,8 @@ class Seeker:
         The best change so far; then what is cheaper and misses little, at the price that the best
         one pays for a score. Without one, the highest score.
         """
-        left = [move for key, move in self._seen.items() if key not in self._centres]
+        known = self._supposed | self._seen
+        left = [move for key, move in known.items() if key not in self._centres]
         best = self.best
         if best is None:
             return max(left, key=lambda move: move.proven, default=None)
@@ -225,14 +243,20 @@ class Seeker:
         )
 
     def _around(self, centre: Move) -> Surrogate:
-        """Return the surrogate around a point: what the prover says of each change by itself."""
+        """Return the surrogate around a point: what each change is worth by itself.
+
+        That is what the network gives for it, less what the proof takes off, by its slope.
+        """
         self._centres.add(centre.key)
-        person, groups = self.person, self.person.problem.groups
-        slopes, values = self.prover.slope(centre.point[None])
+        here, person = centre.point, self.person
+        slopes, values = self.oracle.prover.slope(here[None])
+        plain_slopes, plain = self.oracle.slope(here[None])
         slope, value = np.array(slopes[0]), float(values[0])
+        self._note(centre._replace(proven=value))
+        lost, lost_slope = float(plain[0]) - value, plain_slopes[0] - slopes[0]
         gains: list[Floats | None] = []
         others: list[tuple[int, int]] = []
-        for g, group in enumerate(groups):
+        for g, group in enumerate(person.problem.groups):
             free = person.may_take(g)
             gains.append(np.zeros(group.count) if len(free) <= _MOST_ASKED else None)
             if gains[-1] is not None:
@@ -241,11 +265,13 @@ class Seeker:
         if others:
             options = np.repeat(centre.options[None], len(others), axis=0)
             options[np.arange(len(others)), [g for g, _ in others]] = [k for _, k in others]
-            points = person.taking(np.repeat(centre.point[None], len(others), axis=0), options)
-            proven = self._ask(points, options, person.are_allowed(points, options))
-            for (g, k), each in zip(others, proven.tolist(), strict=True):
+            points = person.taking(np.repeat(here[None], len(others), axis=0), options)
+            likely = self.oracle.score(points) - lost - (points - here) @ lost_slope
+            for (g, k), each in zip(others, likely.tolist(), strict=True):
                 gains[g][k] = each - value  # type: ignore[index]
-        return Surrogate(value - float(slope @ centre.point), slope, gains)
+            good = person.are_allowed(points, options)
+            self._suppose(points[good], options[good], likely[good])
+        return Surrogate(value - float(slope @ here), slope, gains)
 
     def _aim(self, surrogate: Surrogate) -> Asking:
         """Ask for more and for less of a surrogate, until what comes of it is just enough."""
@@ -289,11 +315,13 @@ class Seeker:
                 return
 
     def _cheaper(self, move: Move) -> tuple[Floats, Options]:
-        """Return what differs from a change in one feature, is allowed, and costs less."""
+        """Return what differs from a change in one feature, is allowed, and costs less.
+
+        The cheapest that are likely to be enough: the proof takes as much off as it did there.
+        """
         person, points, options = self.person, [move.point], [move.options]
         for g, costs in enumerate(person.problem.option_costs):
-            less = np.flatnonzero(costs[0] < costs[0][move.options[g]])
-            for k in less[np.argsort(costs[0][less], kind="stable")][:_MOST_ASKED].tolist():
+            for k in np.flatnonzero(costs[0] < costs[0][move.options[g]]).tolist():
                 points.append(move.point)
                 options.append(move.options.copy())
                 options[-1][g] = k
@@ -304,30 +332,37 @@ class Seeker:
                 options.append(move.options)
         taken = np.array(options)
         made = person.taking(person.typed(np.array(points)), taken)
-        good = person.are_allowed(made, taken)
-        good &= person.costs(made, taken) < move.cost * (1.0 - _EVEN)
-        return made[good], taken[good]
+        score, costs = self.oracle.score(made), person.costs(made, taken)
+        lost = score[0] - move.proven
+        good = person.are_allowed(made, taken) & (costs < move.cost * (1.0 - _EVEN))
+        good &= (score >= self.target) & (score - lost * (1.0 - _ROOM) >= self.target)
+        chosen = np.flatnonzero(good)
+        chosen = chosen[np.argsort(costs[chosen], kind="stable")][:_MOST_BACK]
+        return made[chosen], taken[chosen]
 
     def _look(self, points: Floats, options: Options) -> list[Move]:
-        """Ask the prover about points that a person may have, and keep what is best."""
-        self._ask(points, options, np.ones(len(points), dtype=bool))
-        return [self._seen[point.tobytes()] for point in points]
-
-    def _ask(self, points: Floats, options: Options, allowed: NDArray[np.bool_]) -> Floats:
-        """Return what the prover says of points; those that are allowed are kept."""
+        """Ask the prover about points that a person may have."""
         keys = [point.tobytes() for point in points]
-        known = {key: self._seen[key].proven for key in keys if key in self._seen}
-        new = {key: k for k, key in enumerate(keys) if key not in known}
+        new = {key: k for k, key in enumerate(keys) if key not in self._seen}
         if new:
             places = list(new.values())
-            known.update(zip(new, self.prover.lower(points[places]).tolist(), strict=True))
+            proven = self.oracle.prover.lower(points[places]).tolist()
             costs = self.person.costs(points[places], options[places]).tolist()
-            for (key, k), cost in zip(new.items(), costs, strict=True):
-                if allowed[k]:
-                    self._keep(Move(points[k], options[k], cost, known[key]))
-        return np.array([known[key] for key in keys])
+            for k, score, cost in zip(places, proven, costs, strict=True):
+                self._note(Move(points[k], options[k], cost, score))
+        return [self._seen[key] for key in keys]
 
-    def _keep(self, move: Move) -> None:
+    def _note(self, move: Move) -> None:
+        """Note what is proven of a point, unless it was noted before."""
+        if move.key in self._seen:
+            return
         self._seen[move.key] = move
         if move.proven >= self.target and (self.best is None or move.cost < self.best.cost):
             self.best = move
+
+    def _suppose(self, points: Floats, options: Options, likely: Floats) -> None:
+        """Note points that may be worth a closer look."""
+        costs = self.person.costs(points, options).tolist()
+        for point, taken, cost, score in zip(points, options, costs, likely.tolist(), strict=True):
+            move = Move(point, taken, cost, score)
+            self._supposed.setdefault(move.key, move)
