@@ -39,7 +39,7 @@ class NetworkQuestion(Question):
     oracle: NetworkOracle = field(kw_only=True)
 
     def _scores(self) -> tuple[Any, Any, ModelSet]:
-        """Return none of its own: what is solved for are surrogates, each under itself alone."""
+        """Return none of its own: what is solved for are estimates, each under itself alone."""
         return np.zeros(self.encoding.n_columns), 0.0, NormBall(p=1, radius=0.0)
 
 

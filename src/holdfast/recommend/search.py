@@ -1,11 +1,11 @@
 """The search of one person for cheap changes that a prover says yes to.
 
 What a person may do is known exactly; what it is worth is not known in advance, because the proven
-score of a network has no simple form, and takes long to work out. So a surrogate takes its place
+score of a network has no simple form, and takes long to work out. So an estimate takes its place
 around a point: each option of a group adds what the network itself gives for it when it is taken
 alone, less a slope for what the proof takes off, and each number its slope. The cheapest change
-that has so much of the surrogate is found by branch and bound among all that the person may do,
-for several amounts at once, and the prover is asked about what came of it. Then another surrogate
+that has so much of the estimate is found by branch and bound among all that the person may do,
+for several amounts at once, and the prover is asked about what came of it. Then another estimate
 is made around the most promising point so far. Whatever need not change is given back.
 
 Nothing is proven here about cheaper changes: what is kept is what the prover said of each. Effort
@@ -27,11 +27,11 @@ from holdfast.discrete.answer import costs_of
 from holdfast.discrete.parts import Link
 from holdfast.machinery.numbers import Floats
 
-_MOST_SURROGATES = 24  # for one person
-_PATIENCE = 5  # surrogates in a row that bring nothing
+_MOST_ESTIMATES = 24  # for one person
+_PATIENCE = 5  # estimates in a row that bring nothing
 _MOST_ASKED = 512  # options of a group that the network is asked about; of larger ones, the slope
 _MOST_BACK = 12  # changes that the prover is asked about when something is given back
-# Levels that are asked of a surrogate at first, in units of what the person's own point misses.
+# Levels that are asked of an estimate at first, in units of what the person's own point misses.
 _LADDER = np.array([-0.5, -0.25, -0.1, 0.0, 0.1, 0.25, 0.5, 1.0, 2.0])
 _RUNGS = 6  # levels that are asked then, between one that is too low and one that is enough
 _BACK = 0.5 ** np.arange(1, 12)  # shares of a number's change that are given back
@@ -79,7 +79,7 @@ class Move(NamedTuple):
         return self.point.tobytes()
 
 
-class Surrogate(NamedTuple):
+class Estimate(NamedTuple):
     """``constant + slope @ columns + gains``, in the place of the proven score.
 
     A group has gains, one for each option, or the slope of its columns: that where it has none.
@@ -97,9 +97,9 @@ class Surrogate(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """For the cheapest change that has a level of a surrogate, or more."""
+    """For the cheapest change that has a level of an estimate, or more."""
 
-    surrogate: Surrogate
+    estimate: Estimate
     level: float
 
 
@@ -213,7 +213,7 @@ class Seeker:
         It yields what a solver is to be asked, and is sent the answers.
         """
         idle, centre = 0, self.own if self.best is None else None
-        for _ in range(_MOST_SURROGATES):
+        for _ in range(_MOST_ESTIMATES):
             if centre is None or (self.best is not None and idle == _PATIENCE):
                 break
             before = self.best
@@ -223,7 +223,7 @@ class Seeker:
             centre = self._most_promising()
 
     def _most_promising(self) -> Move | None:
-        """Return what the next surrogate is made around; None where nothing is left.
+        """Return what the next estimate is made around; None where nothing is left.
 
         The best change so far; then what is cheaper and misses little, at the price that the best
         one pays for a score. Without one, the highest score.
@@ -242,8 +242,8 @@ class Seeker:
             default=None,
         )
 
-    def _around(self, centre: Move) -> Surrogate:
-        """Return the surrogate around a point: what each change is worth by itself.
+    def _around(self, centre: Move) -> Estimate:
+        """Return the estimate around a point: what each change is worth by itself.
 
         That is what the network gives for it, less what the proof takes off, by its slope.
         """
@@ -271,14 +271,14 @@ class Seeker:
                 gains[g][k] = each - value  # type: ignore[index]
             good = person.are_allowed(points, options)
             self._suppose(points[good], options[good], likely[good])
-        return Surrogate(value - float(slope @ here), slope, gains)
+        return Estimate(value - float(slope @ here), slope, gains)
 
-    def _aim(self, surrogate: Surrogate) -> Asking:
-        """Ask for more and for less of a surrogate, until what comes of it is just enough."""
+    def _aim(self, estimate: Estimate) -> Asking:
+        """Ask for more and for less of an estimate, until what comes of it is just enough."""
         levels = self.target + (self.target - self.own.proven) * _LADDER
-        low = surrogate.of(self.own)
+        low = estimate.of(self.own)
         for _ in range(2):
-            answers = yield [Ask(surrogate, level) for level in levels.tolist()]
+            answers = yield [Ask(estimate, level) for level in levels.tolist()]
             is_low = np.array([yes is False for yes in self._are_enough(answers)])
             low, high = max([low, *levels[is_low]]), min(levels[~is_low], default=-np.inf)
             if not low < high:
@@ -288,7 +288,7 @@ class Seeker:
     def _are_enough(self, answers: list[Answer]) -> list[bool | None]:
         """Say which answers are proven to be enough; None where there is none, or none cheaper.
 
-        Whatever has more of a surrogate costs more.
+        Whatever has more of an estimate costs more.
         """
         best, there = self.best, [answer for answer in answers if answer is not None]
         if not there:

@@ -111,7 +111,7 @@ class Searches:
         return typed
 
     def _solve(self, who: NDArray[np.int64], asks: list[Ask]) -> list[Answer]:
-        """Find for each of some people the cheapest change that has enough of a surrogate."""
+        """Find for each of some people the cheapest change that has enough of an estimate."""
         links, goal = self.compiled.links, self.goal
         stated = state_asks(take_people(self.problem, who), asks, goal.level)
         if len(links.matrix):
@@ -127,14 +127,14 @@ class Searches:
 
 
 def state_asks(problem: DiscreteProblem, asks: list[Ask], target: float) -> DiscreteProblem:
-    """State problems with the scores of surrogates, a row for each, such that `target` is asked.
+    """State problems with the scores of estimates, a row for each, such that `target` is asked.
 
     A group with gains has these in its first column, and nothing in the others.
     """
-    points, coef = np.array(problem.problem.X), np.array([ask.surrogate.slope for ask in asks])
+    points, coef = np.array(problem.problem.X), np.array([ask.estimate.slope for ask in asks])
     groups, rows = list(problem.groups), np.arange(len(asks))
     for g, group in enumerate(groups):
-        gains = [ask.surrogate.gains[g] for ask in asks]
+        gains = [ask.estimate.gains[g] for ask in asks]
         with_gains = np.array([own is not None for own in gains], dtype=bool)
         if not with_gains.any():
             continue
@@ -144,7 +144,7 @@ def state_asks(problem: DiscreteProblem, asks: list[Ask], target: float) -> Disc
         coef[with_gains, group.columns[0]] = 1.0
         points[:, group.columns] = options[rows, problem.current[:, g]]
         groups[g] = Group(group.columns, options)
-    intercept = np.array([ask.surrogate.constant + (target - ask.level) for ask in asks])
+    intercept = np.array([ask.estimate.constant + (target - ask.level) for ask in asks])
     base = replace(
         problem.problem, X=frozen(points), coef=frozen(coef), intercept=frozen(intercept)
     )
