@@ -35,6 +35,8 @@ _MOST_BACK = 12  # changes that the prover is asked about when something is give
 _LADDER = np.array([-0.5, -0.25, -0.1, 0.0, 0.1, 0.25, 0.5, 1.0, 2.0])
 _RUNGS = 6  # levels that are asked then, between one that is too low and one that is enough
 _BACK = 0.5 ** np.arange(1, 12)  # shares of a number's change that are given back
+_OUT = np.array([0.125, 0.25, 0.5, 1.0])  # shares of the way to its end that are looked at
+_FAR = 4.0  # where there is no end: so much cost away
 _ROOM = 0.2  # of what the proof takes off, by which it may take less elsewhere
 _EVEN = 1e-9  # a difference of costs that is none, relative to them
 
@@ -180,6 +182,25 @@ class Person:
         counts = counts[(counts != 0.0) & (np.abs(counts) < abs(steps))]
         return [own, *(anchor + step * (here + counts)).tolist()]
 
+    def values_out(self, j: int, value: float) -> list[float]:
+        """Return values of a number on the way to both of its ends, or a few costs of 1 away."""
+        problem, base = self.problem, self.problem.problem
+        far = _FAR / float(base.feature_costs[0, j])
+        step, anchor = (float(each[0, j]) for each in (problem.step, problem.anchor))
+        values: list[float] = []
+        for end, limit in (
+            (float(base.lower[0, j]), value - far),
+            (float(base.upper[0, j]), value + far),
+        ):
+            found = value + ((end if np.isfinite(end) else limit) - value) * _OUT
+            if step > 0.0:
+                found = value + step * np.trunc((found - value) / step)
+                found = anchor + step * np.round((found - anchor) / step)
+            values += found[
+                (found != value) & (found >= base.lower[0, j]) & (found <= base.upper[0, j])
+            ].tolist()
+        return list(dict.fromkeys(values))
+
 
 class Seeker:
     """The search of one person, and what it has seen.
@@ -245,7 +266,8 @@ class Seeker:
     def _around(self, centre: Move) -> Estimate:
         """Return the estimate around a point: what each change is worth by itself.
 
-        That is what the network gives for it, less what the proof takes off, by its slope.
+        That is what the network gives for it, less what the proof takes off, by its slope. Numbers
+        far away are no part of it, but looked at too: the slope of a network may be 0.
         """
         self._centres.add(centre.key)
         here, person = centre.point, self.person
@@ -262,12 +284,17 @@ class Seeker:
             if gains[-1] is not None:
                 slope[group.columns] = 0.0
                 others += [(g, k) for k in free.tolist() if k != centre.options[g]]
-        if others:
-            options = np.repeat(centre.options[None], len(others), axis=0)
+        far = [
+            (j, value) for j in person.numbers.tolist() for value in person.values_out(j, here[j])
+        ]
+        if others or far:
+            options = np.repeat(centre.options[None], len(others) + len(far), axis=0)
             options[np.arange(len(others)), [g for g, _ in others]] = [k for _, k in others]
-            points = person.taking(np.repeat(here[None], len(others), axis=0), options)
+            points = np.repeat(here[None], len(options), axis=0)
+            points[np.arange(len(others), len(options)), [j for j, _ in far]] = [v for _, v in far]
+            points = person.taking(person.typed(points), options)
             likely = self.oracle.score(points) - lost - (points - here) @ lost_slope
-            for (g, k), each in zip(others, likely.tolist(), strict=True):
+            for (g, k), each in zip(others, likely.tolist(), strict=False):
                 gains[g][k] = each - value  # type: ignore[index]
             good = person.are_allowed(points, options)
             self._suppose(points[good], options[good], likely[good])
