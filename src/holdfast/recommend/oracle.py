@@ -90,12 +90,17 @@ class LastLayerBound:
 
     def lower(self, points: Floats) -> Floats:
         """Return the worst score of each point, less what rounding can do."""
-        return self.slope(points)[1]
+        return self._worst(points)[1]
 
     def slope(self, points: Floats) -> tuple[Floats, Floats]:
         """Return how the worst scores change with the points, and the scores."""
+        coef, proven = self._worst(points)
+        return self.head.point_slope(points, coef), proven
+
+    def _worst(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return the worst last layers of points, and the scores."""
         embedded = self.head.embed(points)
         worst = self.head.worst(embedded, self.robust_to)
         score = embedded @ self.head.coef + self.head.intercept
         hair = _HAIR * (1.0 + np.abs(worst.score) + np.abs(score))
-        return self.head.point_slope(points, worst.coef), worst.score - hair
+        return worst.coef, worst.score - hair

@@ -28,7 +28,7 @@ from holdfast.discrete.parts import Link
 from holdfast.machinery.numbers import Floats
 
 _MOST_ESTIMATES = 24  # for one person
-_PATIENCE = 5  # estimates in a row that bring nothing
+_PATIENCE = 8  # estimates in a row that bring nothing
 _MOST_ASKED = 512  # options of a group that the network is asked about; of larger ones, the slope
 _MOST_BACK = 12  # changes that the prover is asked about when something is given back
 # Levels that are asked of an estimate at first, in units of what the person's own point misses.
