@@ -579,8 +579,11 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
             ("steps", [-1, 2.5, "x", None, [], True, NAN]),
         )
     ),
-    *((call, "robust_to", [NormBall(3, 0.1)], "p =") for call in (judged, published, population)),
-    (judged, "robust_to", [NormBall(1, 0.1, scale=[1.0, 1.0])], "scale"),
+    (published, "robust_to", [NormBall(3, 0.1)], "p ="),
+    *(
+        (call, "robust_to", [NormBall(1, 0.1, scale=[1.0] * 9)], "scale")
+        for call in (judged, published, population)
+    ),
     *(
         (call, "starts", [0, -1, 2.5, "x", [], True, NAN], "starts")
         for call in (judged, population)

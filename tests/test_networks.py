@@ -294,10 +294,14 @@ def test_the_loss_is_sound_and_can_be_capped(points):
 @pytest.mark.parametrize(
     ("ball", "settings", "message"),
     [
-        (NormBall(3, 0.1), {}, "p = 3"),
-        (NormBall(1, 0.1, scale=[1.0, 1.0, 1.0]), {}, "scale"),
-        (NormBall(1, 0.1, intercept=False), {}, "intercept"),
-        (NormBall(1, 0.1), {"budget": "layers"}, "budget = 'layers'"),
+        (
+            NormBall(1, 0.1, scale=[1.0, 1.0, 1.0]),
+            {},
+            "scale has 3 numbers.* 4 tensors .*: 0.weight, 0.bias, 2.weight, 2.bias$",
+        ),
+        (NormBall(1, 0.1, scale=[0.0] * 4), {}, "no parameter that may change.*scale"),
+        (NormBall(1, 0.1, intercept=False), {}, "intercept = False"),
+        (NormBall(1, 0.1, intercept=0.5), {}, "intercept = 0.5"),
         (NormBall(1, 0.1), {"steps": -1}, "steps = -1"),
         (NormBall(1, 0.1), {"starts": 0}, "starts = 0"),
         (NormBall(1, 0.1), {"memory": 0}, "memory = 0"),
@@ -315,6 +319,8 @@ def test_wrong_arguments_are_named(points):
         worst_network(nn.Linear(3, 1), points, NormBall(1, 0.1))
     with pytest.raises(ValueError, match="as in the paper"):
         published_worst_network(layered(3, 4, 1), points, NormBall(2, 0.1))
+    with pytest.raises(ValueError, match="scale: the paper's ascent"):
+        published_worst_network(layered(3, 4, 1), points, NormBall(1, 0.1, scale=[1.0] * 4))
     with pytest.raises(ValueError, match="one of 'drawn', 'trained'"):
         published_worst_network(layered(3, 4, 1), points, NormBall(1, 0.1), start="zero")
 

@@ -60,7 +60,8 @@ def evaluate_recourse(
         Without it plain recourses have no cost and no price.
     robust_to : NormBall, Ellipsoid, ModelList or LastLayer, optional
         The set that the worst models are of; a result's own by default. For a network it is a ball
-        around all parameters, or a `LastLayer`, which is judged exactly.
+        around all parameters, of any p, whose `scale` has one number for each tensor of them (see
+        `holdfast.models.networks.worst_network`), or a `LastLayer`, which is judged exactly.
     later_models : model, list of models or dict from names to models, optional
         Models that came after today's: retrained ones, say. Each takes what `model` takes. Models
         of a list are named 0, 1, ...
@@ -131,6 +132,10 @@ def evaluate_recourse(
     if ball is None:
         raise ValueError("robust_to is missing; plain recourses have no set of models of their own")
     check_models(ball)
+    if robust_to is None and today.kind == "network":
+        from holdfast.models.networks.ball_scales import refuse_feature_scale
+
+        refuse_feature_scale(ball)
     costs = asked.feature_costs if feature_costs is None else _read_costs(feature_costs, asked)
     weight = asked.cost_weight if cost_weight is None else _read_weight(cost_weight)
     workers = thread_count(n_jobs)

@@ -86,6 +86,8 @@ def published_worst_network(
     room = Room.of(network, robust_to, EACH)
     if robust_to.p not in (1.0, math.inf):
         refuse("p", robust_to.p, "1 or inf, as in the paper")
+    if robust_to.scale is not None:
+        raise ValueError("scale: the paper's ascent changes all parameters alike; leave it out")
     check_choice("start", start, ("drawn", "trained"))
     check_count("steps", steps, least=0)
     check_positive("tolerance", tolerance, or_zero=True)

@@ -22,25 +22,24 @@ from holdfast.machinery.numbers import (
     check_choice,
     check_count,
     check_flag,
-    check_kind,
     check_positive,
     check_seed,
     read_matrix,
-    refuse,
 )
 from holdfast.machinery.threads import over_rows, thread_count
 from holdfast.models.network import Network
+from holdfast.models.networks.ball_scales import tensor_scales
 from holdfast.models.networks.descents import LEAST_SHARE, descend_rows, new_row
 from holdfast.models.networks.layers import LEAST_ROWS, Layers, layers_of, points_for, turn_layers
 from holdfast.models.networks.parameters import Parameters
 from holdfast.models.networks.projections import project_l2
 from holdfast.problem.ball import NormBall
-from holdfast.problem.last_layer import LastLayer
 
 ALL, EACH = "all parameters", "each tensor"
 # Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
 SINGLE_CHANGES = 8
-_DEFAULT_STARTS = {1.0: 2, 2.0: 4, math.inf: 8}
+# Exponents whose starts, without a scale, are those of the published figures
+_PUBLISHED = (1.0, 2.0, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +87,23 @@ def worst_network(
         Its parameters with ``requires_grad=False`` are taken to be fixed: they never change.
     X : (n, d) array
     robust_to : NormBall
-        Around all other parameters of the network together, for p = 1, 2 or inf.
+        Around all other parameters of the network together, for any p. Its `scale` has one number
+        for each tensor of parameters, in the order of ``module.named_parameters()`` (of an
+        `MLPClassifier`: W1, b1, W2, b2, ...): how far that tensor may change relative to the
+        others, 0 for one that never changes. So ``|| change / scale ||_p <= radius``. Its
+        `intercept` must stay True.
     steps : int
         Steps of the ascent from each start. For p = 1 and p = inf they go toward the vertex of
-        the ball that the gradient points at, for p = 2 along the gradient and back into the ball.
+        the ball that the gradient points at; in between, by a part of that vertex and back to the
+        surface of the ball.
     starts : int, optional
         How many of these: the trained parameters; for p = 1 the best changes of one parameter,
-        for p = inf all units woken, or aimed where they hurt most (in plain networks); all
-        parameters moved up, which wakes units that are silent; random signs. By default 2 for
-        p = 1, 4 for p = 2 and 8 for p = inf, where starts matter most.
+        for p = inf all units woken, or aimed where they hurt most (in plain networks without a
+        scale); with a scale, and for p other than 1, 2 and inf, units loud and the last layer
+        against them; all parameters moved up, which wakes units that are silent; random signs.
+        By default 2 for p = 1, 4 up to p = 2, and 8 beyond, where starts matter most.
     budget : {"all parameters", "each tensor"}
-        One ball for all parameters, or one of the same radius for each tensor of them.
+        One ball for all parameters, or one of the same radius (times its scale) for each tensor.
     loss_cap : float, optional
         The largest loss to report.
     random_state : int
@@ -113,12 +118,13 @@ def worst_network(
     Notes
     -----
     Networks that are nothing but linear layers with ReLU between them, none of them fixed, are
-    searched by compiled kernels, on the processor, for p = inf and for one ball with p = 1: many
-    times faster than others. They also start better. For p = 1: from the best of both ends of what
-    one parameter can do to each unit, where for other modules the eight largest slopes must do. For
-    p = inf: from all units as loud as the ball allows, which is the worst network itself where the
-    radius exceeds the absolute values of all weights after the first layer; and, where it does not,
-    also from each unit as loud or as silent as its slope wants it.
+    searched by compiled kernels, on the processor, for p = inf and for one ball with p = 1, where
+    all tensors have the same scale: many times faster than others. They also start better. For p =
+    1: from the best of both ends of what one parameter can do to each unit, where for other modules
+    the eight largest slopes must do. For p = inf: from all units as loud as the ball allows, which
+    is the worst network itself where the radius exceeds the absolute values of all weights after
+    the first layer; and, where it does not, also from each unit as loud or as silent as its slope
+    wants it.
 
     Examples
     --------
@@ -131,10 +137,16 @@ def worst_network(
     >>> found = worst_network(Network(layer), [[2.0, -3.0]], ball, keep_change=True)
     >>> found.score, found.change
     (array([-2.5]), tensor([[0.0000, 0.5000, 0.0000]], dtype=torch.float64))
+
+    Only the bias changes, and by twice as much:
+
+    >>> ball = holdfast.NormBall(p=1, radius=0.5, scale=[0.0, 2.0])
+    >>> worst_network(Network(layer), [[2.0, -3.0]], ball).score
+    array([-2.])
     """
     room = Room.of(network, robust_to, budget).with_something_free()
     if starts is None:
-        starts = _DEFAULT_STARTS[room.p]
+        starts = _default_starts(room.p)
     check_count("steps", steps, least=0)
     check_count("starts", starts)
     check_seed(random_state)
@@ -153,50 +165,69 @@ def worst_network(
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """The changes of the parameters that are allowed."""
+    """The changes of the parameters that are allowed, in units of the parameters' scales.
+
+    All that moves here is ``change / scale``: in these units the ball is the plain one of the
+    radius, and slopes are ``slope * scale``. The largest scale is 1, the radius holds its size; 0
+    says that a parameter never changes.
+    """
 
     parameters: Parameters
     p: float
     radius: float
+    scale: Tensor
     sizes: list[int]
+    loud_start: bool  # whether one start makes all units loud
 
     @classmethod
     def of(cls, network: Network, robust_to: NormBall, budget: str) -> Room:
         """Read a ball as one around all parameters of a network."""
-        check_kind("network", network, Network, "make it with holdfast.models.network.Network")
-        if isinstance(robust_to, LastLayer):
-            raise TypeError(
-                "robust_to is a LastLayer, and here a network is searched for in a ball around all "
-                "parameters; its worst case is exact: see worst_last_layer and evaluate_recourse"
-            )
-        check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
-        if robust_to.p not in (1.0, 2.0, math.inf):
-            refuse("p", robust_to.p, "1, 2 or inf for a network")
-        if robust_to.scale is not None or robust_to.intercept is not True:
-            raise ValueError(
-                "scale and intercept of a NormBall speak of a linear model; for a network leave "
-                "them out: all of its parameters may change alike"
-            )
+        scales = tensor_scales(network, robust_to)
         check_choice("budget", budget, (ALL, EACH))
         parameters = Parameters(network)
         sizes = [parameters.size] if budget == ALL else parameters.sizes
-        return cls(parameters, robust_to.p, robust_to.radius, sizes)
+        largest = max(scales) or 1.0
+        trained = torch.split(parameters.trained, parameters.sizes)
+        scale = torch.cat(
+            [torch.full_like(t, s / largest) for t, s in zip(trained, scales, strict=True)]
+        )
+        # not where the paper's tables were made: there the starts stay what they were
+        loud = robust_to.p not in _PUBLISHED or len(set(robust_to.scale or (1.0,))) > 1
+        return cls(parameters, robust_to.p, robust_to.radius * largest, scale, sizes, loud)
 
     def with_something_free(self) -> Room:
         """Refuse a network that is fixed as a whole: nothing could be said of how it changes."""
-        if not bool(self.parameters.free.any()):
+        if not bool(self.scale.any()):
             raise ValueError(
-                "network has no parameter that may change: all of them have requires_grad=False; "
-                "call module.requires_grad_(True), or that of the layers that are trained again"
+                "network has no parameter that may change: each of its tensors has "
+                "requires_grad=False, or 0 in the ball's scale; call module.requires_grad_(True), "
+                "or that of the layers that are trained again, and give these a scale above 0"
             )
         return self
 
     def mixed_layers(self, network: Network) -> Layers | None:
         """Return the layers of a network whose vertices are outer products (see `mixtures`)."""
-        one_ball, all_free = len(self.sizes) == 1, bool(self.parameters.free.all())
-        if all_free and (math.isinf(self.p) or (self.p == 1.0 and one_ball)):
+        one_ball, all_alike = len(self.sizes) == 1, bool((self.scale == 1.0).all())
+        if all_alike and (math.isinf(self.p) or (self.p == 1.0 and one_ball)):
             return layers_of(network)
         return None
+
+    def changes(self, scaled: Tensor) -> Tensor:
+        """Return changes of the parameters themselves."""
+        return scaled * self.scale
+
+    def in_scale(self, changes: Tensor) -> Tensor:
+        """Return changes of the parameters in units of their scales."""
+        return torch.where(self.scale > 0.0, changes / self.scale, 0.0)
+
+    def score(self, scaled: Tensor, x: Tensor) -> Tensor:
+        """Score of each row under its own change."""
+        return self.parameters.score(self.changes(scaled), x)
+
+    def slope(self, scaled: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradient of each row's score in its scaled change, and the score."""
+        slope, score = self.parameters.slope(self.changes(scaled), x)
+        return slope * self.scale, score
 
     def vertex(self, slope: Tensor, rank: int = 0) -> Tensor:
         """Return the change in the ball that lowers a linear score with this slope most.
@@ -214,6 +245,8 @@ class Room:
         if self.p == 2.0:
             norm = slope.norm(dim=1, keepdim=True)
             return -self.radius * torch.where(norm > 0.0, slope / norm, 0.0)
+        if self.p > 1.0:
+            return -self.radius * slope.sign() * shares(slope.abs(), self.p)
         rank = min(rank, slope.shape[1] - 1)
         which = slope.abs().topk(rank + 1, dim=1).indices[:, rank:]
         moved = -self.radius * slope.gather(1, which).sign()
@@ -221,22 +254,59 @@ class Room:
 
     def step(self, change: Tensor, slope: Tensor, share: Tensor) -> Tensor:
         """Move part of the way; share = 1 goes as far as the ball allows, share = 0 nowhere."""
-        if self.p == 2.0:  # a sphere is followed better by gradients than by chords
-            moved = change + share * self.vertex(slope)
-            parts = torch.split(moved, self.sizes, 1)
-            return torch.cat([project_l2(part, self.radius) for part in parts], 1)
-        return torch.lerp(change, self.vertex(slope), share)
+        if self.p == 1.0 or math.isinf(self.p):
+            return torch.lerp(change, self.vertex(slope), share)
+        # a round ball is followed better along its surface than by chords
+        moved = change + share * self.vertex(slope)
+        parts = torch.split(moved, self.sizes, 1)
+        return torch.cat([self._back(part) for part in parts], 1)
+
+    def _back(self, part: Tensor) -> Tensor:
+        """Scale what has left the ball back to its surface."""
+        if self.p == 2.0:
+            return project_l2(part, self.radius)
+        norm = p_norms(part.abs(), self.p)
+        return torch.where(norm <= self.radius, part, part * (self.radius / norm))
 
     def corner(self, signs: Tensor) -> Tensor:
-        """Return the change of all free parameters, alike in size, as large as the ball allows."""
-        parts = torch.split(signs * self.parameters.free, self.sizes)
-        counts = [max(1, int(part.count_nonzero())) for part in parts]
+        """Return the change of all free parameters, alike in size, as large as the ball allows.
+
+        The signs are 1 or -1, for all rows alike (k,) or for each (n, k).
+        """
+        free = self.scale.sign()
+        parts = torch.split(signs * free, self.sizes, -1)
+        counts = [max(1, int(part.count_nonzero())) for part in torch.split(free, self.sizes)]
         return torch.cat(
             [
                 self.radius / count ** (1.0 / self.p) * part
                 for part, count in zip(parts, counts, strict=True)
-            ]
+            ],
+            -1,
         )
+
+
+def shares(size: Tensor, p: float) -> Tensor:
+    """Return the s >= 0 with ||s||_p = 1 and the largest s . size, row by row, for 1 < p < inf.
+
+    It is size^(q - 1) over its own norm, where q - 1 = 1 / (p - 1); 0 where all of a row is 0.
+    """
+    largest = size.amax(dim=1, keepdim=True)
+    powers = torch.where(largest > 0.0, size / largest, 0.0) ** (1.0 / (p - 1.0))
+    return torch.where(largest > 0.0, powers / p_norms(powers, p), 0.0)
+
+
+def p_norms(size: Tensor, p: float) -> Tensor:
+    """Return the norm ||size||_p of each row, as a column, without overflow, for 1 < p < inf."""
+    largest = size.amax(dim=1, keepdim=True)
+    powers = torch.where(largest > 0.0, size / largest, 0.0) ** p
+    return largest * powers.sum(dim=1, keepdim=True) ** (1.0 / p)
+
+
+def _default_starts(p: float) -> int:
+    """More where the ball has more corners, and the search more places to stop at."""
+    if p == 1.0:
+        return 2
+    return 4 if p <= 2.0 else 8
 
 
 def _search_changes(
@@ -253,7 +323,7 @@ def _search_changes(
         best = torch.where(lower, score, best)
         change = torch.where(lower[:, None], found, change)
     assert best is not None
-    return best, change
+    return best, room.changes(change)
 
 
 def _search_mixtures(
@@ -305,6 +375,9 @@ def _starts(room: Room, x: Tensor, count: int, random_state: int) -> Iterator[Te
     if room.p == 1.0 and drawn < count:
         yield _best_single_change(room, x)
         drawn += 1
+    if room.loud_start and drawn < count:
+        yield room.corner(_loud_signs(room.parameters, x))
+        drawn += 1
     for signs in _signs(room, count - drawn, random_state):
         yield room.corner(signs.to(trained)).expand_as(trained)
 
@@ -319,13 +392,31 @@ def _signs(room: Room, count: int, random_state: int) -> Iterator[Tensor]:
         signs = torch.randint(2, signs.shape, generator=generator).mul(2.0).sub(1.0)
 
 
+def _loud_signs(parameters: Parameters, x: Tensor) -> Tensor:
+    """Signs that make the units loud, and turn the layer that is named last against them.
+
+    Where the features come into the first tensor, each row's have their own signs. From "all up"
+    alone the first step silences the units again: they help the score there.
+    """
+    last = parameters.owners[-1]
+    signs = parameters.zeros(len(x)) + 1.0
+    parts = torch.split(signs, parameters.sizes, 1)
+    shape = parameters.shapes[0]
+    if len(shape) == 2 and shape[1] == x.shape[1]:
+        parts[0].copy_(torch.where(x < 0.0, -1.0, 1.0).repeat(1, shape[0]))
+    for part, owner in zip(parts, parameters.owners, strict=True):
+        if owner == last:
+            part.neg_()
+    return signs
+
+
 def _best_single_change(room: Room, x: Tensor) -> Tensor:
     """Try the most promising changes of one parameter by all of the radius."""
     best = room.parameters.zeros(len(x))
-    slope, least = room.parameters.slope(best, x)
+    slope, least = room.slope(best, x)
     for rank in range(min(SINGLE_CHANGES, room.parameters.size)):
         candidate = room.vertex(slope, rank)
-        score = room.parameters.score(candidate, x)
+        score = room.score(candidate, x)
         best = torch.where((score < least)[:, None], candidate, best)
         least = torch.minimum(score, least)
     return best
@@ -333,13 +424,13 @@ def _best_single_change(room: Room, x: Tensor) -> Tensor:
 
 def _descend(room: Room, x: Tensor, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """Lower each row's score, step by step; a step that does not lower it is halved."""
-    slope, score = room.parameters.slope(change, x)
+    slope, score = room.slope(change, x)
     share = torch.ones_like(score)
     lowest, found = score.clone(), change.clone()
     rows = torch.arange(len(x), device=x.device)
     for _ in range(steps):
         candidate = room.step(change, slope, share[:, None])
-        there, reached = room.parameters.slope(candidate, x)
+        there, reached = room.slope(candidate, x)
         lower = reached < score
         change = torch.where(lower[:, None], candidate, change)
         slope = torch.where(lower[:, None], there, slope)

@@ -89,3 +89,13 @@ def norm_of_rows(values: Tensor, q: float) -> Tensor:
     if q == 1.0:
         return values.sum(-1)
     return safe * ((values / safe[..., None]) ** q).sum(-1) ** (1.0 / q) * (largest > 0.0)
+
+
+def dual_weights(values: Tensor, q: float) -> Tensor:
+    """Return the slopes of ||values||_q: how much each of them is in it. They are not negative."""
+    if math.isinf(q):
+        weight = torch.zeros_like(values).scatter_(1, values.argmax(1, keepdim=True), 1.0)
+    else:
+        norm = norm_of_rows(values, q)
+        weight = (values / torch.where(norm > 0.0, norm, 1.0)[:, None]) ** (q - 1.0)
+    return weight * (values > 0.0)

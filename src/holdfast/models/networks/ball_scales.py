@@ -8,6 +8,7 @@ from holdfast.machinery.numbers import check_kind, shown
 from holdfast.models.network import Network
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer
+from holdfast.problem.sets import ModelSet
 
 _LISTED = 20  # tensors that an error names
 
@@ -60,6 +61,18 @@ def tensor_scales(network: Network, robust_to: NormBall) -> tuple[float, ...]:
         float(scale) if tensor.requires_grad else 0.0
         for scale, tensor in zip(scales, named.values(), strict=True)
     )
+
+
+def refuse_feature_scale(robust_to: ModelSet) -> None:
+    """Refuse a ball that was a linear score's and is now taken for a network's, if it has scales.
+
+    They are those of features there, of tensors here: read as such they would mean something else.
+    """
+    if isinstance(robust_to, NormBall) and robust_to.scale is not None:
+        raise ValueError(
+            "scale of the result's own ball is that of its features, and a network's ball has one "
+            "for each tensor of parameters; give the network's as robust_to=NormBall(...)"
+        )
 
 
 def _listed(names: list[str]) -> str:

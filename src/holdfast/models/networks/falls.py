@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.models.networks.ball_network import BallNetwork, norm_of_rows
+from holdfast.models.networks.ball_network import BallNetwork, dual_weights, norm_of_rows
 from holdfast.models.networks.cones import Cone, chord_cone, hinge_cone, value_and_tilt
 from holdfast.models.networks.folded import IDENTITY, RELU
 
@@ -39,10 +39,10 @@ class Falls:
         self._refer_to(x)
         self.slopes: dict[tuple[int, int], Tensor] = {}  # of z_i in h_j
         self.along: dict[tuple[int, int], Tensor] = {}
-        self._hinges: dict[tuple[int, int], tuple[Tensor | None, Tensor | None]] = {}
+        self.hinges: dict[tuple[int, int], tuple[Tensor | None, Tensor | None]] = {}
         self.injected: dict[int, Tensor] = {}
         self.grown: dict[int, Tensor] = {}  # the least lever of a layer, relative to the largest
-        self.against: list[Tensor] = []  # how far units can move toward their kinks
+        self.reach: list[tuple[Tensor, Tensor]] = []  # how far units can move, both ways
         self._relax()
 
     @property
@@ -103,7 +103,7 @@ class Falls:
                     self.at[i] = -self.injected[i][:, :, None]
                 return
             reach = self._reach(i, moves, 0), self._reach(i, moves, 1)
-            self.against.append(reach[1])
+            self.reach.append(reach)
             self._bend(i, moves, reach)
             largest = self._largest_output(i, reach)
 
@@ -155,7 +155,7 @@ class Falls:
             line = slope[:, :, None, :] * self.injected[m][:, None, :, None]
             along, against = line, -line
             for j in range(m, i):
-                raised, lowered = self._hinges[m, j]
+                raised, lowered = self.hinges[m, j]
                 if raised is not None:
                     along = along + _carry(rising[j], raised)
                     against = against + _carry(falling[j], raised)
@@ -189,9 +189,9 @@ class Falls:
                 unit = (slice(None), slice(None), None, None)  # type: ignore[assignment]
             self.along[m, i] = along
             if cone is None:
-                self._hinges[m, i] = None, None
+                self.hinges[m, i] = None, None
             else:
-                self._hinges[m, i] = cone.at(along, against, unit)
+                self.hinges[m, i] = cone.at(along, against, unit)
 
     def _cone(self, i: int, reach: tuple[Tensor, Tensor]) -> Cone | None:
         kind = self.network.activations[i]
@@ -252,6 +252,22 @@ class Falls:
             return base + share * self._over_layers(falls)
         single = torch.cat([fall.amax(1) for fall in falls.values()], 1).clamp_min(0.0)
         return base + share * norm_of_rows(single, self.network.q)
+
+    def binding(self, multipliers: Multipliers) -> dict[int, Tensor]:
+        """How much of each vertex is in the bound: (rows, 2, units).
+
+        For p = 1 one vertex binds; for others all do, as Hoelder's inequality has them.
+        """
+        falls = self.with_lines(multipliers)
+        widths = [fall.shape[2] for fall in falls.values()]
+        single = torch.cat(
+            [self.grown[m][:, None] * fall.amax(1) for m, fall in falls.items()], 1
+        ).clamp_min(0.0)
+        weight = dual_weights(single, self.network.q).split_with_sizes(widths, 1)
+        return {
+            m: torch.zeros_like(fall).scatter_(1, fall.argmax(1, keepdim=True), own[:, None, :])
+            for (m, fall), own in zip(falls.items(), weight, strict=True)
+        }
 
     def _over_layers(self, falls: dict[int, Tensor]) -> Tensor:
         """Share the radius among the layers as it hurts most: levers grow by what others spend.

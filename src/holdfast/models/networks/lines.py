@@ -8,37 +8,43 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from holdfast.models.networks.ball_network import norm_of_rows
+from holdfast.models.networks.ball_network import dual_weights, norm_of_rows
 from holdfast.models.networks.falls import Falls, Multipliers
 from holdfast.models.networks.folded import RELU
 
 _STEPS = 10  # more hardly pay (benchmarks/proof.py)
 # Vertices that are looked at for p = 1, those where the bound is greatest without lines
 _VERTICES = 64
+_LESS = 0.7
 _CLOSE = 1e-3  # to the true fall, relative to it, is close enough
 
 
-def choose_lines(falls: Falls) -> Multipliers:
+def choose_lines(falls: Falls, aim: Tensor | None = None, steps: int = _STEPS) -> Multipliers:
     """Choose the multipliers that prove most, nearly: subgradient steps of Polyak's length.
 
-    What is aimed at is the true fall where the bound is greatest.
+    What is aimed at is a fall; by default the true one where the bound is greatest.
     """
     game = _Game(falls) if falls.sources else None
     if game is None or not game.units.shape[1]:
         return {}
     shares = torch.zeros_like(game.units)
     best, least = shares, torch.full_like(falls.score, math.inf)
-    aim = torch.zeros_like(least)
-    for step in range(_STEPS + 1):
+    wanted = torch.zeros_like(least) if aim is None else aim
+    hoped: Tensor | None = None
+    for step in range(steps + 1):
         fall, binding = game.fall_and_binding(shares)
         better = fall < least
         least = torch.where(better, fall, least)
         best = torch.where(better[:, None], shares, best)
-        aim = torch.maximum(aim, game.true_fall(binding))
-        going = least > (1.0 + _CLOSE) * aim
-        if step == _STEPS or not bool(going.any()):
+        if aim is None:
+            wanted = torch.maximum(wanted, game.true_fall(binding))
+        going = least > wanted + _CLOSE * wanted.abs()
+        if step == steps or not bool(going.any()):
             break
-        shares = game.step(shares, binding, torch.where(going, fall - aim, 0.0))
+        # where steps stop paying, less is hoped for
+        hoped = least - wanted if hoped is None else torch.where(better, hoped, _LESS * hoped)
+        level = torch.maximum(wanted, least - hoped)
+        shares = game.step(shares, binding, torch.where(going, fall - level, 0.0))
     return game.multipliers(best)
 
 
@@ -95,7 +101,7 @@ class _Game:
     def _worth(self, j: int) -> Tensor:
         """How much a line may be worth: 0 where the hinge is not helpful or out of reach."""
         falls = self.falls
-        beyond = (falls.against[j] - falls.room(j)).clamp_min(0.0)
+        beyond = (falls.reach[j][1] - falls.room(j)).clamp_min(0.0)
         free = falls.is_free(j)
         if free is not None:
             beyond = torch.where(free, beyond, 1.0 + beyond)
@@ -150,16 +156,14 @@ class _Game:
         binding = torch.zeros_like(falls)
         pieces = {m: falls[:, at].reshape(len(falls), 2, -1) for m, at in self.vertices.items()}
         single = torch.cat([piece.amax(1) for piece in pieces.values()], 1)
-        total = norm_of_rows(single, q)
-        weight = (single / torch.where(total > 0.0, total, 1.0)[:, None]) ** (q - 1.0)
-        weight = weight * (single > 0.0)
+        weight = dual_weights(single, q)
         begin = 0
         for m, piece in pieces.items():
             own = weight[:, None, begin : begin + piece.shape[2]]
             begin += piece.shape[2]
             part = torch.zeros_like(piece).scatter_(1, piece.argmax(1, keepdim=True), own)
             binding[:, self.vertices[m]] = part.flatten(1)
-        return base + total, binding
+        return base + norm_of_rows(single, q), binding
 
     def step(self, shares: Tensor, binding: Tensor, wanted: Tensor) -> Tensor:
         """Move the shares so that the fall, were it linear, would be less by what is wanted."""

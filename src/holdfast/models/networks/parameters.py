@@ -19,18 +19,17 @@ class Parameters:
     """The score of every row under its own change of all parameters.
 
     A change is a row of a (n, `size`) tensor: the parameters in the order of
-    ``module.named_parameters()``, flattened; `sizes` has the length of each tensor. Parameters with
-    ``requires_grad=False`` have no slope, and are not `free` to change.
+    ``module.named_parameters()``, flattened; `sizes` has the length of each tensor, `shapes` its
+    shape, `owners` the name of the layer that it belongs to. Which of them may change is not said
+    here: see `tensor_scales`.
     """
 
     def __init__(self, network: Network) -> None:
         named = dict(network.module.named_parameters())
         self.trained = torch.cat([tensor.detach().reshape(-1) for tensor in named.values()])
         self.sizes = [tensor.numel() for tensor in named.values()]
-        self.free = torch.cat(
-            [torch.full_like(t.reshape(-1), t.requires_grad).detach() for t in named.values()]
-        )
-        shapes = [tensor.shape for tensor in named.values()]
+        self.owners = [name.rpartition(".")[0] for name in named]
+        self.shapes = shapes = [tensor.shape for tensor in named.values()]
 
         def score(change: Tensor, point: Tensor) -> Tensor:
             pieces = torch.split(self.trained + change, self.sizes)
@@ -65,9 +64,8 @@ class Parameters:
             return self._score(changes, X)
 
     def slope(self, changes: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Gradient of each row's score in its free parameters (0 in others), and the score."""
-        slope, score = _detached(self._by_change(changes, X))
-        return slope * self.free, score
+        """Gradient of each row's score in all of its parameters, and the score."""
+        return _detached(self._by_change(changes, X))
 
     def point_slope(self, changes: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
         """Gradient of each row's score in its point, and the score."""

@@ -67,7 +67,8 @@ def population_worst_network(
     X : (n, d) array
         Recourses, without missing ones.
     robust_to : NormBall
-        Around all other parameters of the network together, for p = 1, 2 or inf.
+        Around all other parameters of the network together, for any p; its `scale` has one number
+        for each tensor of parameters, as in `worst_network`.
     steps : int
         Steps of the ascent from each start.
     starts : int
@@ -113,14 +114,16 @@ def population_worst_network(
             n_jobs=n_jobs,
         ).change
         assert own is not None
-        tried = own if room.p != 1.0 else torch.cat([own, crowd.single_changes()])
+        tried = room.in_scale(own)
+        if room.p == 1.0:
+            tried = torch.cat([tried, crowd.single_changes()])
         sums = torch.stack([crowd.value(candidate[None]) for candidate in tried])
         for k in sums.argsort()[: starts - 1]:
             value, found = crowd.descend(tried[k][None], steps)
             if value < best:
                 best, change = value, found
     score = crowd.score(change).double().cpu().numpy()
-    kept = change[0] if keep_change else None
+    kept = room.changes(change)[0] if keep_change else None
     return PopulationNetwork(score, np.logaddexp(0.0, -score), kept)
 
 
@@ -136,7 +139,10 @@ def _read(network: Network, X: ArrayLike) -> Tensor:
 
 
 class _Crowd:
-    """The points, and minus the sum of their losses as a function of one (1, k) change."""
+    """The points, and minus the sum of their losses as a function of one (1, k) change.
+
+    The change is in units of the parameters' scales (see `Room`).
+    """
 
     def __init__(self, network: Network, room: Room, x: Tensor) -> None:
         self.network, self.room, self.x = network, room, x
@@ -144,7 +150,8 @@ class _Crowd:
 
     def score(self, change: Tensor) -> Tensor:
         parameters = self.room.parameters
-        pieces = torch.split((parameters.trained + change)[0], parameters.sizes)
+        moved = parameters.trained + self.room.changes(change)
+        pieces = torch.split(moved[0], parameters.sizes)
         changed = {
             name: piece.view(shape)
             for (name, shape), piece in zip(self.shapes.items(), pieces, strict=True)
@@ -157,11 +164,10 @@ class _Crowd:
             return _minus_losses(self.score(change))
 
     def slope(self, change: Tensor) -> tuple[Tensor, Tensor]:
-        """Gradient in the parameters, and the value."""
-        free = change.detach().clone().requires_grad_()
-        value = _minus_losses(self.score(free))
-        slope = torch.autograd.grad(value, free)[0] * self.room.parameters.free
-        return slope, value.detach()
+        """Gradient in the change, and the value."""
+        at = change.detach().clone().requires_grad_()
+        value = _minus_losses(self.score(at))
+        return torch.autograd.grad(value, at)[0], value.detach()
 
     def single_changes(self) -> Tensor:
         """Change one parameter by all of the radius, both ways, where the slopes are largest."""
@@ -169,7 +175,7 @@ class _Crowd:
         size = self.room.parameters.size
         which = slope[0].abs().topk(min(PARAMETERS_TRIED, size)).indices
         up = torch.zeros((len(which), size), dtype=slope.dtype, device=slope.device)
-        up[torch.arange(len(which)), which] = self.room.radius * self.room.parameters.free[which]
+        up[torch.arange(len(which)), which] = self.room.radius * self.room.scale[which].sign()
         return torch.cat([up, -up])
 
     def descend(self, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from scipy import special
 from holdfast.machinery.numbers import Floats, check_kind, read_floats, read_matrix, refuse
 from holdfast.models.network import Network
 from holdfast.models.networks.ascent import WorstNetworks, read_points, worst_network
+from holdfast.models.networks.ball_scales import refuse_feature_scale
 from holdfast.models.networks.last_layer import WorstLastLayers, worst_last_layer
 from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.goal import check_cost_weight
@@ -39,7 +40,8 @@ def network_price(
     Parameters
     ----------
     network, robust_to
-        A ball is one around all parameters of the network.
+        A ball is one around all parameters of the network, of any p; its `scale` has one number
+        for each tensor of parameters, as in `worst_network`.
     recourse, points : (n, d) arrays
         Where people go, and where they started.
     cost_weight : float
@@ -119,7 +121,8 @@ def judge_network(
     network : Network
         The one that the recourses were found for.
     robust_to : NormBall or LastLayer, optional
-        Around the parameters of the network, or its last layer; the result's own by default.
+        Around the parameters of the network, or its last layer; the result's own by default. The
+        `scale` of a ball has one number for each tensor of parameters, as in `worst_network`.
     ascent : function
         As in `network_price`.
 
@@ -143,6 +146,8 @@ def judge_network(
         check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
     if not isinstance(asked, LastLayer):
         asked = require_ball(asked, "a network")
+    if robust_to is None:
+        refuse_feature_scale(asked)
     _check_ascent(ascent)
     if result.problem.loss.name != "logistic":
         raise ValueError(f"a network is judged by cross-entropy, not by {result.problem.loss.name}")

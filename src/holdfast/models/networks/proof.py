@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from holdfast.machinery.numbers import Floats
@@ -36,6 +37,8 @@ from holdfast.models.networks.ball_network import BallNetwork
 from holdfast.models.networks.falls import Falls
 from holdfast.models.networks.folded import fold_network
 from holdfast.models.networks.lines import choose_lines
+from holdfast.models.networks.reached import lowest_reached
+from holdfast.models.networks.splitting import next_to_split, no_network_there, split_relus
 from holdfast.models.networks.torch_threads import one_torch_thread
 from holdfast.problem.ball import NormBall
 
@@ -85,20 +88,75 @@ class Prover:
         folded = fold_network(network)
         return cls(folded, BallNetwork.of(folded, robust_to), robust_to.radius)
 
-    def lower(self, points: Any, *, n_jobs: int | None = -1) -> Floats:
+    def lower(
+        self,
+        points: Any,
+        *,
+        splits: int = 0,
+        enough: ArrayLike = math.inf,
+        n_jobs: int | None = -1,
+    ) -> Floats:
         """Return a score that no network of the ball goes below, for each (encoded) point.
+
+        With `splits` so many ReLUs are split, one after the other, for each point, until its bound
+        is `enough`.
 
         Examples
         --------
         See `Prover`.
         """
+        return self.prove(points, splits=splits, enough=enough, n_jobs=n_jobs)[0]
+
+    def prove(
+        self,
+        points: Any,
+        *,
+        splits: int = 0,
+        enough: ArrayLike = math.inf,
+        n_jobs: int | None = -1,
+    ) -> tuple[Floats, Floats]:
+        """Return what is proven, as `lower` does, and the lowest score of networks on the way.
+
+        Examples
+        --------
+        >>> import holdfast, torch
+        >>> from holdfast.models.network import Network
+        >>> prover = Prover.of(Network(torch.nn.Linear(2, 1)), holdfast.NormBall(p=2, radius=0.1))
+        >>> proven, reached = prover.prove([[2.0, -3.0]])
+        >>> bool(abs(proven[0] - reached[0]) < 1e-12)
+        True
+        """
         x = self._read(points)
 
-        def lower(piece: Tensor) -> Floats:
+        def prove(piece: Tensor) -> tuple[Floats, Floats]:
             with torch.inference_mode():
-                return self._lower(piece).cpu().numpy()
+                proven, reached = self._prove(piece)
+                return proven.cpu().numpy(), reached.cpu().numpy()
 
-        return np.concatenate([np.empty(0), *self._over_pieces(lower, x, 1, n_jobs)])
+        pieces = [(np.empty(0), np.empty(0)), *self._over_pieces(prove, x, 1, n_jobs)]
+        proven, reached = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        if splits and self.radius > 0.0:
+            wanted = np.minimum(enough, reached)
+            short = np.flatnonzero(proven < wanted)
+            if short.size:
+                with torch.inference_mode(), one_torch_thread():
+                    goal = torch.tensor(wanted[short]).to(x)
+                    better = split_relus(self, x[short], goal, splits)
+                proven[short] = np.maximum(proven[short], better)
+        return proven, reached
+
+    def prove_part(
+        self, x: Tensor, sides: Tensor, enough: Tensor, steps: int
+    ) -> tuple[Tensor, Tensor]:
+        """Bound the score with some ReLUs held open or shut; and say which to split next."""
+        by_layer = list(sides.split_with_sizes(self.network.widths[:-1], 1))
+        falls = Falls(self.network, x, self.radius, by_layer)
+        lines = choose_lines(falls, (falls.score - enough).clamp_min(-math.inf), steps)
+        most = torch.minimum(falls.most(lines), falls.most({}))
+        proven = falls.score - most - falls.rounding(lines)
+        empty = no_network_there(falls)
+        unit = torch.where(empty, -1, next_to_split(falls, lines))
+        return torch.where(empty, math.inf, proven), unit
 
     def slope(self, points: Any, *, n_jobs: int | None = -1) -> tuple[Floats, Floats]:
         """Return the slope of the proven score in the point, and the proven score.
@@ -116,7 +174,7 @@ class Prover:
 
         def slope(piece: Tensor) -> tuple[Floats, Floats]:
             point = piece.clone().requires_grad_()
-            score = self._lower(point)
+            score, _ = self._prove(point)
             slopes = torch.autograd.grad(score.sum(), point)[0]
             return slopes.cpu().numpy(), score.detach().cpu().numpy()
 
@@ -142,10 +200,11 @@ class Prover:
             with ThreadPoolExecutor(workers) as pool:
                 return list(pool.map(work, pieces))
 
-    def _lower(self, x: Tensor) -> Tensor:
+    def _prove(self, x: Tensor) -> tuple[Tensor, Tensor]:
         falls = Falls(self.network, x, self.rung)
         with torch.no_grad():
             lines = choose_lines(falls)
+            reached = lowest_reached(falls, lines, self.radius)
         share = self.radius / self.rung if self.rung > 0.0 else 1.0
         most = torch.minimum(falls.most(lines, share), falls.most({}, share))
-        return falls.score - most - falls.rounding(lines)
+        return falls.score - most - falls.rounding(lines), reached
