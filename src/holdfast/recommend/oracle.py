@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.models.network import Network
     from holdfast.models.networks.last_layer import Head
 
-# What rounding may take off the worst score of a last layer, relative to the scores.
+# What rounding may take off the worst score of a last layer, relative to the terms of it.
 _HAIR = 1e-9
 
 
@@ -98,9 +98,9 @@ class LastLayerBound:
         return self.head.point_slope(points, coef), proven
 
     def _worst(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return the worst last layers of points, and the scores."""
-        embedded = self.head.embed(points)
-        worst = self.head.worst(embedded, self.robust_to)
-        score = embedded @ self.head.coef + self.head.intercept
-        hair = _HAIR * (1.0 + np.abs(worst.score) + np.abs(score))
-        return worst.coef, worst.score - hair
+        """Return the weights of the worst last layers of points, and the scores."""
+        head, embedded = self.head, self.head.embed(points)
+        worst = head.worst(embedded, self.robust_to)
+        size = 1.0 + np.abs(worst.intercept) + abs(head.intercept)
+        size = size + ((np.abs(worst.coef) + np.abs(head.coef)) * np.abs(embedded)).sum(axis=1)
+        return worst.coef, worst.score - _HAIR * size
