@@ -204,6 +204,18 @@ def test_who_is_proven_valid_stays(bank):
         assert said.endswith("You need not change anything.")
 
 
+def test_less_than_an_approval_may_be_asked_for(bank):
+    model, denied, actions = bank
+    chance = model.predict_proba(denied)[:, 1]
+    people = denied[(chance > 0.3) & (chance < 0.5)][:3]
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.01), actions=actions, guarantee=0.2)
+    result = recourse.recommend(people)
+    assert (result.status == Status.ALREADY_VALID).all()
+    for label in people.index:
+        said = result.explain(label)
+        assert said.endswith("anything for that, but today's model refuses you.")
+
+
 # ------------------------------------------------------------------ against brute force
 
 

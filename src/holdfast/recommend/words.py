@@ -122,8 +122,10 @@ def without_change(result: Recommendations, label: Any) -> str:
     """Say why a person is told no change, whose row can be used and whom something may help."""
     status, ways = result.status_of(label), result.ways(label)
     if status is Status.ALREADY_VALID:
-        chance = _chance(result, ways[0].worst_case_score)
-        return f"{_every(result)} already {chance}. You need not change anything."
+        said = f"{_every(result)} already {_chance(result, ways[0].worst_case_score)}."
+        if result.is_approved(label):
+            return f"{said} You need not change anything."
+        return f"{said} You need not change anything for that, but today's model refuses you."
     if status is Status.NOT_FOUND:
         return "There is a way, but no numbers that can be typed into the table achieve it."
     if status is Status.GAP_OPEN:
