@@ -81,7 +81,7 @@ class Move(NamedTuple):
         return self.point.tobytes()
 
 
-class Estimate(NamedTuple):
+class SumEstimate(NamedTuple):
     """``constant + slope @ columns + gains``, in the place of the proven score.
 
     A group has gains, one for each option, or the slope of its columns: that where it has none.
@@ -101,7 +101,7 @@ class Estimate(NamedTuple):
 class Ask(NamedTuple):
     """For the cheapest change that has a level of an estimate, or more."""
 
-    estimate: Estimate
+    estimate: SumEstimate
     level: float
 
 
@@ -263,7 +263,7 @@ class Seeker:
             default=None,
         )
 
-    def _around(self, centre: Move) -> Estimate:
+    def _around(self, centre: Move) -> SumEstimate:
         """Return the estimate around a point: what each change is worth by itself.
 
         That is what the network gives for it, less what the proof takes off, by its slope. Numbers
@@ -298,9 +298,9 @@ class Seeker:
                 gains[g][k] = each - value  # type: ignore[index]
             good = person.are_allowed(points, options)
             self._suppose(points[good], options[good], likely[good])
-        return Estimate(value - float(slope @ here), slope, gains)
+        return SumEstimate(value - float(slope @ here), slope, gains)
 
-    def _aim(self, estimate: Estimate) -> Asking:
+    def _aim(self, estimate: SumEstimate) -> Asking:
         """Ask for more and for less of an estimate, until what comes of it is just enough."""
         levels = self.target + (self.target - self.own.proven) * _LADDER
         low = estimate.of(self.own)
