@@ -185,8 +185,13 @@ def _if_it_is(value: Any, make: Callable[[Any], Any]) -> Any:
 
 
 def columns_of(recourse: RobustRecourse, *, are_texts: bool = False) -> Columns:
-    """Return what is read of each person."""
+    """Return what is read of each person; refuse a network, which only Python is advised of."""
     encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
+    if encoding.model.kind == "network":
+        raise ValueError(
+            "the classifier is a network, but files, clusters and the page need a linear one; for "
+            "a network call RobustRecourse(...).recommend(people) in Python"
+        )
     return Columns.of(encoding, recourse.actions, are_texts=are_texts)
 
 

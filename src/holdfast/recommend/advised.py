@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from holdfast.models.encoding import Curve, Number
 from holdfast.models.encoding.features import Part
 from holdfast.models.encoding.reading import read_numbers
 from holdfast.recommend.features import hold_still, take_links, take_people
-from holdfast.recommend.printed import Aim, Printed, settle, stack
+from holdfast.recommend.printed import Printed, settle, stack
 from holdfast.recommend.question import Question
 from holdfast.recommend.ways import Ways, join_ways, other_ways
 from holdfast.result.status import Status
@@ -72,32 +73,54 @@ class Advised:
     options: list[Printed]
 
 
-def find_advice(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
-    """Find out what everybody should change."""
+# Finds out what a batch of people, who miss the same numbers, should change, in so many ways.
+SolveBatch = Callable[[Question, "pd.DataFrame", int], Advised]
+
+
+def find_advice(
+    question: Question,
+    people: pd.DataFrame,
+    n_options: int,
+    solve: SolveBatch | None = None,
+    most: int = _WIDE * BATCH,
+) -> Advised:
+    """Find out what everybody should change, at most so many people at a time.
+
+    They are solved exactly, unless it is said by what else.
+    """
+    batches = _Batches(question, n_options, solve or _solve_batch, most)
     patterns = question.given_numbers(people)
     kinds = list(dict.fromkeys(patterns))
     if len(kinds) < 2:
-        return _find_alike(question, people, n_options)
+        return batches.find(people)
     # what some people can be asked to give has columns that move alone for all others
     parts, usable = [], 0
     places = [np.flatnonzero([pattern == kind for pattern in patterns]) for kind in kinds]
     for where in places:
-        part = _find_alike(question, people.iloc[where], n_options)
+        part = batches.find(people.iloc[where])
         parts.append(_moved(part, where, usable))
         usable += len(part.rows)
     return _sorted(_joined(parts))
 
 
-def _find_alike(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
-    """Find out what people should change who miss the same numbers, a batch at a time."""
-    parts: list[Advised] = []
-    usable, size = 0, batch_size(question, people, n_options)
-    for begin in range(0, max(len(people), 1), size):
-        some = people.iloc[begin : begin + size]
-        part = _solve_batch(question, some, n_options)
-        parts.append(_moved(part, np.arange(begin, begin + len(some)), usable))
-        usable += len(part.rows)
-    return parts[0] if len(parts) == 1 else _joined(parts)
+class _Batches(NamedTuple):
+    """How people are taken, a batch at a time."""
+
+    question: Question
+    n_options: int
+    solve: SolveBatch
+    most: int
+
+    def find(self, people: pd.DataFrame) -> Advised:
+        """Find out what people should change who miss the same numbers."""
+        parts: list[Advised] = []
+        usable, size = 0, min(batch_size(self.question, people, self.n_options), self.most)
+        for begin in range(0, max(len(people), 1), size):
+            some = people.iloc[begin : begin + size]
+            part = self.solve(self.question, some, self.n_options)
+            parts.append(_moved(part, np.arange(begin, begin + len(some)), usable))
+            usable += len(part.rows)
+        return parts[0] if len(parts) == 1 else _joined(parts)
 
 
 def batch_size(question: Question, people: pd.DataFrame, n_options: int) -> int:
@@ -164,11 +187,11 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
         score=base.score(base.X),
         reachable_validity=answer.reachable_validity,
         reachable_radius=answer.reachable_radius,
-        options=[_kept(option, compiled.names, question.names) for option in printed],
+        options=[keep_told(option, compiled.names, question.names) for option in printed],
     )
 
 
-def _kept(printed: Printed, names: list[str], all_names: list[str]) -> Printed:
+def keep_told(printed: Printed, names: list[str], all_names: list[str]) -> Printed:
     """Keep what is told people, by the features of everybody."""
     ways, after = printed
     place = {name: k for k, name in enumerate(names)}
@@ -217,11 +240,6 @@ def _printed(question: Question, compiled: Compiled, options: list[Ways]) -> lis
 
     Who cannot be told one has no further ones either.
     """
-    base = compiled.problem.problem
-    target = question.target
-    if target is not None and target < question.cutoff and base.loss.score(0.5) == target:
-        target = question.cutoff  # a tie is no yes
-    aim = Aim(target, question.goal.cost_weight, question.cutoff)
 
     def resolve(ways: Ways, margin: float) -> Ways:
         return _solve_held(question, compiled, ways.who, ways.held, margin)[0]
@@ -232,15 +250,15 @@ def _printed(question: Question, compiled: Compiled, options: list[Ways]) -> lis
         some = options[begin : begin + at_once]
         if printed:
             some = [ways.take(np.isin(ways.who, printed[-1].ways.who)) for ways in some]
-        for ways, after in settle(compiled, some, aim, resolve):
+        for ways, after in settle(compiled, some, question.aim, resolve):
             if printed and not (told := np.isin(ways.who, printed[-1].ways.who)).all():
                 ways, after = ways.take(told), after[told]
             printed.append(Printed(ways, after))
-            _check(compiled, printed[-1])
+            check_printed(compiled, printed[-1])
     return printed
 
 
-def _check(compiled: Compiled, printed: Printed) -> None:
+def check_printed(compiled: Compiled, printed: Printed) -> None:
     """Check every recommendation once more, in raw units: a violation is a bug, and raises."""
     ways, after = printed
     wrong = check_changes(compiled.actions, compiled.people_at(ways.who), after)

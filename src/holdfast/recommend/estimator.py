@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sklearn.base import BaseEstimator
 
@@ -18,35 +18,46 @@ from holdfast.problem.goal import Goal
 from holdfast.problem.points import Points
 from holdfast.problem.sets import ModelSet
 from holdfast.recommend.advised import find_advice
+from holdfast.recommend.networks import NetworkQuestion
+from holdfast.recommend.oracle import NetworkOracle
+from holdfast.recommend.proven import ProvenRecommendations
 from holdfast.recommend.question import Question
 from holdfast.recommend.recommendations import Recommendations
+
+if TYPE_CHECKING:
+    from holdfast.models.network import Network
 
 
 class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     """Recourse that holds for every model of a set, in raw units, within what people can do.
 
-    The answer is exact: categories, whole numbers, steps and at-most-k are solved by branch and
-    bound, and the cheapest change there is comes with its proof.
+    For a linear classifier the answer is exact: categories, whole numbers, steps and at-most-k are
+    solved by branch and bound, and the cheapest change there is comes with its proof. For a
+    network it is searched for, within the same constraints: what every network of the set gives
+    it is proven, that nothing is cheaper is not.
 
     Parameters
     ----------
     model : fitted pipeline or classifier
-        Scalers and encoders (in a `ColumnTransformer` or in sequence), then a linear classifier.
-    robust_to : NormBall, Ellipsoid or ModelList
-        The models that may come, around the classifier's coefficients in encoded columns.
+        Scalers and encoders (in a `ColumnTransformer` or in sequence), then a linear classifier
+        or an `MLPClassifier`.
+    robust_to : NormBall, Ellipsoid, ModelList or LastLayer
+        The models that may come, around the classifier's coefficients in encoded columns. For a
+        network a `NormBall` around all of its parameters, or a `LastLayer`.
     actions : ActionSet
         What people can change, in raw units.
     guarantee : float, optional
         Probability of approval that every model of the set must give. Give this,
         `guarantee_points` or `cost_weight`. Behind a calibrator it is the calibrated probability.
     cost_weight : float, optional
-        Minimise ``worst-case loss + cost_weight * cost`` instead.
+        Minimise ``worst-case loss + cost_weight * cost`` instead; not for a network.
     points : Points, optional
         The scale of a scorecard; people are then told points in place of chances.
     guarantee_points : float, optional
         Points that every model of the set must give.
     n_options : int
         How many ways to recommend to each person; they differ in the features that they change.
+        One for a network.
     loss : str, optional
         By default the one that the classifier was fitted with.
     favorable_class : label, optional
@@ -175,24 +186,54 @@ is 2.25."
                 "X is an array, but the model knows its columns by name: give a data frame with "
                 f"them, {', '.join(encoding.names)}"
             )
-        if encoding.model.kind != "linear":
+        kind = encoding.model.kind
+        if kind not in ("linear", "network"):
             raise ValueError(
                 why_closed(self.model)
-                or f"the classifier is a {encoding.model.kind}, but RobustRecourse needs a linear "
-                "one; holdfast.find_recourse takes any model"
+                or f"the classifier is a {kind}, but RobustRecourse needs a linear one or a "
+                "network; holdfast.find_recourse takes any model"
             )
         question = self._question(encoding)
+        if isinstance(question, NetworkQuestion):
+            return ProvenRecommendations.of(question, X)
         return Recommendations(question, find_advice(question, X, self.n_options), X.index)
 
     def _question(self, encoding: Encoding) -> Question:
         """Return what is asked, which no later change of a setting reaches."""
+        if encoding.model.kind == "network":
+            self._refuse_for_network()
         goal = self._goal(encoding.model)
         self.actions.validate()
         check_fit(encoding, self.actions)
         actions, robust_to = copy.deepcopy((self.actions, self.robust_to))
-        return Question(
-            encoding, actions, robust_to, goal, self.n_jobs, self.points, self.guarantee_points
+        asked = (
+            encoding,
+            actions,
+            robust_to,
+            goal,
+            self.n_jobs,
+            self.points,
+            self.guarantee_points,
         )
+        if encoding.model.kind == "linear":
+            return Question(*asked)
+        network = cast("Network", encoding.model)
+        return NetworkQuestion(*asked, oracle=NetworkOracle.of(network, robust_to))
+
+    def _refuse_for_network(self) -> None:
+        """Refuse what only a linear model can be asked."""
+        if self.cost_weight is not None:
+            raise ValueError(
+                f"cost_weight = {shown(self.cost_weight)}: the classifier is a network, of which "
+                "RobustRecourse proves a guarantee: give guarantee=0.5, say; a price is for "
+                "holdfast.find_recourse with method='refine'"
+            )
+        if self.n_options > 1:
+            raise ValueError(
+                f"n_options = {shown(self.n_options)}: the classifier is a network, for which one "
+                "way is searched for. For another way, say in the action set what is to stay as "
+                "it is, and ask again"
+            )
 
     def _goal(self, model: Model) -> Goal:
         loss = model.choose_loss(self.loss)

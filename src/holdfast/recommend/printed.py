@@ -20,6 +20,7 @@ from holdfast.actions import Compiled, NumberFeature
 from holdfast.actions.check import check_changes
 from holdfast.actions.decode import decode_people
 from holdfast.actions.ranges import multiples
+from holdfast.discrete import DiscreteProblem
 from holdfast.discrete.answer import costs_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding import Encoded, Number
@@ -50,6 +51,29 @@ class Aim(NamedTuple):
     cutoff: float  # from which score on today's model accepts
 
 
+class Worth(NamedTuple):
+    """What points are worth: in the worst case, under today's model, and how large the terms are.
+
+    Rounding is relative to these.
+    """
+
+    worst: Floats
+    score: Floats
+    size: Floats
+
+
+# Says what points, one for each row of a problem, are worth.
+Value = Callable[[DiscreteProblem, Floats], Worth]
+
+
+def linear_worth(problem: DiscreteProblem, points: Floats) -> Worth:
+    """Say what points are worth by the linear scores of a problem, exactly."""
+    base = problem.problem
+    worst, score = base.robust_to.worst_score(points, base.coef, base.intercept), base.score(points)
+    size = np.abs(points * base.coef).sum(axis=1) + np.abs(base.intercept)
+    return Worth(worst, score, size + np.abs(score - worst))
+
+
 class Printed(NamedTuple):
     """Ways as they are printed, and the row of the table that each of them becomes."""
 
@@ -69,7 +93,11 @@ class _Verdict(NamedTuple):
 
 
 def settle(
-    compiled: Compiled, options: list[Ways], aim: Aim, resolve: Resolve
+    compiled: Compiled,
+    options: list[Ways],
+    aim: Aim,
+    resolve: Resolve,
+    value: Value = linear_worth,
 ) -> Iterator[Printed]:
     """Yield the ways of some people as they are printed, and the rows of the table they become.
 
@@ -81,6 +109,8 @@ def settle(
     aim : Aim
     resolve : function
         Finds ways anew, with the same features held still and a margin of score.
+    value : function
+        Says what points are worth; by default what the linear scores say.
 
     Yields
     ------
@@ -88,7 +118,7 @@ def settle(
         One for each of the options: by rising position, without people whose guarantee no printed
         row can give, should there be any.
     """
-    judge = _Judge(compiled, aim)
+    judge = _Judge(compiled, aim, value)
     drafts = [_Draft.of(judge, ways) for ways in options]
     trials = [draft.trial() for draft in drafts]
     # to ask the pipeline about a few rows takes as long as to ask about one: all options at once
@@ -112,7 +142,7 @@ def _settled(judge: _Judge, ways: Ways, done: list[Printed], resolve: Resolve) -
         more = _print(judge, draft, trial, judge.encode(trial.after))
         done += more
         left = _without(left.take(np.isin(left.who, again.who)), more)
-    return _joined(done)
+    return join_printed(done)
 
 
 def _without(ways: Ways, done: list[Printed]) -> Ways:
@@ -121,7 +151,7 @@ def _without(ways: Ways, done: list[Printed]) -> Ways:
     return ways.take(~np.isin(ways.who, np.concatenate(those))) if those else ways
 
 
-def _joined(parts: list[Printed]) -> Printed:
+def join_printed(parts: list[Printed]) -> Printed:
     """Put what was printed in batches together, by rising position."""
     ways = join_ways([part.ways for part in parts])
     after = stack([part.after for part in parts])
@@ -151,8 +181,8 @@ def stack(tables: list[pd.DataFrame]) -> pd.DataFrame:
 class _Judge:
     """Works out what a printed row is worth."""
 
-    def __init__(self, compiled: Compiled, aim: Aim) -> None:
-        self.compiled, self.aim = compiled, aim
+    def __init__(self, compiled: Compiled, aim: Aim, value: Value) -> None:
+        self.compiled, self.aim, self.value = compiled, aim, value
 
     def encode(self, after: pd.DataFrame) -> Encoded:
         """Ask the pipeline about rows of the table."""
@@ -173,16 +203,13 @@ class _Judge:
         for g, group in enumerate(problem.groups):
             recourse[:, group.columns] = group.values_of(levels[:, g])
         cost = costs_of(problem, recourse, levels)
-        worst = base.robust_to.worst_score(recourse, base.coef, base.intercept)
-        score = base.score(recourse)
+        worst, score, size = self.value(problem, recourse)
         price = cost
         holds = clearly = np.ones(len(cost), dtype=bool)
         if self.aim.weight is not None:
             price = base.loss.value(worst) + self.aim.weight * cost
         if self.aim.target is not None:
-            sizes = np.abs(recourse * base.coef).sum(axis=1) + np.abs(base.intercept)
-            sizes = sizes + np.abs(score - worst) + abs(self.aim.target)
-            room = 4.0 * EPS * (recourse.shape[1] + 4) * sizes
+            room = 4.0 * EPS * (recourse.shape[1] + 4) * (size + abs(self.aim.target))
             own = self.compiled.encoding.model.score(recourse)  # a second opinion
             holds = (worst >= self.aim.target) & (own >= self.aim.target)
             clearly = worst - room >= self.aim.target
@@ -416,7 +443,7 @@ class _Draft:
 
     def _rounded(self, moves: _Moves) -> Floats:
         """Round what moved, away from where the person is where a guarantee must hold."""
-        first = np.array([_exponent(feature) for feature in self.features], dtype=np.int64)
+        first = np.array([exponent_of(feature) for feature in self.features], dtype=np.int64)
         exponents = first[moves.feature] - self.digits[moves.row]
         outwards = np.sign(moves.value - moves.start) * (self.aim.target is not None)
         new = np.empty(len(moves.row))
@@ -469,7 +496,7 @@ def _attempt(judge: _Judge, trial: _Trial, encoded: Encoded) -> Printed:
     return Printed(printed, after)
 
 
-def _exponent(feature: NumberFeature) -> int:
+def exponent_of(feature: NumberFeature) -> int:
     """Return the power of ten, about what costs 1, from which digits are counted."""
     return math.floor(math.log10(1.0 / feature.cost))
 

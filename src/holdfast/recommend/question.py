@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from holdfast.problem.goal import Goal
 from holdfast.problem.points import Points
 from holdfast.problem.sets import ModelSet
 from holdfast.recommend.features import changed_features
+from holdfast.recommend.printed import Aim
 from holdfast.recommend.ways import Ways
 from holdfast.result.result import RecourseResult
 from holdfast.result.status import GAP_TOLERANCE, Status, are_proven, sort_proven
@@ -64,6 +65,14 @@ class Question:
         return self.goal.level if self.goal.is_guarantee else None
 
     @property
+    def aim(self) -> Aim:
+        """What must hold of every row that is advised."""
+        target = self.target
+        if target is not None and target < self.cutoff and self.goal.loss.score(0.5) == target:
+            target = self.cutoff  # a tie is no yes
+        return Aim(target, self.goal.cost_weight, self.cutoff)
+
+    @property
     def cutoff(self) -> float:
         """The score from which on today's model accepts."""
         return float(self.encoding.model.cutoff)
@@ -78,11 +87,16 @@ class Question:
         self.encoding.compare(encoded, compiled.problem.problem.X, self.goal.loss)
         return compiled
 
+    def _scores(self) -> tuple[Any, Any, ModelSet]:
+        """Return the linear score that is solved for, and the set around it."""
+        return *own_scores(self.encoding), self.robust_to
+
     def _compiled(self, people: pd.DataFrame, actions: ActionSet) -> tuple[Compiled, Encoded]:
-        scores = own_scores(self.encoding)
+        coef, intercept, models = self._scores()
         given = {name for names in self.given_numbers(people) for name in names}
         encoding = self.encoding.bending(frozenset(given))
-        return compile_people(people, encoding, actions, self.robust_to, self.goal.loss, scores)
+        scores = (coef, intercept)
+        return compile_people(people, encoding, actions, models, self.goal.loss, scores)
 
     def given_numbers(self, people: pd.DataFrame) -> list[frozenset[str]]:
         """Return for each person the numbers that are missing, can be given, and are told apart.

@@ -31,6 +31,7 @@ from holdfast.recommend.sizes import NoSizes, SizeCurve
 from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import Change, ChangedColumn, changed_columns, explanation
+from holdfast.result.bracket import Bracket
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -206,6 +207,19 @@ class Recommendations:
     def robust_to(self) -> ModelSet:
         """The set of models."""
         return self._question.robust_to
+
+    @property
+    def crowd(self) -> str:
+        """All models of the set, as a sentence speaks of them, in the singular."""
+        return self.robust_to.crowd
+
+    @property
+    def bracket(self) -> Bracket | None:
+        """What is proven and what was found of each row of `after`; for networks alone.
+
+        The worst case of a linear model is exact: there it is None.
+        """
+        return None
 
     @property
     def threshold(self) -> float:

@@ -122,8 +122,10 @@ def without_change(result: Recommendations, label: Any) -> str:
     """Say why a person is told no change, whose row can be used and whom something may help."""
     status, ways = result.status_of(label), result.ways(label)
     if status is Status.ALREADY_VALID:
-        chance = _chance(result, ways[0].worst_case_score)
-        return f"{_every(result)} already {chance}. You need not change anything."
+        said = f"{_every(result)} already {_chance(result, ways[0].worst_case_score)}."
+        if result.is_approved(label):
+            return f"{said} You need not change anything."
+        return f"{said} You need not change anything for that, but today's model refuses you."
     if status is Status.NOT_FOUND:
         return "There is a way, but no numbers that can be typed into the table achieve it."
     if status is Status.GAP_OPEN:
@@ -139,7 +141,7 @@ def _today(result: Recommendations, label: Any) -> str:
 
 
 def _every(result: Recommendations) -> str:
-    return _sentence(result.robust_to.crowd)
+    return _sentence(result.crowd)
 
 
 def _sentence(words: str) -> str:
@@ -158,6 +160,8 @@ def _chance(result: Recommendations, score: float) -> str:
 def _way_words(result: Recommendations, label: Any, option: int) -> str:
     way, changes = result.ways(label)[option - 1], result.changes(label, option)
     after = afterwards(result, way)
+    if way.status in _SEARCHED:
+        return _searched_words(result, way, changes)
     if not changes:
         return f"{proof_words(result, way, is_change=False)} {after}"
     verb = "Change"
@@ -166,6 +170,23 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
         verb = f"Or leave {listed(sorted(way.held))} {stays} and change"
     cost = f"The cost is {way.cost:.3g}."
     return " ".join([f"{verb} {listed(changes)}: {_proof(result, way)}", after, cost])
+
+
+# What became of people whom a network judges: a search found it, and what is proven is proven.
+_SEARCHED = (Status.PROVEN_VALID, Status.NOT_VALID)
+
+
+def _searched_words(result: Recommendations, way: Way, changes: list[str]) -> str:
+    """Say what a search found for a person, who may be advised or not."""
+    what, cost = f"change {listed(changes)}.", f"The cost is {way.cost:.3g}."
+    if way.status is Status.PROVEN_VALID:
+        return " ".join([_sentence(what), afterwards(result, way), cost])
+    said = proof_words(result, way)
+    if not changes:
+        return (
+            f"{said} {_every(result)} {_chance(result, way.worst_case_score)} as you are, proven."
+        )
+    return " ".join([said, f"The best that was found: {what}", afterwards(result, way), cost])
 
 
 def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) -> str:
@@ -183,7 +204,8 @@ def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) ->
 def afterwards(result: Recommendations, way: Way) -> str:
     """Say what the models make of it, and whether today's would still refuse."""
     score, gives = way.score, result.gives(way.score)
-    every = f"{_every(result)} then {_chance(result, way.worst_case_score)}."
+    end = _ENDS.get(way.status, ".")
+    every = f"{_every(result)} then {_chance(result, way.worst_case_score)}{end}"
     parts = []
     if result._is_guarantee:
         parts = [every]
@@ -197,7 +219,20 @@ def afterwards(result: Recommendations, way: Way) -> str:
     return " ".join(parts)
 
 
+_ENDS = {
+    Status.PROVEN_VALID: ", proven; a cheaper way may exist.",
+    Status.NOT_VALID: ", proven.",
+}
+
+
 def _proof(result: Recommendations, way: Way) -> str:
+    if way.status is Status.PROVEN_VALID:
+        return "a cheaper way may exist."
+    if way.status is Status.NOT_VALID:
+        asked = f"gives {result.wanted}"
+        return (
+            f"no change was found to which {result.crowd} {asked}; that none exists is not proven."
+        )
     best = "cheapest way" if result._is_guarantee else "best balance of cost and chance"
     if way.status.is_proven:
         without = f" without changing {listed(sorted(way.held))}" if way.held else ""
@@ -209,7 +244,7 @@ def _proof(result: Recommendations, way: Way) -> str:
 def hopeless_words(result: Recommendations, label: Any) -> str:
     """Say that nothing helps a person, and what can be reached instead."""
     reach, radius = result.reachable(label)
-    best, who = best_words(result, reach), result.robust_to.crowd
+    best, who = best_words(result, reach), result.crowd
     nothing = f"Nothing that you may change gives you {result.wanted} with {who}"
     if not result._has_probabilities:
         nothing = f"Nothing that you may change gets you approved by {who}"

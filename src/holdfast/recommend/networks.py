@@ -1,0 +1,137 @@
+"""Advice for people whom a network judges: found by a search, and proven row by row.
+
+What people may do is kept to exactly, as for linear models. Every row that is advised is given to
+the prover as the pipeline encodes it: no network of the set gives it less than what is told. That
+nothing cheaper exists is not proven.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from holdfast.actions import Compiled
+from holdfast.discrete import DiscreteProblem
+from holdfast.machinery.numbers import Floats
+from holdfast.problem.ball import NormBall
+from holdfast.problem.sets import ModelSet
+from holdfast.recommend.advised import Advised, check_printed, find_advice, keep_told
+from holdfast.recommend.oracle import NetworkOracle
+from holdfast.recommend.printed import Aim, Printed, Value, Worth, join_printed, settle
+from holdfast.recommend.question import Question
+from holdfast.recommend.search import Move
+from holdfast.recommend.searches import Searches
+from holdfast.recommend.ways import Ways
+from holdfast.result.status import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_AT_ONCE = 64  # people; the prover is asked for each of them alone, solvers for all of them
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkQuestion(Question):
+    """What is asked of a network: a guarantee, under every network of a set."""
+
+    oracle: NetworkOracle = field(kw_only=True)
+
+    def _scores(self) -> tuple[Any, Any, ModelSet]:
+        """Return none of its own: what is solved for are estimates, each under itself alone."""
+        return np.zeros(self.encoding.n_columns), 0.0, NormBall(p=1, radius=0.0)
+
+
+def find_network_advice(question: NetworkQuestion, people: pd.DataFrame) -> Advised:
+    """Find out what everybody should change."""
+    return find_advice(question, people, 1, solve=_solve_batch, most=_AT_ONCE)
+
+
+def _solve_batch(question: Question, people: pd.DataFrame, _: int) -> Advised:
+    from holdfast.models.networks.torch_threads import one_torch_thread
+
+    asked = cast("NetworkQuestion", question)
+    compiled = asked.compile_compared(people)
+    with one_torch_thread():
+        printed = _told(asked, compiled)
+        score = asked.oracle.score_alone(compiled.problem.problem.X)
+    check_printed(compiled, printed)
+    ways = printed.ways
+    unknown = np.full(len(ways), np.nan)
+    return Advised(
+        people=compiled.people,
+        rows=compiled.rows,
+        refused=compiled.refused,
+        names=asked.names,
+        status=ways.status,
+        cost=ways.cost,
+        price=ways.price,
+        lower_bound=unknown,
+        gap=unknown,
+        score=score,
+        reachable_validity=unknown,
+        reachable_radius=unknown,
+        options=[keep_told(printed, compiled.names, asked.names)],
+    )
+
+
+def _told(question: NetworkQuestion, compiled: Compiled) -> Printed:
+    """Settle what each person is told: one row of the table, whatever it is worth."""
+    aim, value = question.aim, _value(question.oracle)
+    assert aim.target is not None
+    everybody = np.arange(len(compiled.people))
+    searches = Searches(compiled, question.oracle, question.goal, question.n_jobs)
+    seekers = searches.run(everybody, aim.target)
+    valid = [i for i, seeker in enumerate(seekers) if seeker.best is not None]
+
+    def again(ways: Ways, margin: float) -> Ways:
+        """Search once more, for more than is asked for: rounding took the rest away."""
+        assert aim.target is not None
+        more = searches.run(ways.who, aim.target + margin * (1.0 + abs(aim.target)))
+        found = [k for k, seeker in enumerate(more) if seeker.best is not None]
+        return searches.ways(ways.who[found], [cast("Move", more[k].best) for k in found])
+
+    def stay(ways: Ways, _: float) -> Ways:
+        return searches.ways(ways.who, [seekers[i].own for i in ways.who.tolist()])
+
+    first = searches.ways(
+        np.array(valid, dtype=np.int64), [cast("Move", seekers[i].best) for i in valid]
+    )
+    (enough,) = settle(compiled, [first], aim, again, value)
+    rest = np.setdiff1d(everybody, enough.ways.who)
+    # of these no score is asked: the highest is told. Who has a way that nobody can type, stays
+    left = [seekers[i] for i in rest.tolist()]
+    best = searches.ways(rest, [each.own if each.best else each.highest for each in left])
+    (other,) = settle(compiled, [best], Aim(None, None, aim.cutoff), stay, value)
+    ways, after = join_printed([enough, other])
+    return Printed(_with_statuses(ways, aim.target), after)
+
+
+def _with_statuses(ways: Ways, target: float) -> Ways:
+    """Say what is proven of each row that is told; nothing is, of cheaper ones."""
+    status = np.empty(len(ways), dtype=object)
+    status[:] = Status.NOT_VALID
+    is_enough = ways.worst_case_score >= target
+    status[is_enough] = Status.PROVEN_VALID
+    status[is_enough & ~ways.changed.any(axis=1)] = Status.ALREADY_VALID
+    unknown = np.full(len(ways), np.nan)
+    return replace(ways, status=status, lower_bound=unknown, gap=unknown)
+
+
+def _value(oracle: NetworkOracle) -> Value:
+    """Return what says of points what is proven of them, and what today's network gives."""
+    known: dict[bytes, float] = {}
+
+    def proven(point: Floats) -> float:
+        key = point.tobytes()
+        if key not in known:
+            known[key] = oracle.prove_alone(point)
+        return known[key]
+
+    def value(_: DiscreteProblem, points: Floats) -> Worth:
+        worst = np.array([proven(point) for point in points], dtype=np.float64)
+        score = oracle.score_alone(points)
+        return Worth(worst, score, np.zeros(len(points)))  # the prover has seen to rounding
+
+    return value

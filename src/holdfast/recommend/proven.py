@@ -1,0 +1,107 @@
+"""What is recommended to people whom a network judges: proven row by row, not the cheapest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from holdfast.problem.ball import NormBall
+from holdfast.problem.last_layer import LastLayer
+from holdfast.problem.sets import ModelSet
+from holdfast.recommend.networks import NetworkQuestion, find_network_advice
+from holdfast.recommend.opposing import Opposing
+from holdfast.recommend.reasons import Release
+from holdfast.recommend.recommendations import Recommendations
+from holdfast.recommend.sizes import NoSizes, SizeCurve
+from holdfast.recommend.staircase import Staircase
+from holdfast.result.bracket import Bracket
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from holdfast.models.network import Network
+
+_EVERY = "every model "
+
+
+class ProvenRecommendations(Recommendations):
+    """Recommendations for a network: what every network of the set gives them is proven.
+
+    They come out of a search, so a cheaper way may exist, and where none was found there may be
+    one: whatever rests on the cheapest way of all is refused by name.
+
+    Examples
+    --------
+    >>> import holdfast
+    >>> import pandas as pd
+    >>> from sklearn.neural_network import MLPClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> table = pd.DataFrame({"months": [12, 48, 24, 60, 6, 36], "age": [50, 22, 41, 25, 63, 30]})
+    >>> network = MLPClassifier((4,), solver="lbfgs", alpha=1.0, random_state=0)
+    >>> model = make_pipeline(StandardScaler(), network).fit(table, [0, 1, 0, 1, 0, 1])
+    >>> recourse = holdfast.RobustRecourse(
+    ...     model,
+    ...     favorable_class=0,
+    ...     robust_to=holdfast.NormBall(p=1, radius=0.1),
+    ...     actions=holdfast.ActionSet.from_data(table, immutable=["age"]),
+    ...     guarantee=0.5,
+    ... )
+    >>> result = recourse.recommend(table[1:2])
+    >>> str(result.status[0]), bool(result.bracket.proven_validity[0] >= 0.5)
+    ('proven valid', True)
+    """
+
+    @classmethod
+    def of(cls, question: NetworkQuestion, people: pd.DataFrame) -> ProvenRecommendations:
+        """Recommend something to everybody."""
+        return cls(question, find_network_advice(question, people), people.index)
+
+    @property
+    def bracket(self) -> Bracket:
+        """What is proven of each row of `after`, and the worst network that a search finds."""
+        from dataclasses import replace
+
+        from holdfast.models.networks.prove import bracket_of
+
+        ways = self._outcome.options[0].ways
+        network = cast("Network", self._question.encoding.model)
+        models = cast("NormBall | LastLayer", self.robust_to)
+        found = bracket_of(network, ways.recourse, models, n_jobs=self._question.n_jobs)
+        labels = self.labels.take(self._outcome.rows[ways.who])
+        return replace(found, proven_score=ways.worst_case_score.copy(), index=labels)
+
+    @property
+    def crowd(self) -> str:
+        """All networks of the set, as a sentence speaks of them."""
+        words = super().crowd
+        if words.startswith(_EVERY):
+            return f"every network {words.removeprefix(_EVERY)}"
+        return words
+
+    def frontier(self, label: Any, points: int = 25) -> Staircase:
+        """Refuse: it is made of the cheapest ways of all."""
+        _refuse("frontier", "ask for one guarantee after another, with_settings(guarantee=...)")
+
+    def opposing(
+        self, label: Any, robust_to: ModelSet | None = None, option: int = 1
+    ) -> Opposing | None:
+        """Refuse: it is the worst of linear models."""
+        _refuse("opposing", "look at bracket, or search with holdfast.models.networks")
+
+    def sizes(self, label: Any, points: int = 25, at_least: float = 0.0) -> SizeCurve:
+        """Refuse: it is made of the cheapest ways of all."""
+        _refuse("sizes", "ask for one size after another, with_settings(robust_to=...)", NoSizes)
+
+    def releases(self, label: Any) -> list[Release]:
+        """Refuse: nothing is proven to be impossible."""
+        _refuse("releases", "that nothing helps is never proven of a network")
+
+    def reachable(self, label: Any) -> tuple[float, float]:
+        """Refuse: nothing is proven to be out of reach."""
+        _refuse("reachable", "to_frame tells the most that was proven of any row that was seen")
+
+
+def _refuse(what: str, instead: str, error: type[ValueError] = ValueError) -> NoReturn:
+    raise error(
+        f"{what} rests on proofs for linear models, and the classifier is a network: {instead}"
+    )
