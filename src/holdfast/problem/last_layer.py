@@ -22,8 +22,8 @@ class LastLayer(ModelSet):
     is: what a result says of the worst case is proven. With a ball around all parameters it is
     searched for instead.
 
-    It is for networks: `find_recourse` with the method "refine", `judge_network` and
-    `evaluate_recourse` take it. Everything else refuses it.
+    It is for networks: `find_recourse` with the method "refine", `RobustRecourse`, `prove_network`,
+    `judge_network` and `evaluate_recourse` take it. Everything else refuses it.
 
     Parameters
     ----------
