@@ -99,7 +99,8 @@ class NormBall(ModelSet):
         Size of the ball (the paper's alpha), at least 0.
     scale : sequence of float, optional
         How far each feature's coefficient may move relative to the others, at least 0; 0 means
-        that it never changes. All ones by default.
+        that it never changes. All ones by default. Of a network: how far each tensor of
+        parameters may, in the order of ``module.named_parameters()``.
     intercept : bool or float
         Whether the intercept may change too; a number is its scale.
 
