@@ -76,6 +76,14 @@ def test_the_examples_of_the_methods_run(capsys):
     assert capsys.readouterr().out
 
 
+def test_the_examples_of_the_networks_run(capsys):
+    names = run_examples((ROOT / "docs" / "networks.md").read_text())
+    assert "5 proven valid" in capsys.readouterr().out
+    for bracket in (names["bracket"], names["result"].bracket):
+        assert (bracket.proven_score <= bracket.found_score).all()
+        assert (bracket.width <= 0.01).all()
+
+
 def test_the_numbers_of_the_demonstration_are_those_it_prints():
     demo = run_demo()
     both = demo.plain.found & demo.robust.found
