@@ -157,6 +157,7 @@ def test_tiny_balls_agree_with_the_first_order(p, scale, points):
     np.testing.assert_allclose(score.numpy() - found.score, radius * norm, rtol=5e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [None, (1.0, 0.2, 2.0, 0.0)])
 @pytest.mark.parametrize("p", [1.5, 3.0])
 def test_not_worse_than_brute_force(p, scale):
