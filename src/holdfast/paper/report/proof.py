@@ -195,7 +195,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _draw_pair(axes: Axes, proven: Drawn, found: Drawn) -> None:
-    """Draw what is proven, joined along the points that no other beats, and rings: what is found."""
+    """Draw what is proven, joined along the points that no other beats, and rings of the found."""
     colour, marker = look(proven.method, proven.p)
     x, y = pareto(proven.cost, proven.value)
     axes.plot(x, y, "-", color=colour, marker=marker, markeredgecolor="white",
