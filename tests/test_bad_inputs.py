@@ -403,7 +403,7 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     (lambda max_score: curve().sample(5, max_score), "max_score", [NAN, "x", [], 1j, {}], "score"),
     (lambda loss: get_loss(loss), "loss", [*NO_LOSS, None], "loss"),
     # the other doors of find_recourse
-    (find, "method", ["magic", [], {}, 3, None, object(), ["exact"], True], "method"),
+    (find, "method", ["magic", [], {}, 3, object(), ["exact"], True], "method"),
     (find, "model", [None, 3, "x", [], {}, ([1.0],), ([1.0], 2.0, 3.0), object()], "model"),
     (find, "model", [(["a", "b"], 0.0), ([[1.0, 2.0], [3.0]], 0.0), (None, 0.0)], "coef"),
     (find, "model", [(sparse.eye(2), 0.0), ([NAN, 1.0], 0.0), ([1.0, 2.0], NAN)], "coef"),

@@ -460,8 +460,6 @@ def test_a_search_for_networks_refuses_it(bent):
             search(bent, X, SET)
     with pytest.raises(TypeError, match="is not a LastLayer"):
         worst_last_layer(bent, X, NormBall(1, 0.1))
-    with pytest.raises(ValueError, match="refine gives no guarantee"):
-        find_recourse(X, bent, "refine", robust_to=SET, guarantee=0.7)
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,7 @@ def test_what_is_proven_of_a_surrogate_is_said_of_it():
     result = find_recourse(
         points,
         network,
+        "exact",
         robust_to=BALL,
         guarantee=0.999,
         linearise="gradient",

@@ -132,7 +132,8 @@ def evaluate_recourse(
     if ball is None:
         raise ValueError("robust_to is missing; plain recourses have no set of models of their own")
     check_models(ball)
-    if robust_to is None and today.kind == "network":
+    proven = isinstance(recourse, RecourseResult) and recourse.bracket is not None
+    if robust_to is None and today.kind == "network" and not proven:
         from holdfast.models.networks.ball_scales import refuse_feature_scale
 
         refuse_feature_scale(ball)

@@ -29,7 +29,7 @@ class Task:
     problem : RecourseProblem
         Points, costs, bounds, the set of models, and a linear score for each row: the model's
         own, or its surrogate around that row. A `LastLayer` is the network's, not the surrogate's:
-        `on_the_score` leaves it out.
+        `Method.on_the_score` leaves it out.
     goal : Goal
     model : Model
         The model itself.
@@ -116,6 +116,18 @@ class Method:
         if self.needs_training and task.X_train is None:
             raise ValueError(f"{self.name} needs the training points; give X_train=...")
 
+    def set_on_the_score(self, robust_to: ModelSet) -> ModelSet:
+        """Return the set around the linear score; a surrogate has no last layer, and stays put."""
+        return NormBall(p=1, radius=0.0) if isinstance(robust_to, LastLayer) else robust_to
+
+    def on_the_score(self, problem: RecourseProblem) -> RecourseProblem:
+        """Return the problem of the linear score alone."""
+        return replace(problem, robust_to=self.set_on_the_score(problem.robust_to))
+
+    def proves_networks(self, goal: Goal) -> bool:
+        """Whether the recourses are meant to be proven of the network itself, not a surrogate."""
+        return False
+
     @classmethod
     def needs(cls) -> str:
         """Say what the method needs, in words."""
@@ -131,16 +143,6 @@ class Method:
         if not cls.honours_bounds:
             words.append("no bounds")
         return ", ".join(words) or "nothing more"
-
-
-def set_on_the_score(robust_to: ModelSet) -> ModelSet:
-    """Return the set around a linear score; a surrogate has no last layer, and stays as it is."""
-    return NormBall(p=1, radius=0.0) if isinstance(robust_to, LastLayer) else robust_to
-
-
-def on_the_score(problem: RecourseProblem) -> RecourseProblem:
-    """Return the problem of the linear score alone."""
-    return replace(problem, robust_to=set_on_the_score(problem.robust_to))
 
 
 def all_converged(n: int) -> NDArray[np.object_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,25 +12,24 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast.continuous.solve import answer, judge
 from holdfast.machinery.numbers import Floats, check_seed, read_matrix
 from holdfast.machinery.threads import thread_count
-from holdfast.methods.base import (
-    Method,
-    Proposal,
-    Task,
-    all_converged,
-    on_the_score,
-    set_on_the_score,
-)
+from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.methods.exact import Exact
+from holdfast.methods.refine import Refine
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
 from holdfast.models.linearise import Lineariser, get_lineariser
+from holdfast.problem.ball import NormBall
+from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem
 from holdfast.problem.sets import ModelSet
 from holdfast.result.result import RecourseResult
 from holdfast.result.status import MethodStatus, Status, sort_proven
 from holdfast.result.surrogate import Surrogate
+
+if TYPE_CHECKING:
+    from holdfast.models.network import Network
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def describe(kind: type[Method]) -> MethodInfo:
 def find_recourse(
     X: ArrayLike,
     model: Any,
-    method: str | Method = "exact",
+    method: str | Method | None = None,
     *,
     robust_to: ModelSet,
     cost_weight: float | None = None,
@@ -95,18 +94,23 @@ def find_recourse(
         `RobustRecourse` gives advice that people can follow.
     model : object
         Whatever `holdfast.models.as_model` understands.
-    method : str or Method
-        A name of `list_methods`, or a method with its settings.
+    method : str or Method, optional
+        A name of `list_methods`, or a method with its settings. By default ``refine`` for a network
+        with a guarantee over a ball or a `LastLayer`, and ``exact`` for all else.
     robust_to : NormBall, Ellipsoid, ModelList or LastLayer
         The models that the recourse must withstand: around the coefficients of a linear model,
         or around those of the surrogate; with ``refine``, around the parameters of a network: all
-        of them (a ball), or those of its last layer (`LastLayer`).
+        of them (a ball, whose `scale` has a number for each tensor of parameters), or those of its
+        last layer (`LastLayer`).
     cost_weight, guarantee : float
-        Exactly one of them, as in `solve`; only ``exact`` gives a guarantee. Behind a calibrator
-        it is the calibrated probability, and there is no cost weight.
+        Exactly one of them, as in `solve`. Two methods give a guarantee: ``exact`` that of a linear
+        model or of the surrogate, ``refine`` that of the network itself, proven, at the least cost
+        that a search finds. Behind a calibrator it is the calibrated probability, and there is
+        no cost weight.
     linearise : {"lime", "smoothgrad", "gradient"}, Lineariser or Surrogate, optional
-        How a model that is not linear is made so around each point; "lime" by default. Hand a
-        `Surrogate` (``result.surrogate``) in to use it again.
+        How a model that is not linear is made so around each point; "lime" by default, and
+        "gradient" for a guarantee by ``refine``, which only begins there. Hand a `Surrogate`
+        (``result.surrogate``) in to use it again.
     X_train : (m, d) array or data frame, optional
         What the model was trained on, as the model takes it; LIME and RBR need it.
     feature_costs, bounds, loss : optional
@@ -135,12 +139,25 @@ def find_recourse(
     >>> exact = holdfast.find_recourse([[0.0, 2.0]], model, robust_to=ball, cost_weight=0.1)
     >>> exact.price.round(3), str(exact.method_status[0])
     (array([0.571]), 'converged')
+
+    For a network a guarantee is proven of the network itself:
+
+    >>> import torch
+    >>> layers = torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)
+    >>> for layer in (layers[0], layers[2]):
+    ...     _ = torch.nn.init.ones_(layer.weight), torch.nn.init.constant_(layer.bias, -1.0)
+    >>> network = torch.nn.Sequential(*layers)
+    >>> proven = holdfast.find_recourse([[0.5, 0.2]], network, robust_to=ball, guarantee=0.5)
+    >>> str(proven.status[0]), bool(proven.bracket.proven_validity[0] >= 0.5)
+    ('proven valid', True)
     """
     check_seed(random_state)
     adapted = as_model(model, favorable_class=favorable_class, device=device, people=X)
-    chosen = get_method(method, settings)
     judged = adapted.choose_loss(loss)
     goal = adapted.goal(judged, cost_weight=cost_weight, guarantee=guarantee)
+    if method is None:
+        method = _usual_method(adapted, goal, robust_to)
+    chosen = get_method(method, settings)
     encoded = _encode(adapted, X)
     known = None
     if X_train is not None:
@@ -151,7 +168,7 @@ def find_recourse(
             encoded,
             coef,
             intercept,
-            robust_to=set_on_the_score(robust_to),
+            robust_to=chosen.set_on_the_score(robust_to),
             feature_costs=feature_costs,
             bounds=bounds,
             loss=judged,
@@ -170,12 +187,22 @@ def find_recourse(
     chosen.check(task)  # before anything is computed
     adapted.compare_people(X, problem.X, judged)
     if not isinstance(adapted, LinearModel):
+        if linearise is None:
+            linearise = "gradient" if chosen.proves_networks(goal) else "lime"
         surrogate = _surrogate(adapted, problem.X, known, linearise, random_state)
         task = replace(task, problem=build(surrogate.coef, surrogate.intercept))
     result = _with_the_model(_run_and_judge(chosen, task), adapted, surrogate, X)
+    if chosen.proves_networks(goal):
+        return _with_proofs(result, task)
     if isinstance(robust_to, LastLayer):
         return _with_last_layers(result, adapted, robust_to)
     return result
+
+
+def _usual_method(model: Model, goal: Goal, robust_to: ModelSet) -> str:
+    """Name the method for whoever names none: what is guaranteed of a network is proven of it."""
+    proven = goal.is_guarantee and isinstance(robust_to, (NormBall, LastLayer))
+    return Refine.name if model.kind == "network" and proven else Exact.name
 
 
 def _like(encoded: Any, X_train: Any) -> Floats:
@@ -192,16 +219,14 @@ def _surrogate(
     model: Model,
     points: Floats,
     X_train: Floats | None,
-    linearise: str | Lineariser | Surrogate | None,
+    linearise: str | Lineariser | Surrogate,
     random_state: int,
 ) -> Surrogate:
     if isinstance(linearise, Surrogate):
         _check_points(linearise, model, points)
         return linearise
     begin = time.perf_counter()
-    fitted = get_lineariser("lime" if linearise is None else linearise).fit(
-        model, points, X_train, random_state
-    )
+    fitted = get_lineariser(linearise).fit(model, points, X_train, random_state)
     return replace(fitted, seconds=time.perf_counter() - begin)
 
 
@@ -223,7 +248,7 @@ def _run_and_judge(method: Method, task: Task) -> RecourseResult:
     if method.compiled:
         method.run(replace(task, problem=task.problem.take(slice(0, 0))))
     begin = time.perf_counter()
-    best = answer(on_the_score(task.problem), task.goal, task.n_jobs)
+    best = answer(method.on_the_score(task.problem), task.goal, task.n_jobs)
     seconds = time.perf_counter() - begin
     if isinstance(method, Exact):
         n = len(best)
@@ -343,6 +368,45 @@ def _with_last_layers(result: RecourseResult, model: Model, robust_to: LastLayer
         lower_bound=bound,
         gap=gap,
         multiplier=multiplier,
+        exact=None,
+    )
+
+
+def _with_proofs(result: RecourseResult, task: Task) -> RecourseResult:
+    """Put what is proven of the network itself in the place of what is known of its surrogate."""
+    from holdfast.models.networks.prove import bracket_of
+
+    network, robust_to = cast("Network", task.model), task.problem.robust_to
+    assert isinstance(robust_to, (NormBall, LastLayer))
+    bracket = bracket_of(
+        network,
+        result.recourse_array,
+        robust_to,
+        random_state=task.random_state,
+        n_jobs=task.n_jobs,
+    )
+    loss, proven = result.problem.loss, bracket.proven_score
+    bound, gap, multiplier = (np.full(len(result), np.nan) for _ in range(3))
+    status = result.status.copy()
+    there = np.asarray(~np.isnan(proven))
+    status[there & ~(proven >= task.goal.level)] = Status.NOT_VALID
+    held = status == Status.ACCEPTED
+    stays = (result.recourse_array == result.problem.X).all(axis=1)
+    status[held] = Status.PROVEN_VALID
+    status[held & stays] = Status.ALREADY_VALID
+    worst_loss = np.full(len(result), np.nan)
+    worst_loss[there] = loss.value(proven[there])
+    return replace(
+        result,
+        problem=replace(result.problem, robust_to=robust_to),
+        status=status,
+        worst_case_loss=worst_loss,
+        worst_case_score=proven,
+        worst_case_validity=loss.probability(proven),
+        lower_bound=bound,
+        gap=gap,
+        multiplier=multiplier,
+        bracket=replace(bracket, index=result.problem.index),
         exact=None,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -12,17 +11,14 @@ from numpy.typing import NDArray
 from holdfast.continuous.solve import answer
 from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import Floats, check_count, check_positive
-from holdfast.methods.base import (
-    Method,
-    Proposal,
-    Task,
-    all_converged,
-    on_the_score,
-    set_on_the_score,
-)
-from holdfast.problem.ball import require_ball
+from holdfast.methods.base import Method, Proposal, Task, all_converged
+from holdfast.methods.linear_steps import change_costs, linear_in_box
+from holdfast.methods.refine_guarantee import Ground, Search, TrustRegion
+from holdfast.problem.ball import NormBall, require_ball
+from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
-from holdfast.problem.problem import RecourseProblem, frozen
+from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.sets import ModelSet
 from holdfast.result import MethodStatus
 
 if TYPE_CHECKING:
@@ -54,11 +50,17 @@ class Refine(Method):
     network is exact: no row is worse than its start, price and worst case of the result are the
     network's own, and its worst-case validity is proven; that nothing is better is not.
 
+    With a guarantee instead of a cost weight, it looks for the cheapest point that every network of
+    the set *provably* gives it (`holdfast.prove_network`), with a ball as with a `LastLayer`. Each
+    recourse is proven as it is returned, and costs no more than the surrogate's optimum where that
+    is proven too; that nothing is cheaper is not proven.
+
     Settings: `max_steps` of the outer loop; `first_radius` of the trust region, in units of cost
-    for each feature; a row is done when its region is smaller than `last_radius`, or when the
-    linear problem promises less than `tolerance`. `ascent_steps` and `ascent_starts` are those of
-    `holdfast.models.networks.worst_network`, and have no meaning for a `LastLayer`; `memory` is in
-    MiB.
+    for each feature (with a guarantee, in costs of an average feature); a row is done when its
+    region is smaller than `last_radius`, or when the linear problem promises less than `tolerance`
+    (with a guarantee, relative to the cost). The others are for a cost weight: `ascent_steps` and
+    `ascent_starts` are those of `holdfast.models.networks.worst_network`, and have no meaning for a
+    `LastLayer`; `memory` is in MiB.
 
     Examples
     --------
@@ -81,13 +83,15 @@ class Refine(Method):
     """
 
     name = "refine"
-    summary = "the surrogate's optimum, improved step by step under the worst network found"
-    guarantees = "never worse than its start under the worst networks found; no proof"
-    exponents = (1.0, 2.0, math.inf)
+    summary = "recourse for the network itself: improved step by step, and proven for a guarantee"
+    guarantees = (
+        "with a guarantee, every network of the set proven to give it (not that nothing is "
+        "cheaper); with a cost weight, never worse than its start under the worst networks found"
+    )
     kinds = ("network",)
     knows_last_layer = True
     honours_bounds = True
-    honours_scale = False
+    gives_guarantee = True
     compiled = True
 
     max_steps: int = 30
@@ -108,9 +112,33 @@ class Refine(Method):
             check_count("ascent_starts", self.ascent_starts)
 
     def check(self, task: Task) -> None:
-        """Refuse what the method cannot do, and a last layer that the network does not have."""
+        """Refuse what the method cannot do, and sets that the network does not fit."""
         super().check(task)
+        if task.goal.is_guarantee:
+            self._ground(task)
+            return
+        robust_to = task.problem.robust_to
+        if isinstance(robust_to, NormBall) and robust_to.scale is not None:
+            raise ValueError(
+                f"{self.name} with a cost_weight knows no scale of the ball; leave it out, or ask "
+                "for a guarantee"
+            )
         self._opponent(task)
+
+    def set_on_the_score(self, robust_to: ModelSet) -> ModelSet:
+        """Return the set around the surrogate: the scale of a ball is that of the network's."""
+        if isinstance(robust_to, NormBall):
+            return replace(robust_to, scale=None)
+        return super().set_on_the_score(robust_to)
+
+    def proves_networks(self, goal: Goal) -> bool:
+        """Whether a guarantee is asked for, which is proven of the network itself."""
+        return goal.is_guarantee
+
+    def _ground(self, task: Task) -> Ground:
+        need_torch(self.name)
+        robust_to = cast("NormBall | LastLayer", task.problem.robust_to)
+        return Ground(cast("Network", task.model), robust_to, task.n_jobs)
 
     def _opponent(self, task: Task) -> _Opponent:
         need_torch(self.name)
@@ -120,10 +148,24 @@ class Refine(Method):
         return _Networks(self, task)
 
     def run(self, task: Task) -> Proposal:
-        """Start from the surrogate's optimum; improve as many rows at once as memory allows."""
+        """Start from the surrogate's optimum, and improve it."""
+        problem = task.problem
+        best = answer(self.on_the_score(problem), task.goal, task.n_jobs)
+        start = np.where(np.isnan(best.recourse_array), problem.X, best.recourse_array)
+        return self._prove(task, start) if task.goal.is_guarantee else self._improve(task, start)
+
+    def _prove(self, task: Task, start: Floats) -> Proposal:
+        """Find the cheapest recourse that is proven to give the guarantee."""
+        region = TrustRegion(self.max_steps, self.first_radius, self.last_radius, self.tolerance)
+        search = Search(self._ground(task), task.problem, task.goal, region, task.n_jobs)
+        recourse, running = search.go(start)
+        status = all_converged(len(start))
+        status[running] = MethodStatus.STEP_LIMIT
+        return Proposal(recourse, status, search.steps)
+
+    def _improve(self, task: Task, recourse: Floats) -> Proposal:
+        """Lower the price of as many rows at once as memory allows."""
         problem, n = task.problem, task.problem.n_rows
-        start = answer(on_the_score(problem), task.goal, task.n_jobs)
-        recourse = np.where(np.isnan(start.recourse_array), problem.X, start.recourse_array)
         status, steps = all_converged(n), np.zeros(n, dtype=np.int64)
         opponent = self._opponent(task)
         at_once = opponent.rows_in(self.memory)
@@ -263,20 +305,7 @@ class _Walk:
         """Solve the linearised problem within the trust region, and say what it promises."""
         x, part = self.points[rows], self.problem.take(rows)
         coef, score = self.opponent.slope(self.change[rows], x)
-        intercept = score - np.einsum("ij,ij->i", coef, x)
-        room = self.radius[rows, None] / part.feature_costs
-        lower, upper = np.maximum(part.lower, x - room), np.minimum(part.upper, x + room)
-        # From outside the box every way leads over its nearest point: beginning there takes a
-        # constant off the cost, and nothing else.
-        linear = replace(
-            part,
-            X=frozen(np.clip(part.X, lower, upper)),
-            coef=frozen(coef),
-            intercept=frozen(intercept),
-            lower=frozen(lower),
-            upper=frozen(upper),
-            robust_to=set_on_the_score(part.robust_to).with_radius(0.0),
-        )
+        linear = linear_in_box(part, x, coef, score, self.radius[rows, None] / part.feature_costs)
         best = answer(linear, self.task.goal, self.task.n_jobs)
         candidates = np.where(np.isnan(best.recourse_array), x, best.recourse_array)
         return candidates, self._priced(part, candidates, linear.score(candidates))
@@ -302,8 +331,7 @@ class _Walk:
         return self._priced(part, points, score), change
 
     def _priced(self, part: RecourseProblem, points: Floats, score: Floats) -> Floats:
-        cost = np.sum(part.feature_costs * np.abs(points - part.X), axis=1)
-        return np.asarray(np.logaddexp(0.0, -score) + self.weight * cost)
+        return np.asarray(np.logaddexp(0.0, -score) + self.weight * change_costs(part, points))
 
 
 def _choose(better: Any, crossed: Any, back: Any, change: Tensor, other: Tensor) -> Tensor:

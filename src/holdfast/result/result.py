@@ -18,6 +18,7 @@ from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem
 from holdfast.result.appraisal import Appraisal
+from holdfast.result.bracket import Bracket
 from holdfast.result.found import Found
 from holdfast.result.proof import prove
 from holdfast.result.status import GAP_TOLERANCE, is_proven, statuses_of
@@ -120,6 +121,10 @@ class RecourseResult:
         `current_validity`, `initial_validity` and `model_score` are the true model's, and so is
         the status: ACCEPTED or NOT_VALID, never OPTIMAL. Where the set is a `LastLayer`, price and
         worst case too are the network's own, and exact; bound and gap are not known.
+    bracket : Bracket or None
+        Set where a guarantee was asked of a network itself: what is proven of each recourse, and
+        the worst that was found. Then the worst case is **the proven one**, the status PROVEN_VALID
+        where it reaches the guarantee, and bound, gap and multiplier are not known.
     exact : RecourseResult or None
         For another method than the exact one: the optimum, which carries the proof.
 
@@ -160,6 +165,7 @@ class RecourseResult:
     surrogate: Surrogate | None = None
     model_score: Floats | None = None
     initial_model_score: Floats | None = None
+    bracket: Bracket | None = None
     exact: RecourseResult | None = None
 
     @classmethod
@@ -246,7 +252,12 @@ class RecourseResult:
     @property
     def of_surrogate(self) -> bool:
         """Whether price, bound, gap and worst case are those of a surrogate, not of the model."""
-        return self.surrogate is not None and not isinstance(self.problem.robust_to, LastLayer)
+        return self.surrogate is not None and not self._of_network
+
+    @property
+    def _of_network(self) -> bool:
+        """Whether the worst case is that of a network itself."""
+        return self.bracket is not None or isinstance(self.problem.robust_to, LastLayer)
 
     @property
     def surrogate_score(self) -> Floats:
@@ -286,6 +297,11 @@ class RecourseResult:
 
         Where several are equally bad, it is the one that proves the recourse optimal.
         """
+        if self.bracket is not None:
+            raise ValueError(
+                "the set is one of networks, and this is about linear scores: "
+                "holdfast.models.networks has worst_network and worst_last_layer"
+            )
         problem, recourse = self.problem, self.recourse_array
         coef, intercept = problem.robust_to.worst_model(recourse, problem.coef, problem.intercept)
         if self.exact is None and self.options is None:
@@ -305,7 +321,7 @@ class RecourseResult:
     def _refuse_options(self, why: str) -> None:
         if self.options is not None:
             raise ValueError(f"{why}, and here categories or whole numbers were chosen too")
-        if isinstance(self.problem.robust_to, LastLayer):
+        if self._of_network:
             raise ValueError(
                 "of a network there is neither a certificate nor a frontier: its worst case is "
                 "proven, but no bound on the price of other recourses is known"
@@ -327,6 +343,10 @@ class RecourseResult:
         for name in _COLUMNS:
             of_surrogate = self.of_surrogate and name in _OF_THE_LINEAR_SCORE
             columns[f"surrogate_{name}" if of_surrogate else name] = getattr(self, name)
+        if self.bracket is not None:
+            probability = self.problem.loss.probability
+            columns["proven_validity"] = probability(self.bracket.proven_score)
+            columns["found_validity"] = probability(self.bracket.found_score)
         if self.surrogate is not None:
             columns["surrogate_r2"] = self.surrogate.r2
             columns["surrogate_point_error"] = self.surrogate.point_error

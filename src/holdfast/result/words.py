@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 def sentence(result: RecourseResult, i: int) -> str:
     """Say what became of row i."""
+    if result.bracket is not None:
+        return _of_the_guarantee(result, i)
     if isinstance(result.problem.robust_to, LastLayer):
         return _of_the_network(result, i)
     said, surrogate = _of_the_score(result, i), result.surrogate
@@ -48,6 +50,55 @@ def _of_the_network(result: RecourseResult, i: int) -> str:
         f"{said} Proven: {result.problem.robust_to.crowd} gives it a probability of at least "
         f"{least:.4g}. Not proven: that no other recourse has a lower price."
     )
+
+
+def _of_the_guarantee(result: RecourseResult, i: int) -> str:
+    """Say what is proven of a recourse for a network, and what is not."""
+    status: Status = result.status[i]
+    if status in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
+        return unusable(result.problem.row(i))
+    if np.isnan(result.recourse_array[i, 0]):
+        return status.sentence
+    every = _networks(result)
+    proven = f"at least {_percent(result.worst_case_validity[i])}, proven"
+    if status is Status.ALREADY_VALID:
+        return f"{_upper(every)} gives this point {proven}, as it is; nothing to do."
+    if status is Status.NOT_VALID:
+        return _not_valid(result, i)
+    said = f"{_upper(every)} then gives {proven}; a cheaper way may exist."
+    return f"{said} {status.sentence}" if status is Status.FRACTIONAL else said
+
+
+def _not_valid(result: RecourseResult, i: int) -> str:
+    """Say of a row without a proven recourse how near it came."""
+    every, proven = _networks(result), _percent(result.worst_case_validity[i])
+    assert result.guarantee is not None
+    if result.worst_case_score[i] >= result.goal.level:
+        return (
+            f"{_upper(every)} then gives at least {proven}, proven; but today's model refuses that "
+            "all the same. Ask for a higher guarantee to get a yes."
+        )
+    return (
+        f"No change was found that {every} provably gives {100.0 * result.guarantee:.4g}%; that "
+        f"none exists is not proven. The best one found is proven to get {proven}."
+    )
+
+
+def _networks(result: RecourseResult) -> str:
+    """All networks of the set, as a sentence speaks of them."""
+    crowd = result.problem.robust_to.crowd
+    if isinstance(result.problem.robust_to, LastLayer):
+        return crowd
+    return crowd.replace("every model", "every network").replace("today's model", "today's network")
+
+
+def _percent(probability: float) -> str:
+    """A percentage, no more than the probability."""
+    return f"{math.floor(1e3 * probability) / 10.0:g}%"
+
+
+def _upper(said: str) -> str:
+    return said[:1].upper() + said[1:]
 
 
 def _of_the_score(result: RecourseResult, i: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -298,22 +299,40 @@ class Falls:
         All that was added up, with every number replaced by its size, and the roundings on the
         longest way through it; `docs/networks.md` counts them.
         """
+        size, moved = self._sizes[-1]
+        total = (size + 2.0 * moved)[:, 0]
+        if self.sides is not None:  # multipliers that are not bounded by the score's slopes
+            for j, multiplier in multipliers.items():
+                total = total + (multiplier * sum(self._sizes[j])).sum(1)
+        return self._roundings * total
+
+    def unit_rounding(self, layer: int) -> Tensor:
+        """More than rounding can do to the units of a layer and to the bounds of their moves."""
+        size, moved = self._sizes[layer]
+        return self._roundings * (size + 2.0 * moved)
+
+    @property
+    def _roundings(self) -> float:
         network = self.network
+        longest = sum(network.widths) + network.weights[0].shape[1] + 32 * len(network.weights)
+        return 8.0 * longest * _ROUNDING
+
+    @cached_property
+    def _sizes(self) -> list[tuple[Tensor, Tensor]]:
+        """Units and their moves of each layer, with all that is added up replaced by its size."""
+        network, sizes = self.network, []
         size = self.h[0].abs()
         moved = torch.zeros_like(size)
-        held = torch.zeros_like(self.score)
         for i, weight in enumerate(network.weights):
             inputs = 3.0 * moved + size
-            carried = inputs @ weight.abs().T if i else torch.zeros_like(self.z[0])
+            moved = inputs @ weight.abs().T if i else torch.zeros_like(self.z[0])
             if i in self.injected:
-                carried = carried + self.radius * network.lever(i, inputs)[:, None]
-            moved, size = carried, size @ weight.abs().T + network.biases[i].abs()
-            if i in multipliers and self.sides is not None:  # not bounded by the score's slopes
-                held = held + (multipliers[i] * (size + moved)).sum(1)
+                moved = moved + self.radius * network.lever(i, inputs)[:, None]
+            size = size @ weight.abs().T + network.biases[i].abs()
+            sizes.append((size, moved))
             if i < network.last and network.activations[i] not in (RELU, IDENTITY):
                 size = size.clamp_min(1.0)
-        longest = sum(network.widths) + network.weights[0].shape[1] + 32 * len(network.weights)
-        return 8.0 * longest * _ROUNDING * ((size + 2.0 * moved)[:, 0] + held)
+        return sizes
 
 
 def _carry(slopes: Tensor, hinges: Tensor) -> Tensor:

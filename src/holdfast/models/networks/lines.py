@@ -12,7 +12,7 @@ from holdfast.models.networks.ball_network import dual_weights, norm_of_rows
 from holdfast.models.networks.falls import Falls, Multipliers
 from holdfast.models.networks.folded import RELU
 
-_STEPS = 10  # more hardly pay (benchmarks/proof.py)
+_STEPS = 20  # more hardly pay
 # Vertices that are looked at for p = 1, those where the bound is greatest without lines
 _VERTICES = 64
 _LESS = 0.7

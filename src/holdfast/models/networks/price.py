@@ -146,7 +146,7 @@ def judge_network(
         check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
     if not isinstance(asked, LastLayer):
         asked = require_ball(asked, "a network")
-    if robust_to is None:
+    if robust_to is None and result.bracket is None:
         refuse_feature_scale(asked)
     _check_ascent(ascent)
     if result.problem.loss.name != "logistic":

@@ -43,10 +43,13 @@ from holdfast.models.networks.torch_threads import one_torch_thread
 from holdfast.problem.ball import NormBall
 
 # The bound is worked out for the next radius of a ladder with so many rungs to a doubling, and
-# scaled down, which a convex bound allows: so a larger radius never proves more.
+# scaled down, which a convex bound allows: so between two rungs a larger radius never proves more.
+# From rung to rung it can, by a hair: lines are chosen anew, and not quite the best ones.
 _RUNGS = 16
-# MiB to work in, on the processor (for its caches) and elsewhere
-_MEMORY, _DEVICE_MEMORY = 32.0, 2048.0
+# MiB to work in, on the processor and elsewhere
+_MEMORY, _DEVICE_MEMORY = 128.0, 2048.0
+# More threads of Python only wait for each other.
+_MOST_THREADS = 4
 
 
 def next_rung(radius: float) -> float:
@@ -193,7 +196,7 @@ class Prover:
         memory = _MEMORY if on_processor else _DEVICE_MEMORY
         at_once = max(1, self.network.rows_in(memory) // share)
         pieces = [x[begin : begin + at_once] for begin in range(0, len(x), at_once)]
-        workers = min(thread_count(n_jobs), len(pieces)) if on_processor else 1
+        workers = min(thread_count(n_jobs), len(pieces), _MOST_THREADS) if on_processor else 1
         with one_torch_thread():
             if workers <= 1:
                 return [work(piece) for piece in pieces]

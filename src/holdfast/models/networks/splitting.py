@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,6 @@ from holdfast.models.networks.folded import RELU
 if TYPE_CHECKING:
     from holdfast.models.networks.proof import Prover
 
-# A bracket narrower than this, relative to the fall, counts as closed.
-_NARROW = 1e-6
 # Steps in which lines are chosen here: fewer parts, more thoroughly
 _STEPS = 60
 
@@ -36,23 +35,25 @@ def split_relus(prover: Prover, x: Tensor, enough: Tensor, splits: int) -> Float
     """Return a better bound for each row, after so many splits, or where it is `enough`."""
     parts: list[list[_Part]] = [[] for _ in range(len(x))]
     nothing_held = torch.zeros((len(x), sum(prover.network.widths[:-1])), dtype=torch.int8)
-    _add(prover, parts, x, nothing_held.to(x.device), enough, list(range(len(x))))
+    nobody = [-math.inf] * len(x)
+    _add(prover, parts, x, nothing_held.to(x.device), enough, list(range(len(x))), nobody)
     best = [parts[row][0].proven for row in range(len(x))]
     for _ in range(splits):
-        rows, sides = [], []
+        rows, sides, least = [], [], []
         for row, heap in enumerate(parts):
             if not heap or heap[0].unit < 0 or heap[0].proven >= float(enough[row]):
                 continue
             worst = heapq.heappop(heap)
+            best[row] = max(best[row], worst.proven)
             for side in (1, -1):
                 held = worst.sides.clone()
                 held[worst.unit] = side
                 rows.append(row)
                 sides.append(held)
-            best[row] = worst.proven
+                least.append(worst.proven)
         if not rows:
             break
-        _add(prover, parts, x, torch.stack(sides), enough, rows)
+        _add(prover, parts, x, torch.stack(sides), enough, rows, least)
     for row, heap in enumerate(parts):
         # what is proven of all parts, and never less than was proven of fewer
         best[row] = max(best[row], min((part.proven for part in heap), default=best[row]))
@@ -66,13 +67,15 @@ def _add(
     sides: Tensor,
     enough: Tensor,
     rows: list[int],
+    least: list[float],
 ) -> None:
-    """Prove new parts of rows, and put them where they belong."""
+    """Prove new parts of rows, and put them where they belong; a part of a part is no worse."""
     which = torch.tensor(rows, device=x.device)
     proven, unit = prover.prove_part(x[which], sides, enough[which], _STEPS)
     for k, row in enumerate(rows):
         heap = parts[row]
-        heapq.heappush(heap, _Part(float(proven[k]), len(heap), sides[k], int(unit[k])))
+        known = max(float(proven[k]), least[k])
+        heapq.heappush(heap, _Part(known, len(heap), sides[k], int(unit[k])))
 
 
 def no_network_there(falls: Falls) -> Tensor:
@@ -81,8 +84,8 @@ def no_network_there(falls: Falls) -> Tensor:
     for j, kind in enumerate(falls.network.activations):
         free = falls.is_free(j)
         if kind == RELU and free is not None:
-            beyond = falls.room(j) + falls.reach[j][0]
-            empty |= ((beyond < -_NARROW * (1.0 + falls.z[j].abs())) & ~free).any(1)
+            beyond = falls.room(j) + falls.reach[j][0] + falls.unit_rounding(j)
+            empty |= ((beyond < 0.0) & ~free).any(1)
     return empty
 
 
