@@ -41,7 +41,8 @@ _CAPTION = (
     "no network of the ball that refuses it. Whoever is in the first column is in the second too; "
     "of those in the second alone it is not known whether their recourse holds. The last line of "
     "each ball is ours with a guarantee: the cheapest recourse that it could prove; that none is "
-    "cheaper is not proven. Cost: mean over everybody, and over those of the first column."
+    "cheaper is not proven. Cost: mean over everybody (of a guarantee, if it is proven for all), "
+    "and over those of the first column."
 )
 _LARGE = (
     "With p = ∞ every parameter may change by the whole radius at once, and the proof says little: "
@@ -110,6 +111,7 @@ def _in_order(data: pd.DataFrame) -> list[dict[Any, Any]]:
 
 
 def _cells(of: dict[Any, Any]) -> list[Cell]:
+    kept = math.isnan(of["guarantee"]) or of["proven"] == of["people"]
     weight = "–" if math.isnan(of["cost_weight"]) else f"{of['cost_weight']:g}"
     return [
         cell(f"p = {p_name(of['judged_p'])}, radius {of['radius']:g}"),
@@ -117,7 +119,7 @@ def _cells(of: dict[Any, Any]) -> list[Cell]:
         cell(weight),
         cell(_share(of["proven"], of["people"])),
         cell(_share(of["found"], of["people"])),
-        cell(_cost(of["cost"])),
+        cell(_cost(of["cost"] if kept else math.nan)),
         cell(_cost(of["cost_if_proven"])),
     ]
 
@@ -153,7 +155,8 @@ def proof_picture(results: Results) -> Picture | NotRun:
         "share of people whose recourse is proven to be approved by every network of the ball "
         "(p = 1), joined where no other point of the method costs less and is proven for more. The "
         "ring around a point is the share for which the search finds no network that refuses: "
-        "where it sits on its point, all that was not refuted is proven. Up and left is better. "
+        "where it sits on its point, all that was not refuted is proven. Up and left is better; "
+        "points beyond the right edge cost more, and no more is proven of them. "
         "The star is ours with a guarantee: the cheapest recourses that it could prove."
     )
     return Picture("proof", title, caption, _draw(rows))
@@ -182,16 +185,19 @@ def _draw(rows: pd.DataFrame) -> Figure:
 def _draw_panel(axes: Axes, rows: pd.DataFrame) -> None:
     weighed = rows[rows["guarantee"].isna()]
     pairs = list(zip(curves(weighed, "proven"), curves(weighed, "found"), strict=True))
+    ends: list[float] = []
     for proven, found in pairs:
         _draw_pair(axes, proven, found)
-    ends = [pareto(proven.cost, proven.value)[0] for proven, _ in pairs]
-    reach = max((float(cost[-1]) for cost in ends if cost.size), default=1.0)
-    axes.set_xlim(-0.03 * reach, 1.05 * reach)  # what lies beyond gains nothing
+        ends.extend(pareto(proven.cost, proven.value)[0][-1:])
     axes.plot([], [], "o", color=INK, markersize=11, markerfacecolor="none", label=_RING)
     for (guarantee,), group in groups(rows[rows["guarantee"].notna()], "guarantee"):
-        axes.plot([group["cost"].mean(skipna=False)], [group["proven"].mean()], "*",
-                  color=look("refine", 1.0).colour, markersize=17, markeredgecolor="white",
-                  zorder=4, label=_name("refine", 1.0, guarantee), linestyle="none")  # fmt: skip
+        cost = group.loc[group["proven"] == 1.0, "cost"].mean()
+        axes.plot([cost], [group["proven"].mean()], "*", color=look("refine", 1.0).colour,
+                  markersize=17, markeredgecolor="white", zorder=4,
+                  label=_name("refine", 1.0, guarantee), linestyle="none")  # fmt: skip
+        ends.append(cost)
+    reach = max((float(cost) for cost in ends if cost > 0.0), default=1.0)
+    axes.set_xlim(-0.03 * reach, 1.05 * reach)  # what lies beyond gains nothing
 
 
 def _draw_pair(axes: Axes, proven: Drawn, found: Drawn) -> None:
