@@ -189,6 +189,53 @@ def test_networks_are_judged_by_the_network():
     assert published["price"].mean() > 1.1 * table["price"].mean()
 
 
+NETWORK = {"model": "network", "linearise": "smoothgrad", "radii": (0.1,), "most_rows": 3}
+
+
+def test_a_proof_stands_below_what_is_found_and_changes_nothing_else():
+    plain = german("roar", 1.0, **NETWORK, judging="search")
+    proven = german("roar", 1.0, **NETWORK, judging="proof")
+    assert plain["proven_validity"].isna().all()
+    assert (proven["proven_validity"] <= proven["worst_case_validity"]).all()
+    assert (proven["worst_case_validity"] <= plain["worst_case_validity"] + 1e-6).all()
+    assert proven["population_validity"].isna().all()
+    for name in ("cost", "current_validity", "seconds", "method_status"):
+        pd.testing.assert_series_equal(proven[name], plain[name])
+    world = load_world("german", "network", 0, False, None, None)
+    small = holdfast.prove_network(world.model, world.denied[:3], holdfast.NormBall(1, 0.1))
+    judged = worst_case(world.model, world.denied[:3], holdfast.NormBall(1, 0.1), "proof")
+    np.testing.assert_array_equal(judged.proven, small.proven_validity)
+    np.testing.assert_array_equal(judged.validity, small.found_validity)
+
+
+def test_the_same_recourses_are_not_sought_twice(monkeypatch):
+    from holdfast.paper import run
+
+    sought = []
+
+    def seek(*arguments, **rest):
+        sought.append(rest["cost_weight"])
+        return holdfast.find_recourse(*arguments, **rest)
+
+    monkeypatch.setattr(run, "find_recourse", seek)
+    run._run.cache_clear()
+    german("exact", 1.0, **NETWORK, judging="search")
+    german("exact", 1.0, **{**NETWORK, "cost_weights": (0.1, 0.01, 0.2)}, judging="proof")
+    assert sought == [0.1, 0.01, 0.2]
+    german("exact", 1.0, **{**NETWORK, "most_rows": 2}, judging="proof")
+    assert len(sought) == 5
+
+
+def test_a_guarantee_is_proven_of_the_network_and_has_no_price():
+    asked = {**NETWORK, "linearise": "gradient", "cost_weights": (), "guarantee": 0.5}
+    table = german("refine", 1.0, **asked, judging="proof")
+    assert len(table) == 3
+    assert (table["guarantee"] == 0.5).all()
+    assert (table["proven_validity"] >= 0.5).all()
+    assert (table["status"] == "proven valid").all()
+    assert table[["price", "cost_weight", "gap"]].isna().all().all()
+
+
 def test_a_table_is_written_whole_or_not_at_all(tmp_path):
     table, path = german("exact", 1.0, most_rows=2), tmp_path / "results.parquet"
     write_table(table, path, {"seed": 0})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import math
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from holdfast.paper.report.prices import (
     price_sheets,
     protocol,
 )
+from holdfast.paper.report.proof import proof_picture, proof_sheets
 from holdfast.paper.report.results import PUBLISHED, prepare_results
 from holdfast.paper.report.sheet import FAILS, NotRun, Sheet, cell, to_csv, to_latex, to_markdown
 from holdfast.paper.report.sparsity import sparsity_pictures
@@ -276,6 +278,72 @@ def test_bars_hold_on_sound_rows(everything):
     assert found["Table 1, German"] is False  # the numbers are invented
 
 
+def test_what_is_proven_is_counted_beside_what_is_found(everything):
+    sheet = next(proof_sheets(everything))
+    frame = everything.frame
+    rows = frame[(frame["experiment"] == "proof") & (frame["dataset"] == "german")
+                 & (frame["method"] == "roar") & (frame["p"] == 1.0)
+                 & (frame["radius"] == 0.5) & (frame["cost_weight"] == 0.3)]  # fmt: skip
+    data = sheet.data
+    one = data[(data["method"] == "roar") & (data["p"] == 1.0) & (data["radius"] == 0.5)
+               & (data["cost_weight"] == 0.3)].iloc[0]  # fmt: skip
+    assert one["people"] == len(rows) == 10
+    assert one["proven"] == (rows["proven_validity"] >= 0.5).sum()
+    assert one["found"] == (rows["worst_case_validity"] >= 0.5).sum()
+    assert one["cost"] == pytest.approx(rows["cost"].mean())
+    assert (data["proven"] <= data["found"]).all()
+    assert data["proven"].sum() < data["found"].sum()
+    # the paper's cost weights are shown, the guarantee last; the frontiers' are in the CSV alone
+    shown = [[c.lines[0] for c in row[:4]] for row in sheet.rows]
+    assert {weight for _, _, weight, _ in shown} == {"0.7", "0.3", "–"}
+    assert set(data["cost_weight"].dropna()) > {0.7, 0.3}
+    last = [row for row in shown if row[0] == "p = 1, radius 0.1"][-1]
+    assert last[1:] == ["refined (p = 1), guarantee 0.5", "–", "100.0 % (10 of 10)"]
+
+
+def test_a_recourse_that_is_missing_is_not_proven(everything):
+    rows = everything.frame.copy()
+    first = rows.index[(rows["experiment"] == "proof") & rows["guarantee"].notna()][0]
+    rows.loc[first, ["cost", "proven_validity", "worst_case_validity"]] = math.nan
+    sheet = next(proof_sheets(everything._replace(frame=rows)))
+    one = sheet.data[sheet.data["guarantee"].notna()].iloc[0]
+    assert (one["people"], one["proven"], one["found"]) == (10, 9, 9)
+    assert math.isnan(one["cost"])
+    assert not math.isnan(one["cost_if_proven"])
+
+
+def test_a_proof_that_a_network_refutes_is_a_loud_failure(everything):
+    def refuted(results):
+        return next(bar.holds for bar in bars(results) if "than is proven" in bar.what)
+
+    assert refuted(everything)
+    rows = everything.frame.copy()
+    first = rows.index[rows["experiment"] == "proof"][0]
+    rows.loc[first, "proven_validity"] = rows.loc[first, "worst_case_validity"] + 1e-6
+    assert refuted(everything._replace(frame=rows)) is False
+    assert refuted(prepare_results(fake_table(["table1"]), ABOUT)) is None
+
+
+def test_where_nothing_was_proven_it_is_said():
+    results = prepare_results(fake_table(["table1", "frontiers"]), ABOUT)
+    assert all(
+        isinstance(part, NotRun) for part in [*proof_sheets(results), proof_picture(results)]
+    )
+
+
+def test_the_proof_leaves_all_other_parts_as_they_are(tmp_path):
+    table = fake_table(["table1", "table2", "proof"], ["german"])
+    for name, rows in (("with", table), ("without", table[table["experiment"] != "proof"])):
+        (tmp_path / name).mkdir()
+        report_of(rows, tmp_path / name)
+    before, after = (tmp_path / name / "report" for name in ("without", "with"))
+    kept = {path.relative_to(before) for path in before.rglob("*.*")} - {Path("index.html")}
+    new = {path.relative_to(after) for path in after.rglob("*.*")} - kept
+    assert {path.stem for path in new} == {"index", "proof", "proof-german"}
+    for name in kept:
+        assert (before / name).read_bytes() == (after / name).read_bytes(), name
+
+
 def test_the_trapped_row_is_that_person(everything):
     sheet = trapped_sheet(everything)
     assert set(sheet.data["p"]) == {1.0, math.inf}
@@ -315,17 +383,21 @@ def test_a_method_has_its_own_colour_and_marker():
         look("guess", 1.0)
 
 
+_FIGURES = (frontier_pictures, feasibility_pictures, sparsity_pictures)
+
+
 def test_the_same_colour_in_every_figure(everything):
     seen = {}
     with drawing():
-        for pictures in (frontier_pictures, feasibility_pictures, sparsity_pictures):
-            figure = next(pictures(everything)).figure
+        pictures = [next(draw(everything)) for draw in _FIGURES]
+        for picture in [*pictures, proof_picture(everything)]:
+            figure = picture.figure
             for axes in figure.axes:
                 for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                     colour = handle.get_color() if hasattr(handle, "get_color") else None
                     colour = colour or _hex(handle.patches[0].get_facecolor())
                     seen.setdefault(label.removesuffix(", constraints inside"), set()).add(colour)
-    assert len(seen) == 5
+    assert len(seen) == 5 + 2  # what is found, and the guarantee
     assert all(len(colours) == 1 for colours in seen.values())
 
 
@@ -351,7 +423,7 @@ def test_everything_is_there_and_linked(whole):
     kept = {str(path.relative_to(whole.parent)) for path in whole.parent.rglob("*.*")}
     assert linked | {"index.html"} == kept
     assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.names)
-    assert len([name for name in kept if name.endswith(".svg")]) == 4 + 1 + 2 + 2
+    assert len([name for name in kept if name.endswith(".svg")]) == 4 + 1 + 2 + 2 + 1
     for path in (whole.parent / "figures").glob("*.svg"):
         ET.parse(path)
     for path in (whole.parent / "figures").glob("*.png"):

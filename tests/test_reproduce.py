@@ -115,6 +115,41 @@ def test_linear_is_a_part_of_all():
     assert len(set(everything)) == len(everything)
 
 
+def test_the_proof_is_of_every_recourse_of_the_networks_frontiers():
+    plan, frontiers = plan_pieces(["proof"]), plan_pieces(["figures"])
+    assert {piece.model for piece in plan} == {"network"}
+    assert {piece.judging for piece in plan} == {"proof"}
+
+    def points(pieces):
+        return {
+            (*piece.world, piece.method, piece.p, radius, weight, piece.linearise)
+            for piece in pieces
+            for radius in piece.radii
+            for weight in piece.cost_weights or piece.settings
+            if piece.judged_p == 1.0 and piece.model == "network" and piece.guarantee is None
+        }
+
+    assert points(frontiers) < points(plan)
+    more = {(point[0], point[-2]) for point in points(plan) - points(frontiers)}
+    assert more == {("german", 0.7), ("german", 0.3), ("sba", 0.1)}  # the tables' cost weights
+    asked = {(piece.p, piece.radii) for piece in plan if piece.guarantee is not None}
+    assert asked == {(1.0, (0.1, 0.5)), (math.inf, (0.1,))}
+    assert {piece.method for piece in plan if piece.judged_p == math.inf} == {
+        "exact",
+        "roar",
+        "refine",
+    }
+    assert set(plan) < set(plan_pieces(["all"]))
+
+
+def test_what_is_proven_goes_to_the_worker_that_found_it():
+    pieces = [p for p in plan_pieces(["figures", "proof"], QUICK) if p.linearise == "lime"]
+    batches = {(*piece.world, piece.experiment): runner._batch(piece) for piece in pieces}
+    for key in [key for key in batches if key[-1] == "proof"]:
+        assert batches[key] == batches[*key[:-1], "frontiers"]
+    assert all(runner.effort(piece) > 0.05 for piece in pieces)
+
+
 def test_an_unknown_target_is_refused_by_name():
     with pytest.raises(ValueError, match="'table4' cannot be reproduced; there are: table1"):
         plan_pieces(["table4"])
@@ -281,16 +316,21 @@ def test_the_quick_run_of_everything(tmp_path):
     assert not about["failed"]
     assert not about["absent"]
     assert about["settings"]["quick"]
-    assert set(table["experiment"]) == {"table1", "table2", "table3", "frontiers"}
+    assert set(table["experiment"]) == {"table1", "table2", "table3", "frontiers", "proof"}
     assert set(table["dataset"]) == {"german", "sba"}
     linear = table[table["model"] == "logistic"]
     assert linear["gap"].min() >= -1e-9
     exact = linear[(linear["method"] == "exact") & (linear["constraints"] != "after")]
     assert (exact["gap"] <= 1e-9 * (1 + exact["price"])).all()
-    validities = [name for name in table if name.endswith("_validity")]
-    assert len(validities) == 4
-    assert table[validities].notna().all().all()
-    assert table[validities].stack().between(0.0, 1.0).all()
+    validities = [f"{name}_validity" for name in ("current", "worst_case", "population", "future")]
+    assert table[validities].stack().dropna().between(0.0, 1.0).all()
+    proof = table["experiment"] == "proof"
+    assert table.loc[~proof, validities].notna().all().all()
+    assert (table["proven_validity"].notna() == proof).all()
+    assert (table["proven_validity"] <= table["worst_case_validity"] + 1e-9)[proof].all()
+    asked = table[table["guarantee"].notna() & (table["p"] == 1.0)]
+    assert (asked["proven_validity"] >= 0.5).all()
+    assert (asked["status"] == "proven valid").all()
     for name in ("table1", "table2", "table3"):
         for kind in ("md", "csv", "tex"):
             for dataset in ("german", "sba"):

@@ -15,8 +15,8 @@ def reproduce_command(
         list[str] | None,
         typer.Argument(
             metavar="TARGET",
-            help="table1, table2, table3, tables, figures, linear (all of logistic regression) or "
-            "all, the default.",
+            help="table1, table2, table3, tables, figures, proof (what is proven of networks), "
+            "linear (all of logistic regression) or all, the default.",
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Where to.")] = Path("reproduction"),

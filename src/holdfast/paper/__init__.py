@@ -20,8 +20,8 @@ published code, for the sake of the published figures, has "as published" in its
   `runner`: processes. `store`: what is finished is kept. `display`, `command`.
 - `report`, from that table alone to what is shown. `prices`: Tables 1 to 3. `subsets`: parts of the
   people, as its authors took them. `trapped`: the one person on whom a clamped loss is stuck.
-  `frontiers`, `sparsity`, `feasibility`: its figures. `exactness`, `norms`, `optimality`, `times`:
-  ours beside them. `paper` and `paper.yaml`: the figures that it prints. `page` shows all.
+  `frontiers`, `sparsity`, `feasibility`: its figures. `exactness`, `norms`, `optimality`, `proof`,
+  `times`: ours beside them. `paper` and `paper.yaml`: the figures that it prints. `page` shows all.
 
 Examples
 --------

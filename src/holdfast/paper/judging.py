@@ -1,4 +1,7 @@
-"""How the paper's recourses are judged: by its authors' search for worst networks, or by ours."""
+"""How the paper's recourses are judged: by its authors' search for worst networks, or by ours.
+
+Beside ours there may stand a proof: what every network of the ball gives at least.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from holdfast.machinery.numbers import Floats
 from holdfast.models import Model
 from holdfast.problem import NormBall, RecourseProblem
 
-AS_PUBLISHED = "as_published"
+AS_PUBLISHED, PROOF = "as_published", "proof"
 
 
 class Worst(NamedTuple):
@@ -22,15 +25,31 @@ class Worst(NamedTuple):
 
     loss: Floats
     validity: Floats
+    proven: Floats  # that every model gives at least; NaN where no proof was sought
 
 
 def worst_case(model: Model, recourse: Floats, robust_to: NormBall, judging: str) -> Worst:
     """Judge each recourse by its own worst model, found in the way that `judging` names."""
     if judging == AS_PUBLISHED:
         return _worst_as_published(model, recourse, robust_to)
+    if judging == PROOF:
+        return _worst_proven(model, recourse, robust_to)
     score = worst_case_score(model, recourse, robust_to, n_jobs=1)
     with np.errstate(invalid="ignore"):  # NaN: there is no recourse
-        return Worst(np.logaddexp(0.0, -score), special.expit(score))
+        return _not_proven(np.logaddexp(0.0, -score), score)
+
+
+def _not_proven(loss: Floats, score: Floats) -> Worst:
+    return Worst(loss, special.expit(score), np.full(len(score), np.nan))
+
+
+def _worst_proven(model: Model, recourse: Floats, robust_to: NormBall) -> Worst:
+    from holdfast.models.network import Network  # needs torch, as does what follows
+    from holdfast.models.networks.prove import bracket_of
+
+    bracket = bracket_of(cast(Network, model), recourse, robust_to, n_jobs=1)
+    loss = np.logaddexp(0.0, -bracket.found_score)
+    return Worst(loss, bracket.found_validity, bracket.proven_validity)
 
 
 def _worst_as_published(model: Model, recourse: Floats, robust_to: NormBall) -> Worst:
@@ -42,7 +61,7 @@ def _worst_as_published(model: Model, recourse: Floats, robust_to: NormBall) -> 
     network = cast(Network, model)
     found = published_worst_network(network, recourse[there], robust_to, n_jobs=1)
     loss[there], score[there] = found.loss, found.score
-    return Worst(loss, special.expit(score))
+    return _not_proven(loss, score)
 
 
 def population_validity(model: Model, recourse: Floats, robust_to: NormBall) -> Floats:

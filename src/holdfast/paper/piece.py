@@ -20,6 +20,8 @@ class Piece:
     radii, cost_weights, settings, constraints : tuples
         Every combination of them is run. A method that takes no ball has no cost weights, and is
         judged at all radii.
+    guarantee : float or None
+        The worst-case validity that is asked for, at the least cost, instead of a cost weight.
     people : str
         Who of the fold: "all" whom the model turns down, those whom the paper's authors "drew" in
         the order of their draw (`holdfast.paper.folds.published_sample`), or these "sorted". The
@@ -44,6 +46,7 @@ class Piece:
     p: float | None
     radii: tuple[float, ...]
     cost_weights: tuple[float, ...] = ()
+    guarantee: float | None = None
     settings: tuple[str, ...] = ("",)
     linearise: str = ""
     constraints: tuple[str, ...] = ("none",)
@@ -55,10 +58,11 @@ class Piece:
 
     def __str__(self) -> str:
         ball = "" if self.p is None else f" p={self.p:g}"
+        asked = "" if self.guarantee is None else f" guarantee={self.guarantee:g}"
         by = f", {self.linearise}" if self.linearise else ""
         return (
             f"{self.experiment}: {self.dataset}, {self.model}{by}, fold {self.fold}, "
-            f"{self.method}{ball}"
+            f"{self.method}{ball}{asked}"
         )
 
     @property

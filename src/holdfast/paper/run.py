@@ -25,6 +25,7 @@ from holdfast.paper.constraints import Constraints, constrained, post_process
 from holdfast.paper.folds import published_sample
 from holdfast.paper.judging import (
     AS_PUBLISHED,
+    PROOF,
     Worst,
     distance_from_optimum,
     population_validity,
@@ -100,7 +101,7 @@ def run_piece(
     """
     world = load_world(*piece.world, piece.shifted, directory, device)
     asked = _ask(piece, world)
-    found = list(_find(piece, world, asked))
+    found = list(_find(piece, world, asked, directory, device))
     return check_table(pd.concat(_rows(piece, world, asked, found), ignore_index=True))
 
 
@@ -138,7 +139,6 @@ def _rows(
     for run, worst in zip(found, _worst_cases(piece, world, found), strict=True):
         cost = np.abs(run.recourse - people).sum(axis=1)
         gap, status = _proof(piece, world, asked, run)
-        ball = NormBall(piece.judged_p, run.radius)
         yield pd.DataFrame(
             {
                 **_keys(piece, run, asked.instances),
@@ -147,7 +147,8 @@ def _rows(
                 "price": worst.loss + run.cost_weight * cost,
                 "current_validity": validity(world.model, run.recourse),
                 "worst_case_validity": worst.validity,
-                "population_validity": population_validity(world.model, run.recourse, ball),
+                "proven_validity": worst.proven,
+                "population_validity": _together(piece, world, run),
                 "future_validity": validity(world.future, run.recourse),
                 "future_validity_as_published": validity(world.future_as_published, run.recourse),
                 "changed_additive": changed_additive(people, run.recourse),
@@ -160,35 +161,70 @@ def _rows(
         )
 
 
-def _find(piece: Piece, world: World, asked: PieceQuestion) -> Iterator[Run]:
+def _together(piece: Piece, world: World, run: Run) -> Floats:
+    """Judge all by one worst model; with a proof, which is of each by itself, it is not asked."""
+    if piece.judging == PROOF:
+        return np.full(len(run.recourse), np.nan)
+    return population_validity(world.model, run.recourse, NormBall(piece.judged_p, run.radius))
+
+
+def _find(
+    piece: Piece,
+    world: World,
+    asked: PieceQuestion,
+    directory: Path | None,
+    device: str | None,
+) -> Iterator[Run]:
     """Run the method for every combination of settings, radius and cost weight."""
+    alike = _however_judged(piece)
     for settings in piece.settings:
         if piece.p is None:  # no ball and no cost weight: one run, judged at every radius
-            once = _run(piece, world, asked, settings, piece.radii[0], math.nan)
+            once = _run(alike, settings, piece.radii[0], math.nan, directory, device)
             for radius in piece.radii:
                 yield from _with_constraints(piece, world, asked, replace(once, radius=radius))
             continue
         for radius in piece.radii:
-            for cost_weight in piece.cost_weights:
-                run = _run(piece, world, asked, settings, radius, cost_weight)
+            for cost_weight in piece.cost_weights or (math.nan,):
+                run = _run(alike, settings, radius, cost_weight, directory, device)
                 yield from _with_constraints(piece, world, asked, run)
 
 
+def _however_judged(piece: Piece) -> Piece:
+    """Return what a piece shares with others that have the same recourses, judged otherwise."""
+    return replace(
+        piece,
+        experiment="",
+        radii=(),
+        cost_weights=(),
+        settings=(),
+        constraints=(),
+        judged_p=1.0,
+        judging=AS_PUBLISHED if piece.judging == AS_PUBLISHED else "",
+    )
+
+
+@lru_cache(maxsize=256)  # the frontiers of a world: what is proven of them is asked next
 def _run(
     piece: Piece,
-    world: World,
-    asked: PieceQuestion,
     settings: str,
     radius: float,
     cost_weight: float,
+    directory: Path | None,
+    device: str | None,
 ) -> Run:
+    """Run the method of a piece once; the same question is not computed twice in a row."""
+    world = load_world(*piece.world, piece.shifted, directory, device)
+    asked = _ask(piece, world)
+    # what a method without a cost weight is given only prices it, and is not read here
+    weight = 1.0 if math.isnan(cost_weight) else cost_weight
     result = find_recourse(
         asked.people,
         world.model,
         paper_method(piece.method, read_settings(settings)),
         # what a method without a ball is given only judges it, and is not read here
         robust_to=NormBall(piece.judged_p if piece.p is None else piece.p, radius),
-        cost_weight=1.0 if math.isnan(cost_weight) else cost_weight,
+        cost_weight=weight if piece.guarantee is None else None,
+        guarantee=piece.guarantee,
         linearise=asked.surrogate,
         X_train=world.fold.train_points,
         random_state=SEED,
@@ -198,7 +234,16 @@ def _run(
     status = result.method_status
     assert status is not None
     recourse = _as_kept(piece, result.recourse_array)
-    return Run(settings, radius, cost_weight, "none", recourse, seconds, status)
+    return Run(
+        settings,
+        radius,
+        cost_weight,
+        "none",
+        recourse,
+        seconds,
+        status,
+        status=None if piece.guarantee is None else result.status,
+    )
 
 
 def _as_kept(piece: Piece, points: Floats) -> Floats:
@@ -266,6 +311,7 @@ def _keys(piece: Piece, run: Run, instances: NDArray[np.int64]) -> dict[str, Any
         "p": math.nan if piece.p is None else piece.p,
         "radius": run.radius,
         "cost_weight": run.cost_weight,
+        "guarantee": math.nan if piece.guarantee is None else piece.guarantee,
         "constraints": run.constraints,
         "judged_p": piece.judged_p,
         "judging": piece.judging,
@@ -283,16 +329,21 @@ def _worst_cases(piece: Piece, world: World, found: list[Run]) -> Iterator[Worst
         groups = [[run] for run in runs] if piece.judging == AS_PUBLISHED else [runs]
         for group in groups:
             stacked = np.concatenate([run.recourse for run in group])
-            loss, worst = worst_case(world.model, stacked, ball, piece.judging)
-            pieces = zip(np.split(loss, len(group)), np.split(worst, len(group)), strict=True)
-            yield from (Worst(*each) for each in pieces)
+            worst = worst_case(world.model, stacked, ball, piece.judging)
+            columns = (np.split(column, len(group)) for column in worst)
+            yield from (Worst(*each) for each in zip(*columns, strict=True))
 
 
 def _proof(
     piece: Piece, world: World, asked: PieceQuestion, run: Run
 ) -> tuple[Floats, NDArray[np.object_]]:
-    """Say how far from the optimum a run is, where that is proven: for linear models."""
+    """Say how far from the optimum a run is, where that is proven: for linear models.
+
+    Of a guarantee for a network the method says itself what is proven of it.
+    """
     n = len(run.recourse)
+    if piece.guarantee is not None and run.status is not None:
+        return np.full(n, np.nan), run.status
     if isinstance(world.model, LinearModel):
         if run.gap is not None and run.status is not None:
             return run.gap, run.status

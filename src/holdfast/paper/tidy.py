@@ -26,7 +26,7 @@ class Field(NamedTuple):
 
 # What tells a row from all others ...
 _KEYS = {
-    "experiment": Field(_TEXT, "which part of the reproduction: table1, table2, frontiers, ..."),
+    "experiment": Field(_TEXT, "which part of the reproduction: table1, frontiers, proof, ..."),
     "dataset": Field(_TEXT, "german or sba"),
     "model": Field(_TEXT, "logistic or network"),
     "fold": Field(_WHOLE, "from 0"),
@@ -37,9 +37,10 @@ _KEYS = {
     "p": Field(_NUMBER, "exponent of the ball the method was given; NaN where it takes none"),
     "radius": Field(_NUMBER, "of the ball (also of the one it is judged by)"),
     "cost_weight": Field(_NUMBER, "NaN where the method takes none"),
+    "guarantee": Field(_NUMBER, "worst-case validity that was asked for; NaN where none was"),
     "constraints": Field(_TEXT, "none, after (post-processed) or inside (the optimisation)"),
     "judged_p": Field(_NUMBER, "exponent of the ball it is judged by"),
-    "judging": Field(_TEXT, "exact (linear), search (networks, one ball), as_published"),
+    "judging": Field(_TEXT, "exact (linear), search or proof (networks, one ball), as_published"),
 }
 # ... and what was found out about it
 _VALUES = {
@@ -47,7 +48,12 @@ _VALUES = {
     "cost": Field(_NUMBER, "sum of |changes|, in scaled units"),
     "price": Field(_NUMBER, "worst-case loss + cost_weight * cost; NaN without a cost weight"),
     "current_validity": Field(_NUMBER, "probability of approval by today's model"),
-    "worst_case_validity": Field(_NUMBER, "... by the worst model of the ball for this recourse"),
+    "worst_case_validity": Field(
+        _NUMBER, "... by the worst model of the ball for it (networks: the worst found)"
+    ),
+    "proven_validity": Field(
+        _NUMBER, "... that every model of the ball gives at least; NaN where none was sought"
+    ),
     "population_validity": Field(
         _NUMBER, "... by one worst model for the whole fold; of networks, in one ball"
     ),

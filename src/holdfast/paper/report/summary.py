@@ -67,6 +67,7 @@ def bars(results: Results) -> Iterator[Bar]:
     """Check what must hold, from the table alone."""
     yield _nothing_below(results)
     yield _all_proven(results)
+    yield _none_refuted(results)
     yield _first_table(results)
     for table, title in TABLES.items():
         yield _least_is_p1(results, table, title.partition(":")[0])
@@ -91,6 +92,16 @@ def _all_proven(results: Results) -> Bar:
     proven = int(rows["status"].isin(PROVEN).sum())
     detail = f"{proven:,} of {len(rows):,}, largest gap {small(float(rows['gap'].max()))}"
     return Bar(what, proven == len(rows), detail)
+
+
+def _none_refuted(results: Results) -> Bar:
+    what = "No network was found that gives a recourse less than is proven of it"
+    rows = results.rows(experiment="proof")
+    above = (rows["proven_validity"] - rows["worst_case_validity"]).dropna()
+    if above.empty:
+        return Bar(what, None, "")
+    refuted = int((above > TOLERANCE).sum())
+    return Bar(what, refuted == 0, f"{refuted:,} of {len(above):,} recourses refuted")
 
 
 def _first_table(results: Results) -> Bar:

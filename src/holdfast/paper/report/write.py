@@ -15,6 +15,7 @@ from holdfast.paper.report.optimality import optimality_sheet
 from holdfast.paper.report.page import Part, Section, write_page
 from holdfast.paper.report.picture import Picture
 from holdfast.paper.report.prices import TABLES, price_sheets
+from holdfast.paper.report.proof import proof_picture, proof_sheets
 from holdfast.paper.report.results import Results, read_results
 from holdfast.paper.report.sheet import Sheet, to_csv, to_latex, to_markdown
 from holdfast.paper.report.sparsity import sparsity_pictures
@@ -71,6 +72,8 @@ def _sections(results: Results) -> Iterator[tuple[str, str, Iterator[Part]]]:
     yield "frontiers", "Cost against validity", frontier_pictures(results)
     yield "sparsity", "Sparsity", sparsity_pictures(results)
     yield "feasibility", "Feasibility", feasibility_pictures(results)
+    proven = [*proof_sheets(results), proof_picture(results)]
+    yield "proof", "What is proven of networks", iter(proven)
 
 
 def _price_parts(results: Results, table: str) -> Iterator[Part]:

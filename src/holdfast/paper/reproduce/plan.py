@@ -20,10 +20,12 @@ TARGETS = {
     "table3": "prices for networks, linearised by SmoothGrad",
     "tables": "all three tables",
     "figures": "frontiers of cost and validity, sparsity, feasibility",
+    "proof": "networks: what is proven of the frontiers and tables, and ours with a guarantee",
     "linear": "everything for linear models: table1 and its figures",
     "all": "everything",
 }
 RADII = (0.1, 0.5)
+GUARANTEE = 0.5  # what a decision turns on: approval
 PUBLISHED_TABLE3_FOLDS = (0, 1)
 
 _PRICE_WEIGHTS = {
@@ -96,6 +98,8 @@ def plan_pieces(targets: Iterable[str], size: Size | None = None) -> list[Piece]
                 pieces += world.table3()
         if wanted & {"figures", "all"} or ("linear" in wanted and model == "logistic"):
             pieces += world.frontiers()
+        if wanted & {"proof", "all"} and model == "network":
+            pieces += world.proofs()
     return pieces
 
 
@@ -213,6 +217,25 @@ class _World:
             yield self._piece(
                 "frontiers", "rbr", None, settings=settings, constraints=("none", "after"), **shared
             )
+
+    def proofs(self) -> Iterator[Piece]:
+        """What is proven of networks: of the frontiers and tables, and of ours with a guarantee.
+
+        The frontiers are judged by p = 1, at the cost weights of the tables too; the tables'
+        methods for p = inf by p = inf, as there.
+        """
+        weights = _PRICE_WEIGHTS[self.dataset, self.model]
+        for piece in self.frontiers():
+            every = tuple(sorted({*piece.cost_weights, *weights})) if piece.cost_weights else ()
+            judged = replace(piece, experiment="proof", judging="proof", constraints=("none",))
+            yield replace(judged, cost_weights=every)
+        for method in ("exact", "roar"):
+            yield replace(self._network_piece("proof", method, math.inf, "lime"), judging="proof")
+        # p = inf at the smaller radius alone: a larger ball gives no more guarantees
+        for p, radii in ((1.0, RADII), (math.inf, RADII[:1])):
+            piece = self._network_piece("proof", "refine", p, "gradient")
+            asked = replace(piece, judging="proof", cost_weights=(), guarantee=GUARANTEE)
+            yield replace(asked, radii=radii)
 
     def _weights(self, radius: float) -> tuple[float, ...]:
         least, most = _FRONTIER_WEIGHTS[self.dataset, self.model, radius]

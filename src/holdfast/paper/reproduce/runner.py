@@ -51,6 +51,7 @@ _SECONDS_OF_METHODS = {
     "rbr": 0.02,
     "refine": 0.02,
 }
+_SECONDS_OF_PROOF, _SECONDS_OF_GUARANTEE = 0.005, 0.15
 
 
 def run_pieces(pieces: list[Piece], bench: Workbench, workers: int, tell: Tell) -> None:
@@ -70,6 +71,10 @@ def effort(piece: Piece) -> float:
     """Seconds that a piece takes, roughly: for the order of work and the time that is left."""
     runs = len(piece.settings) * max(1, len(piece.cost_weights)) * len(piece.radii)
     rows = runs * (piece.most_rows or 30)
+    if piece.guarantee is not None:
+        return 0.05 + rows * _SECONDS_OF_GUARANTEE
+    if piece.judging == "proof":  # of recourses that the frontiers have just found
+        return 0.05 + rows * _SECONDS_OF_PROOF
     each = _SECONDS_OF_METHODS.get(piece.method, 0.0005)
     if piece.model == "network":
         each += 0.04 if piece.judging == "as_published" and piece.p != 1.0 else 0.002
@@ -77,7 +82,9 @@ def effort(piece: Piece) -> float:
 
 
 def _batch(piece: Piece) -> tuple[str, str, int, str, str]:
-    return (*piece.world, piece.linearise, piece.experiment)
+    # the same recourses are judged in both, and a worker remembers those that it found
+    together = "frontiers" if piece.experiment == "proof" else piece.experiment
+    return (*piece.world, piece.linearise, together)
 
 
 def _work(batch: list[Piece], bench: Workbench, tell: Tell) -> None:
@@ -173,7 +180,8 @@ def one_of_each_kind(pieces: list[Piece]) -> list[Piece]:
         kind: tuple[object, ...] = (piece.method, piece.p, inside)
         if piece.model == "network":  # judged by other kernels, whatever the method
             small = replace(small, constraints=("none",))
-            kind = (piece.method == "refine", piece.judging, piece.judged_p)
+            refined = (piece.method == "refine", piece.guarantee is not None)
+            kind = (*refined, piece.judging, piece.judged_p)
         kinds.setdefault(kind, small)
     return sorted(kinds.values(), key=lambda piece: "inside" not in piece.constraints)
 
