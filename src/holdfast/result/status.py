@@ -64,8 +64,8 @@ _SENTENCES = {
     "proven; that nothing is cheaper is not.",
     Status.ACCEPTED: "The model itself accepts this recourse. It is not linear, so nothing is "
     "proven about cheaper recourses or about other models.",
-    Status.NOT_VALID: "The model itself refuses this recourse, gives less than the guarantee, or is "
-    "not proven to give it.",
+    Status.NOT_VALID: "The model itself refuses this recourse, gives less than the guarantee, or "
+    "is not proven to give it.",
     Status.FRACTIONAL: "The recourse moves a category to none of its levels, which nobody can do: "
     "it is for study. For advice that people can follow use RobustRecourse.",
     Status.GAP_OPEN: "It is not proven that nothing better exists.",
