@@ -1,5 +1,7 @@
 """The door to the proof: what it reads, what it refuses, and what it leaves alone."""
 
+import copy
+import math
 import subprocess
 import sys
 import warnings
@@ -318,3 +320,47 @@ def test_importing_holdfast_stays_light():
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert "prove_network" in holdfast.__all__
+
+
+def test_slopes_are_numbers_where_levers_or_norms_are_zero():
+    """A search walks along them: not a number would stop it."""
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    with torch.no_grad():
+        module[0].bias.zero_()
+    points = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [-5.0, -5.0, -5.0]])
+    for p in (1, 1.5, 2, 3, math.inf):
+        for scale in (None, [1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]):
+            for radius in (0.0, 0.1, 1e200):
+                prover = Prover.of(Network(module), NormBall(p, radius, scale=scale))
+                slope, proven = prover.slope(points)
+                assert np.isfinite(slope).all()
+                assert not np.isnan(proven).any()
+
+
+def test_a_bias_that_batch_norm_makes_changes_with_its_weights():
+    parts = nn.Linear(3, 4), nn.ReLU(), nn.BatchNorm1d(4), nn.Linear(4, 1, bias=False)
+    module = nn.Sequential(*parts).double().eval()
+    module[2].requires_grad_(False)
+    module[2].running_mean.fill_(-5.0)
+    point = np.array([[0.3, -0.2, 0.5]])
+    proven = Prover.of(Network(module), NormBall(1, 0.1)).lower(point)[0]
+    for unit in range(4):
+        for move in (-0.1, 0.1):
+            moved = copy.deepcopy(module)
+            with torch.no_grad():
+                moved[3].weight[0, unit] += move
+            folded_change = abs(move) * 5.0 / float(torch.sqrt(module[2].running_var[unit] + 1e-5))
+            wide = Prover.of(Network(module), NormBall(1, 0.1 + folded_change)).lower(point)[0]
+            assert Network(moved).score(point)[0] >= wide
+    assert proven <= Network(module).score(point)[0] - 0.1
+
+
+def test_parameters_that_share_memory_or_are_no_numbers_are_refused():
+    one, other = nn.Linear(1, 1), nn.Linear(1, 1)
+    other.weight.data = one.weight.data
+    with pytest.raises(ValueError, match="used twice"):
+        Prover.of(Network(nn.Sequential(one, nn.ReLU(), other)), NormBall(1, 0.1))
+    with torch.no_grad():
+        one.bias.fill_(math.nan)
+    with pytest.raises(ValueError, match="not finite"):
+        Prover.of(Network(one), NormBall(1, 0.1))

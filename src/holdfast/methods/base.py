@@ -105,7 +105,10 @@ class Method:
             allowed = " or ".join(f"{p:g}" for p in self.exponents)
             raise ValueError(f"{self.name} needs p = {allowed}, not {ball.p:g}")
         if task.goal.is_guarantee and not self.gives_guarantee:
-            raise ValueError(f"{self.name} gives no guarantee; give a cost_weight, or use 'exact'")
+            other = "refine" if task.model.kind == "network" else "exact"
+            raise ValueError(
+                f"{self.name} gives no guarantee; give a cost_weight, or use {other!r}"
+            )
         if problem.loss.name not in self.losses:
             raise ValueError(f"{self.name} knows the losses {self.losses}, not {problem.loss.name}")
         bounded = np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any()

@@ -158,7 +158,8 @@ class NormBall(ModelSet):
         """All of its models, as a sentence speaks of them."""
         if self.radius == 0.0:
             return "today's model"
-        return f"every model within a radius of {self.radius:.4g} of today's"
+        scaled = "" if self.scale is None else "scaled "
+        return f"every model within a {scaled}radius of {self.radius:.4g} of today's"
 
     def with_radius(self, radius: float) -> NormBall:
         """Return the same ball in another size."""

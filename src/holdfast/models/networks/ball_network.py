@@ -82,13 +82,16 @@ class BallNetwork:
 
 def norm_of_rows(values: Tensor, q: float) -> Tensor:
     """||values||_q over the last dimension, without overflow; values are not negative."""
+    if q == 1.0:
+        return values.sum(-1)
     largest = values.amax(-1)
     if math.isinf(q):
         return largest
-    safe = torch.where(largest > 0.0, largest, 1.0)
-    if q == 1.0:
-        return values.sum(-1)
-    return safe * ((values / safe[..., None]) ** q).sum(-1) ** (1.0 / q) * (largest > 0.0)
+    # divided by what is not 0, and no root of 0 is taken: their slopes would not be numbers
+    there = largest > 0.0
+    safe = torch.where(there, largest, 1.0)
+    total = torch.where(there, ((values / safe[..., None]) ** q).sum(-1), 1.0)
+    return safe * total ** (1.0 / q) * there
 
 
 def dual_weights(values: Tensor, q: float) -> Tensor:

@@ -128,7 +128,9 @@ class Falls:
                 today = today.clamp_min(0.0)  # held open, it could be below
             least = self.network.lever(layer, today)
             lever = torch.maximum(least, lever)
-            self.grown[layer] = torch.where(lever > 0.0, least / lever, 1.0)
+            self.grown[layer] = torch.where(
+                lever > 0.0, least / torch.where(lever > 0.0, lever, 1.0), 1.0
+            )
         self.injected[layer] = self.radius * torch.stack([lever, -lever], 1)
 
     def _grows(self, layer: int) -> bool:

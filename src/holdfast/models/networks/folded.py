@@ -107,7 +107,9 @@ def _parts(module: nn.Module) -> Iterator[nn.Module]:
             for each in part:
                 yield from walk(each)
         elif type(part) not in _DOES_NOTHING:
-            own = {id(parameter) for parameter in part.parameters()}
+            own = {parameter.data_ptr() for parameter in part.parameters()}
+            if not all(bool(parameter.isfinite().all()) for parameter in part.parameters()):
+                _refuse(f"parameters of a {kind} of it are not finite")
             if own & seen:
                 _refuse(f"parameters of a {kind} of it are used twice, so that they change twice")
             seen.update(own)
@@ -125,7 +127,9 @@ def _read_linear(part: nn.Linear, ahead: tuple[Tensor, Tensor, bool] | None) -> 
         factor, shift, free = ahead
         bias = weight @ shift + (0.0 if bias is None else bias)
         weight = weight * factor
-        bias_is_free, weight_is_free = bias_is_free or free, weight_is_free or free
+        # the shift goes through the weights, so that the new bias changes with them
+        weight_is_free = weight_is_free or free
+        bias_is_free = bias_is_free or weight_is_free
     return _Layer(weight, bias, weight_is_free, bias_is_free)
 
 

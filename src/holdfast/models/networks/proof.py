@@ -88,6 +88,12 @@ class Prover:
     @classmethod
     def of(cls, network: Network, robust_to: NormBall) -> Prover:
         """Read a network and a ball; refuse, by name, what cannot be proven."""
+        if not isinstance(robust_to, NormBall):
+            raise TypeError(
+                f"robust_to is a {type(robust_to).__name__}; of a network all of whose parameters "
+                "change, balls are proven: NormBall(p=..., radius=...). If its last layer alone "
+                "changes, every set is: LastLayer(...)"
+            )
         folded = fold_network(network)
         return cls(folded, BallNetwork.of(folded, robust_to), robust_to.radius)
 
@@ -157,6 +163,7 @@ class Prover:
         lines = choose_lines(falls, (falls.score - enough).clamp_min(-math.inf), steps)
         most = torch.minimum(falls.most(lines), falls.most({}))
         proven = falls.score - most - falls.rounding(lines)
+        proven = torch.where(proven.isnan(), -math.inf, proven)
         empty = no_network_there(falls)
         unit = torch.where(empty, -1, next_to_split(falls, lines))
         return torch.where(empty, math.inf, proven), unit
@@ -179,6 +186,8 @@ class Prover:
             point = piece.clone().requires_grad_()
             score, _ = self._prove(point)
             slopes = torch.autograd.grad(score.sum(), point)[0]
+            # where it leads nowhere: numbers beyond the largest one
+            slopes = torch.where(slopes.isfinite(), slopes, 0.0)
             return slopes.cpu().numpy(), score.detach().cpu().numpy()
 
         pieces = self._over_pieces(slope, x, 2, n_jobs)  # the way back takes as much again
@@ -210,4 +219,6 @@ class Prover:
             reached = lowest_reached(falls, lines, self.radius)
         share = self.radius / self.rung if self.rung > 0.0 else 1.0
         most = torch.minimum(falls.most(lines, share), falls.most({}, share))
-        return falls.score - most - falls.rounding(lines), reached
+        proven = falls.score - most - falls.rounding(lines)
+        # beyond the largest number nothing is proven
+        return torch.where(proven.isnan(), -math.inf, proven), reached

@@ -46,8 +46,9 @@ def prove_network(
     ----------
     network : object
         A torch module, a `Network`, an `MLPClassifier`, or a pipeline that ends in one. Linear
-        layers with ReLU, tanh or logistic activations; dropout and batch norm are folded in, and
-        with batch norm the set is around the folded weights and biases. All else is refused.
+        layers with ReLU, tanh or logistic activations; dropout and batch norm are folded in. With
+        batch norm the set is a ball around the folded weights and biases (W1, b1, W2, b2, ...),
+        which is not one around the module's own parameters. All else is refused.
     X : (n, d) array or data frame
         Points, as the network or the pipeline takes them. A row with missing values gets NaN.
     robust_to : NormBall or LastLayer
@@ -59,8 +60,9 @@ def prove_network(
         classes are False and True.
     splits : int
         How many ReLUs to split, at most, for each point whose bracket is still open: the networks
-        in which it is open are proven apart from those in which it is shut. It narrows the
-        brackets of small networks most; a split takes a few milliseconds.
+        in which it is open are proven apart from those in which it is shut. It pays in small
+        networks, and where few layers change: what changes of several layers do together stays
+        open.
     device : str, optional
         Where to compute: "cpu", "cuda", ...; by default where the network is.
     random_state : int
@@ -93,8 +95,8 @@ def prove_network(
     adapted = as_model(network, favorable_class=favorable_class, device=device, people=X)
     if not isinstance(adapted, Network):
         raise TypeError(
-            f"prove_network is for networks, and this is a {adapted.kind} model; the worst case of "
-            "a linear one is exact: see find_recourse and robust_to.worst_score"
+            f"prove_network is for networks, and this is a {adapted.kind} model"
+            + ("; its worst case is exact: see robust_to.worst_score" * (adapted.kind == "linear"))
         )
     points = read_matrix("X", read_encoded("X", adapted, X, usable_only=True))
     check_count("splits", splits, least=0)
