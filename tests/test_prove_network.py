@@ -355,12 +355,9 @@ def test_a_bias_that_batch_norm_makes_changes_with_its_weights():
     assert proven <= Network(module).score(point)[0] - 0.1
 
 
-def test_parameters_that_share_memory_or_are_no_numbers_are_refused():
-    one, other = nn.Linear(1, 1), nn.Linear(1, 1)
-    other.weight.data = one.weight.data
-    with pytest.raises(ValueError, match="used twice"):
-        Prover.of(Network(nn.Sequential(one, nn.ReLU(), other)), NormBall(1, 0.1))
+def test_parameters_that_are_no_numbers_are_refused():
+    layer = nn.Linear(1, 1)
     with torch.no_grad():
-        one.bias.fill_(math.nan)
+        layer.bias.fill_(math.nan)
     with pytest.raises(ValueError, match="not finite"):
-        Prover.of(Network(one), NormBall(1, 0.1))
+        Prover.of(Network(layer), NormBall(1, 0.1))

@@ -107,7 +107,7 @@ def _parts(module: nn.Module) -> Iterator[nn.Module]:
             for each in part:
                 yield from walk(each)
         elif type(part) not in _DOES_NOTHING:
-            own = {parameter.data_ptr() for parameter in part.parameters()}
+            own = {id(parameter) for parameter in part.parameters()}
             if not all(bool(parameter.isfinite().all()) for parameter in part.parameters()):
                 _refuse(f"parameters of a {kind} of it are not finite")
             if own & seen:
