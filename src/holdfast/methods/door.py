@@ -389,7 +389,7 @@ def _with_proofs(result: RecourseResult, task: Task) -> RecourseResult:
     bound, gap, multiplier = (np.full(len(result), np.nan) for _ in range(3))
     status = result.status.copy()
     there = np.asarray(~np.isnan(proven))
-    status[there & ~(proven >= task.goal.level)] = Status.NOT_VALID
+    status[(status == Status.ACCEPTED) & ~(proven >= task.goal.level)] = Status.NOT_VALID
     held = status == Status.ACCEPTED
     stays = (result.recourse_array == result.problem.X).all(axis=1)
     status[held] = Status.PROVEN_VALID

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # How a trust region changes after a step that lowered the price, and after one that did not.
 _WIDER, _NARROWER = 2.0, 0.25
+_ROWS_AT_ONCE = 256  # that a proof is searched for: many candidates each
 _GAIN = 1e-6
 # What is held for a row at once, in vectors as long as the last layer
 _LAYERS_A_ROW = 32
@@ -115,7 +116,13 @@ class Refine(Method):
         """Refuse what the method cannot do, and sets that the network does not fit."""
         super().check(task)
         if task.goal.is_guarantee:
-            self._ground(task)
+            try:
+                self._ground(task)
+            except ValueError as error:
+                raise ValueError(
+                    f"{error} A guarantee of a linear surrogate, which proves nothing of the "
+                    "network, is what method='exact' gives."
+                ) from None
             return
         robust_to = task.problem.robust_to
         if isinstance(robust_to, NormBall) and robust_to.scale is not None:
@@ -157,11 +164,16 @@ class Refine(Method):
     def _prove(self, task: Task, start: Floats) -> Proposal:
         """Find the cheapest recourse that is proven to give the guarantee."""
         region = TrustRegion(self.max_steps, self.first_radius, self.last_radius, self.tolerance)
-        search = Search(self._ground(task), task.problem, task.goal, region, task.n_jobs)
-        recourse, running = search.go(start)
-        status = all_converged(len(start))
-        status[running] = MethodStatus.STEP_LIMIT
-        return Proposal(recourse, status, search.steps)
+        ground = self._ground(task)
+        recourse, status = np.empty_like(start), all_converged(len(start))
+        steps = np.zeros(len(start), dtype=np.int64)
+        for begin in range(0, len(start), _ROWS_AT_ONCE):
+            piece = slice(begin, begin + _ROWS_AT_ONCE)
+            search = Search(ground, task.problem.take(piece), task.goal, region, task.n_jobs)
+            recourse[piece], running = search.go(start[piece])
+            status[piece][running] = MethodStatus.STEP_LIMIT
+            steps[piece] = search.steps
+        return Proposal(recourse, status, steps)
 
     def _improve(self, task: Task, recourse: Floats) -> Proposal:
         """Lower the price of as many rows at once as memory allows."""

@@ -97,9 +97,10 @@ class Ground:
         slope, score = np.empty_like(points), np.empty(len(points))
         for begin in range(0, len(points), CHUNK):
             piece = slice(begin, begin + CHUNK)
-            x = self.double.tensor(points[piece]).requires_grad_()
-            logits = self.double.logits(x)
-            slope[piece] = torch.autograd.grad(logits.sum(), x)[0].cpu().numpy()
+            with torch.enable_grad():
+                x = self.double.tensor(points[piece]).requires_grad_()
+                logits = self.double.logits(x)
+                slope[piece] = torch.autograd.grad(logits.sum(), x)[0].cpu().numpy()
             score[piece] = logits.detach().cpu().numpy()
         return slope, score
 

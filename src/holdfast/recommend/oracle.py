@@ -49,9 +49,10 @@ class NetworkOracle:
         """Return how that changes with the points, and the scores."""
         import torch
 
-        x = self.network.tensor(points).requires_grad_()
-        score = self.network.logits(x)
-        (slope,) = torch.autograd.grad(score.sum(), x)
+        with torch.enable_grad():
+            x = self.network.tensor(points).requires_grad_()
+            score = self.network.logits(x)
+            (slope,) = torch.autograd.grad(score.sum(), x)
         return slope.double().cpu().numpy(), score.detach().double().cpu().numpy()
 
 

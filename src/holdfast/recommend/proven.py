@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from holdfast.problem.ball import NormBall
@@ -56,11 +58,9 @@ class ProvenRecommendations(Recommendations):
         """Recommend something to everybody."""
         return cls(question, find_network_advice(question, people), people.index)
 
-    @property
+    @cached_property
     def bracket(self) -> Bracket:
         """What is proven of each row of `after`, and the worst network that a search finds."""
-        from dataclasses import replace
-
         from holdfast.models.networks.prove import bracket_of
 
         ways = self._outcome.options[0].ways

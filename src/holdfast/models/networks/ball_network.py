@@ -68,6 +68,11 @@ class BallNetwork:
         """Whether anything in a layer may change."""
         return self.weight_scales[layer] > 0.0 or self.bias_scales[layer] > 0.0
 
+    @property
+    def may_change(self) -> bool:
+        """Whether anything at all may."""
+        return any(self.changes(layer) for layer in range(len(self.weights)))
+
     def lever(self, layer: int, inputs: Tensor) -> Tensor:
         """``||scale * (inputs, 1)||_q``: what a radius of 1 in this layer alone can inject."""
         own = torch.full_like(inputs[:, :1], self.bias_scales[layer])

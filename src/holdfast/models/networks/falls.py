@@ -224,7 +224,8 @@ class Falls:
 
         A ReLU adds ``multiplier * (room + move along)`` to the bound. Where it is free, that is a
         line under its hinge, while the multiplier is at most the score's slope in its output. Where
-        it is held on its side, what is added is not negative, for any multiplier.
+        it is held on its side, what is added is not negative, however large the multiplier, which
+        must not be negative itself.
         """
         total = torch.zeros_like(self.score)
         for j, multiplier in multipliers.items():

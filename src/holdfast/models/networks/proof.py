@@ -147,11 +147,13 @@ class Prover:
         if splits and self.radius > 0.0:
             wanted = np.minimum(enough, reached)
             short = np.flatnonzero(proven < wanted)
-            if short.size:
+            at_once = self._rows_at_once(x, 2)  # each row has two parts
+            for begin in range(0, len(short), at_once):
+                rows = short[begin : begin + at_once]
                 with torch.inference_mode(), one_torch_thread():
-                    goal = torch.tensor(wanted[short]).to(x)
-                    better = split_relus(self, x[short], goal, splits)
-                proven[short] = np.maximum(proven[short], better)
+                    goal = torch.tensor(wanted[rows]).to(x)
+                    better = split_relus(self, x[rows], goal, splits)
+                proven[rows] = np.maximum(proven[rows], better)
         return proven, reached
 
     def prove_part(
@@ -160,7 +162,7 @@ class Prover:
         """Bound the score with some ReLUs held open or shut; and say which to split next."""
         by_layer = list(sides.split_with_sizes(self.network.widths[:-1], 1))
         falls = Falls(self.network, x, self.radius, by_layer)
-        lines = choose_lines(falls, (falls.score - enough).clamp_min(-math.inf), steps)
+        lines = choose_lines(falls, falls.score - enough, steps)
         most = torch.minimum(falls.most(lines), falls.most({}))
         proven = falls.score - most - falls.rounding(lines)
         proven = torch.where(proven.isnan(), -math.inf, proven)
@@ -183,9 +185,10 @@ class Prover:
         x = self._read(points)
 
         def slope(piece: Tensor) -> tuple[Floats, Floats]:
-            point = piece.clone().requires_grad_()
-            score, _ = self._prove(point)
-            slopes = torch.autograd.grad(score.sum(), point)[0]
+            with torch.enable_grad():
+                point = piece.clone().requires_grad_()
+                score, _ = self._prove(point)
+                slopes = torch.autograd.grad(score.sum(), point)[0]
             # where it leads nowhere: numbers beyond the largest one
             slopes = torch.where(slopes.isfinite(), slopes, 0.0)
             return slopes.cpu().numpy(), score.detach().cpu().numpy()
@@ -202,8 +205,7 @@ class Prover:
     ) -> list[Any]:
         """Work on as many rows at once as memory allows, one after the other or side by side."""
         on_processor = x.device.type == "cpu"
-        memory = _MEMORY if on_processor else _DEVICE_MEMORY
-        at_once = max(1, self.network.rows_in(memory) // share)
+        at_once = self._rows_at_once(x, share)
         pieces = [x[begin : begin + at_once] for begin in range(0, len(x), at_once)]
         workers = min(thread_count(n_jobs), len(pieces), _MOST_THREADS) if on_processor else 1
         with one_torch_thread():
@@ -211,6 +213,10 @@ class Prover:
                 return [work(piece) for piece in pieces]
             with ThreadPoolExecutor(workers) as pool:
                 return list(pool.map(work, pieces))
+
+    def _rows_at_once(self, x: Tensor, share: int) -> int:
+        memory = _MEMORY if x.device.type == "cpu" else _DEVICE_MEMORY
+        return max(1, self.network.rows_in(memory) // share)
 
     def _prove(self, x: Tensor) -> tuple[Tensor, Tensor]:
         falls = Falls(self.network, x, self.rung)

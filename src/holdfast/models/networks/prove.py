@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.machinery.numbers import Floats, check_count, read_matrix
+from holdfast.machinery.threads import thread_count
 from holdfast.models import as_model
 from holdfast.models.base import read_encoded
 from holdfast.models.network import Network
@@ -116,6 +117,7 @@ def bracket_of(
     n_jobs: int | None = -1,
 ) -> Bracket:
     """Bracket the worst score of each encoded point; NaN where there is none."""
+    workers = thread_count(n_jobs)
     there = np.isfinite(points).all(axis=1)
     score, proven, found = (np.full(len(points), np.nan) for _ in range(3))
     known = points[there]
@@ -128,12 +130,14 @@ def bracket_of(
     prover = Prover.of(network, robust_to)
     if len(known):
         score[there] = prover.folded.score(known)
-        with one_torch_thread():
-            lowest = worst_network(
-                prover.folded, known, robust_to, random_state=random_state, n_jobs=n_jobs
-            ).score
+        lowest = score[there]
+        if prover.network.may_change:
+            with one_torch_thread():
+                lowest = worst_network(
+                    prover.folded, known, robust_to, random_state=random_state, n_jobs=workers
+                ).score
         closed = lowest - CLOSED * (score[there] - lowest)
-        proven[there], reached = prover.prove(known, splits=splits, enough=closed, n_jobs=n_jobs)
+        proven[there], reached = prover.prove(known, splits=splits, enough=closed, n_jobs=workers)
         found[there] = np.minimum(lowest, reached)
     return Bracket(score, proven, found)
 
