@@ -361,3 +361,13 @@ def test_parameters_that_are_no_numbers_are_refused():
         layer.bias.fill_(math.nan)
     with pytest.raises(ValueError, match="not finite"):
         Prover.of(Network(layer), NormBall(1, 0.1))
+
+
+def test_a_network_that_never_changes_keeps_its_score():
+    """Whether it is split or not, and searched or not."""
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)).double()
+    points = np.array([[0.5, -1.0, 2.0]])
+    fixed = NormBall(1, 0.3, scale=[0, 0, 0, 0])
+    bracket = prove_network(module, points, fixed, splits=3)
+    np.testing.assert_allclose(bracket.proven_score, bracket.score, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(bracket.found_score, bracket.score, rtol=0.0, atol=0.0)

@@ -144,7 +144,7 @@ class Prover:
 
         pieces = [(np.empty(0), np.empty(0)), *self._over_pieces(prove, x, 1, n_jobs)]
         proven, reached = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        if splits and self.radius > 0.0:
+        if splits and self.radius > 0.0 and self.network.may_change:
             wanted = np.minimum(enough, reached)
             short = np.flatnonzero(proven < wanted)
             at_once = self._rows_at_once(x, 2)  # each row has two parts
