@@ -15,7 +15,7 @@ from holdfast.models.networks.folded import RELU
 _STEPS = 20  # more hardly pay
 # Vertices that are looked at for p = 1, those where the bound is greatest without lines
 _VERTICES = 64
-_LESS = 0.7
+_LESS = 0.7  # what is hoped for shrinks to, after a step that did not pay
 _CLOSE = 1e-3  # to the true fall, relative to it, is close enough
 
 
@@ -66,13 +66,11 @@ class _Game:
             picked = worth.topk(count, 1)
             self.places[j] = picked.indices
             matters.append(picked.values > 0.0)
-        self.vertices = {m: slice(0, 0) for m in falls.sources}
-        begin = 0
+        self.vertices: dict[int, slice] = {}
+        self.count = 0
         for m in falls.sources:
-            end = begin + falls.at[m][0].numel()
-            self.vertices[m] = slice(begin, end)
-            begin = end
-        self.count = begin
+            begin, self.count = self.count, self.count + falls.at[m][0].numel()
+            self.vertices[m] = slice(begin, self.count)
         if not self.layers:
             self.units = falls.score.new_zeros((len(falls.score), 0))
             return

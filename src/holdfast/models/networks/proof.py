@@ -153,7 +153,8 @@ class Prover:
                 with torch.inference_mode(), one_torch_thread():
                     goal = torch.tensor(wanted[rows]).to(x)
                     better = split_relus(self, x[rows], goal, splits)
-                proven[rows] = np.maximum(proven[rows], better)
+                # nothing above what a network of the ball gives is believed
+                proven[rows] = np.maximum(proven[rows], np.minimum(better, reached[rows]))
         return proven, reached
 
     def prove_part(
