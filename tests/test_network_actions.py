@@ -284,9 +284,10 @@ class World:
         return costs[proven >= 0.0].min(initial=np.inf)
 
 
-def test_little_is_lost_against_brute_force():
+@pytest.mark.parametrize("worlds", [14, pytest.param(34, marks=pytest.mark.slow)])
+def test_little_is_lost_against_brute_force(worlds):
     ratios, missed, possible = [], 0, 0
-    for seed in range(34):
+    for seed in range(worlds):
         world = World(seed)
         own = world.prover.lower(encoded_by_pipeline(world.model, world.table))
         people = world.table[own < 0.0][:3]
@@ -310,7 +311,7 @@ def test_little_is_lost_against_brute_force():
                 missed += np.isfinite(best)
             possible += np.isfinite(best)
     print(f"\n{possible} possible, {missed} missed, ratio {np.mean(ratios):.4f}, {max(ratios):.3f}")
-    assert possible >= 60
+    assert possible >= 1.7 * worlds
     assert missed <= 0.05 * possible
     assert np.median(ratios) == pytest.approx(1.0)
     assert np.mean(ratios) <= 1.03

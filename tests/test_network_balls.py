@@ -109,6 +109,7 @@ def test_one_layer_is_the_closed_form(p, weights, biases, points):
     np.testing.assert_allclose(found.score, felt, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", [nn.ReLU, nn.Tanh])
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_the_same_set_has_the_same_worst_networks(p, act, points):
@@ -224,6 +225,7 @@ def test_a_loud_last_layer_is_found_with_a_scale():
     np.testing.assert_allclose(found, least, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("scale", ["none", "mixed"])
 @pytest.mark.parametrize("p", EXPONENTS)
