@@ -807,6 +807,7 @@ def test_the_command_line_names_the_option(arguments, named, capsys):
     assert named in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_table_are_right_without_the_wrong_argument():
     """A door that refuses everything would pass the table."""
     for call in (build, solve, find, frontier, solve_problem, solve_parts, solve_links, judged):

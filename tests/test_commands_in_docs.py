@@ -44,7 +44,14 @@ def test_there_are_commands():
     assert sum(len(list(filter(is_ours, commands_of(page)))) for page in PAGES) > 12
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    # a server that is started again and again takes long; tests of it are many
+    [
+        pytest.param(page, id=page.name, marks=[pytest.mark.slow] * (page.name == "serve.md"))
+        for page in PAGES
+    ],
+)
 def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     with contextlib.ExitStack() as stack:

@@ -93,7 +93,7 @@ def fit(step, table, *more):
     st.sampled_from([None, "passthrough", StandardScaler(with_mean=False), MaxAbsScaler()]),
     st.sampled_from([None, {"n1": -2.0, "c1": 0.5}]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_our_rule_is_the_pipelines(table, numbers, categories, remainder, second, weights):
     columns = ColumnTransformer(
         [

@@ -217,6 +217,7 @@ def assert_all_are_gone(session: int) -> None:
     raise AssertionError(f"processes {alive} outlived the one that started them")
 
 
+@pytest.mark.slow
 def test_a_process_that_works_is_killed(large_place, large_again):
     """The kernel may kill one of the processes for its memory: the run stops, and goes on."""
     process = subprocess.Popen(

@@ -48,7 +48,7 @@ def overtaken(rng, batches, count, alone=None, **drawn):
 @pytest.mark.parametrize("p", NORMS)
 def test_no_network_below_what_is_proven(p):
     rng = np.random.default_rng([31, NORMS.index(p)])
-    assert overtaken(rng, 14, 10, p=p) == (0, 560)
+    assert overtaken(rng, 8, 10, p=p) == (0, 320)
 
 
 @pytest.mark.slow

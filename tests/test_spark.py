@@ -311,6 +311,7 @@ def test_the_example_of_the_page(spark, world, local, tmp_path):
     check_same(pq.read_table(out), local.drop(["since"]).rename_columns({"id.no": "id"}))
 
 
+@pytest.mark.slow
 def test_a_submitted_job(environment, world, local, tmp_path):
     """As the page says: its file, submitted; the cluster's settings come from a file of Spark's."""
     script, conf, out = tmp_path / "run.py", tmp_path / "conf", tmp_path / "out.parquet"
