@@ -205,10 +205,9 @@ class Prover:
         self, work: Callable[[Tensor], Any], x: Tensor, share: int, n_jobs: int | None
     ) -> list[Any]:
         """Work on as many rows at once as memory allows, one after the other or side by side."""
-        on_processor = x.device.type == "cpu"
-        at_once = self._rows_at_once(x, share)
+        workers = min(thread_count(n_jobs), _MOST_THREADS) if x.device.type == "cpu" else 1
+        at_once = min(self._rows_at_once(x, share), max(1, math.ceil(len(x) / workers)))
         pieces = [x[begin : begin + at_once] for begin in range(0, len(x), at_once)]
-        workers = min(thread_count(n_jobs), len(pieces), _MOST_THREADS) if on_processor else 1
         with one_torch_thread():
             if workers <= 1:
                 return [work(piece) for piece in pieces]
