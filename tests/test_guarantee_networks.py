@@ -89,7 +89,9 @@ def lowest_drawn(network: Network, points: np.ndarray, ball: NormBall, count: in
     return lowest
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "p = 1.5")) for name in SETS]
+)
 def test_what_is_called_proven_withstands_every_attack(network, name):
     robust_to, points = SETS[name], people(network)
     result = find_recourse(points, network, robust_to=robust_to, guarantee=GUARANTEE)

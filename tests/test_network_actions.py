@@ -144,7 +144,15 @@ def lowest_found(model, rows, models, rng, count=40):
     return lowest
 
 
-@pytest.mark.parametrize("models", SETS, ids=lambda models: models.label)
+@pytest.mark.parametrize(
+    "models",
+    [
+        pytest.param(
+            models, id=models.label, marks=[pytest.mark.slow] * models.label.startswith("p=2")
+        )
+        for models in SETS
+    ],
+)
 def test_german_advice_is_allowed_and_holds(bank, models):
     model, denied, actions = bank
     people = denied[:8]
