@@ -22,7 +22,7 @@ def loaded(text, folder, name="actions.yaml"):
     return ActionSet.load(path)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(actions=st.one_of(action_sets(), strange_sets()))
 def test_comments_change_nothing(actions, tmp_path_factory):
     assert loaded(annotated(actions), tmp_path_factory.getbasetemp()) == actions

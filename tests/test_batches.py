@@ -38,7 +38,7 @@ ODD |= {"c": ["none", None, math.nan, 3], "d": [None, 7, 1.0, True, "1"]}
 
 
 @given(action_sets(), st.integers(0, 10**6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_the_check_says_the_same_of_a_table_as_of_each_person(actions, seed):
     rng = np.random.default_rng(seed)
 

@@ -67,7 +67,7 @@ def test_gaps_close_on_many_problems(seed):
     log_mu=st.floats(-4, 4),
     weight=st.floats(0.001, 2.0),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_bound_never_exceeds_any_price(seed, p, log_mu, weight):
     """Weak duality: whatever point and multiplier the certificate is given, it never lies."""
     rng = np.random.default_rng(seed)

@@ -24,6 +24,10 @@ ELSEWHERE = ("pip ", "pytest", "spark-submit", "holdfast reproduce", "python ben
 ATTENTION = {"holdfast letter", "holdfast audit"}
 
 
+# Pages whose commands take long; what they do is tested elsewhere, piece by piece.
+LONG = ("serve.md", "tool.md")
+
+
 def commands_of(page: Path) -> list[str]:
     """Return the commands of a page, each in one line."""
     found = []
@@ -46,9 +50,8 @@ def test_there_are_commands():
 
 @pytest.mark.parametrize(
     "page",
-    # a server that is started again and again takes long; tests of it are many
     [
-        pytest.param(page, id=page.name, marks=[pytest.mark.slow] * (page.name == "serve.md"))
+        pytest.param(page, id=page.name, marks=[pytest.mark.slow] * (page.name in LONG))
         for page in PAGES
     ],
 )

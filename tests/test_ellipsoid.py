@@ -251,7 +251,7 @@ def test_the_largest_radius_is_the_largest():
     kind=st.sampled_from(KINDS),
     intercept=st.booleans(),
 )
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=75, deadline=None, derandomize=True)
 def test_ties_and_zeros_are_proven_too(seed, tie, kind, intercept):
     """Points at the kink of the norm, equal coefficients, equal costs."""
     rng = np.random.default_rng(seed)

@@ -420,7 +420,7 @@ def made_up(draw):
 
 
 @given(case=made_up(), rise=st.sampled_from([0.0, 1e-3, 0.5, 1.0, 2.0, 100.0]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_whatever_is_asked_is_proven(case, rise):
     t = case.start_score + rise
     answer = ask(case, GUARANTEE, t)

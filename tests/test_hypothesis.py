@@ -55,7 +55,7 @@ weights = st.sampled_from([1e-3, 0.01, 0.1, 0.5, 1.0, 2.0])
 
 
 @given(problem=problems(), cost_weight=weights)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_the_price_is_proven(problem, cost_weight):
     result = solve_problem(problem, cost_weight=cost_weight)
     # a score that is the difference of terms of this size is known only to their rounding
@@ -66,7 +66,7 @@ def test_the_price_is_proven(problem, cost_weight):
 
 
 @given(problem=problems(special=TAME), tau=st.sampled_from([0.1, 0.5, 0.6, 0.9]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_the_guarantee_is_proven(problem, tau):
     tau = tau if problem.loss.link else 0.5
     result = solve_problem(problem, guarantee=tau)
@@ -89,7 +89,7 @@ def test_the_price_agrees_with_clarabel(problem, cost_weight):
 
 
 @given(problem=problems(special=TAME, loss="logistic"), cost_weight=weights)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_frontier_agrees(problem, cost_weight):
     """The cheapest point with the score of the least price has that price."""
     best = solve_problem(problem, cost_weight=cost_weight)
@@ -103,7 +103,7 @@ def test_the_frontier_agrees(problem, cost_weight):
 
 
 @given(problem=problems(special=TAME, loss="squared_error"), cost_weight=weights)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_squared_error_is_proven(problem, cost_weight):
     result = solve_problem(problem, cost_weight=cost_weight)
     assert -1e-9 <= result.gap[0] <= 1e-7

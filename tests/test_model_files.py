@@ -489,7 +489,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(data=st.data())
 def test_forged_json_is_read_or_refused_in_words(data, tmp_path_factory):
     content = json.loads(json.dumps(JSON_MODEL))

@@ -63,7 +63,7 @@ def bits(models):
     return models.coefs.tobytes(), models.intercepts.tobytes()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(models=st.one_of(balls(), ellipsoids(), lists()), suffix=SUFFIXES)
 def test_every_number_survives_to_the_bit(models, suffix, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / f"set{suffix}"
@@ -205,7 +205,7 @@ def test_sets_that_no_file_can_hold_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(content=st.binary(max_size=100) | st.text(max_size=60).map(str.encode), suffix=SUFFIXES)
 def test_any_file_is_refused_in_words(content, suffix, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / f"any{suffix}"
@@ -215,7 +215,7 @@ def test_any_file_is_refused_in_words(content, suffix, tmp_path_factory):
     assert str(error.value).startswith(str(path))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(text=st.text(max_size=30))
 def test_any_text_is_refused_in_words(text):
     with pytest.raises((ValueError, OSError)):
