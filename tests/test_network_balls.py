@@ -64,7 +64,7 @@ def norms_in_ball(network: Network, change: torch.Tensor, ball: NormBall, budget
     return np.array([np.linalg.norm(part, ord=ball.p, axis=-1) for part in parts])
 
 
-@pytest.mark.parametrize("act", [nn.ReLU, nn.Tanh])
+@pytest.mark.parametrize("act", [nn.ReLU, pytest.param(nn.Tanh, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("p", EXPONENTS)
@@ -80,6 +80,7 @@ def test_changes_lie_in_the_ball_and_give_the_score(p, scale, budget, act, point
     assert (found.score < network.score(points)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["none", "mixed"])
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_more_steps_and_starts_never_find_less(p, scale, points):
@@ -144,6 +145,7 @@ def test_a_scale_of_0_and_a_fixed_tensor_are_both_left_alone(p, points):
     np.testing.assert_allclose(both.score, least, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["none", "mixed"])
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_tiny_balls_agree_with_the_first_order(p, scale, points):
