@@ -90,10 +90,10 @@ def compare(rng, kind, mode, *, count, with_evidence=False):
 @pytest.mark.parametrize("kind", SETS)
 def test_no_raw_row_is_better(kind, mode):
     rng = np.random.default_rng([SETS.index(kind), GOALS.index(mode)])
-    done = [compare(rng, kind, mode, count=8)]
+    done = [compare(rng, kind, mode, count=8) for _ in range(2)]
     done.append(compare(rng, kind, mode, count=8, with_evidence=True))
     people, moved = np.sum(done, axis=0)
-    assert people >= 10
+    assert people >= 15
     assert moved >= 2
 
 

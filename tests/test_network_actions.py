@@ -292,8 +292,10 @@ class World:
         return costs[proven >= 0.0].min(initial=np.inf)
 
 
-@pytest.mark.parametrize("worlds", [14, pytest.param(34, marks=pytest.mark.slow)])
-def test_little_is_lost_against_brute_force(worlds):
+@pytest.mark.parametrize(
+    ("worlds", "least"), [(14, 24), pytest.param(34, 60, marks=pytest.mark.slow)]
+)
+def test_little_is_lost_against_brute_force(worlds, least):
     ratios, missed, possible = [], 0, 0
     for seed in range(worlds):
         world = World(seed)
@@ -319,7 +321,7 @@ def test_little_is_lost_against_brute_force(worlds):
                 missed += np.isfinite(best)
             possible += np.isfinite(best)
     print(f"\n{possible} possible, {missed} missed, ratio {np.mean(ratios):.4f}, {max(ratios):.3f}")
-    assert possible >= 1.7 * worlds
+    assert possible >= least
     assert missed <= 0.05 * possible
     assert np.median(ratios) == pytest.approx(1.0)
     assert np.mean(ratios) <= 1.03

@@ -55,54 +55,25 @@ class _Proofs(Protocol):
         """Return the slope of the proven score in the point, and the proven score."""
 
 
-class _LastLayerProofs:
-    """The exact worst last layer, less what its rounding may be."""
-
-    def __init__(self, double: Network, robust_to: LastLayer) -> None:
-        from holdfast.models.networks.last_layer import Head
-
-        self.double, self.robust_to, self.head = double, robust_to, Head.of(double)
-        self.head.last_layers(robust_to)  # refuses a set that does not fit
-
-    def slope(self, points: Floats, *, n_jobs: int | None) -> tuple[Floats, Floats]:
-        from holdfast.models.networks.prove import bracket_of
-
-        worst = self.head.worst(self.head.embed(points), self.robust_to)
-        proven = bracket_of(self.double, points, self.robust_to, n_jobs=n_jobs).proven_score
-        return self.head.point_slope(points, worst.coef), proven
-
-
 class Ground:
     """A network and a set: today's score, the proven one, and whether both give a guarantee."""
 
     def __init__(self, network: Network, robust_to: NormBall | LastLayer, n_jobs: int) -> None:
+        from holdfast.models.networks.last_layer import LastLayerBound
         from holdfast.models.networks.proof import Prover
-        from holdfast.models.networks.prove import in_double
 
         self.network, self.n_jobs = network, n_jobs
         self.proofs: _Proofs
         if isinstance(robust_to, LastLayer):
-            self.double = in_double(network)
-            self.proofs = _LastLayerProofs(self.double, robust_to)
+            self.proofs = bound = LastLayerBound.of(network, robust_to)
+            self.double = bound.head.network
         else:
             self.proofs = prover = Prover.of(network, robust_to)
             self.double = prover.folded
 
     def today(self, points: Floats) -> tuple[Floats, Floats]:
         """Slope and score of today's network, in double precision."""
-        import torch
-
-        from holdfast.models.network import CHUNK
-
-        slope, score = np.empty_like(points), np.empty(len(points))
-        for begin in range(0, len(points), CHUNK):
-            piece = slice(begin, begin + CHUNK)
-            with torch.enable_grad():
-                x = self.double.tensor(points[piece]).requires_grad_()
-                logits = self.double.logits(x)
-                slope[piece] = torch.autograd.grad(logits.sum(), x)[0].cpu().numpy()
-            score[piece] = logits.detach().cpu().numpy()
-        return slope, score
+        return self.double.slope(points)
 
     def proven(self, points: Floats) -> tuple[Floats, Floats]:
         """Slope of the proven score, and the score that is safe to rely on (`safe`)."""

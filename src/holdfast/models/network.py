@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,34 @@ class Network(Model):
                 piece = self.logits(self.tensor(array[begin : begin + CHUNK]))
                 scores[begin : begin + CHUNK] = piece.double().cpu().numpy()
         return scores
+
+    def slope(self, X: ArrayLike) -> tuple[Floats, Floats]:
+        """Slope of the score in each (encoded) point, and the score.
+
+        Examples
+        --------
+        >>> import torch
+        >>> layer = torch.nn.Linear(2, 1, dtype=torch.float64)
+        >>> with torch.no_grad():
+        ...     _ = layer.weight.copy_(torch.tensor([[1.0, -0.5]])), layer.bias.fill_(-1.0)
+        >>> Network(layer).slope([[2.0, 1.0]])
+        (array([[ 1. , -0.5]]), array([0.5]))
+        """
+        array = np.atleast_2d(np.asarray(X, dtype=np.float64))
+        slopes, scores = np.empty_like(array), np.empty(len(array))
+        for begin in range(0, len(array), CHUNK):
+            piece = slice(begin, begin + CHUNK)
+            with torch.enable_grad():
+                x = self.tensor(array[piece]).requires_grad_()
+                logits = self.logits(x)
+                (slope,) = torch.autograd.grad(logits.sum(), x)
+            slopes[piece] = slope.double().cpu().numpy()
+            scores[piece] = logits.detach().double().cpu().numpy()
+        return slopes, scores
+
+    def in_double(self) -> Network:
+        """Return the same network in double precision."""
+        return replace(self, module=copy.deepcopy(self.module).double())
 
 
 def usable_device(name: str) -> torch.device:

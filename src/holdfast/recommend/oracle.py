@@ -15,10 +15,6 @@ from holdfast.recommend.search import Bound
 
 if TYPE_CHECKING:
     from holdfast.models.network import Network
-    from holdfast.models.networks.last_layer import Head
-
-# What rounding may take off the worst score of a last layer, relative to the terms of it.
-_HAIR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +43,7 @@ class NetworkOracle:
 
     def slope(self, points: Floats) -> tuple[Floats, Floats]:
         """Return how that changes with the points, and the scores."""
-        import torch
-
-        with torch.enable_grad():
-            x = self.network.tensor(points).requires_grad_()
-            score = self.network.logits(x)
-            (slope,) = torch.autograd.grad(score.sum(), x)
-        return slope.double().cpu().numpy(), score.detach().double().cpu().numpy()
+        return self.network.slope(points)
 
 
 def _prover_of(network: Network, robust_to: ModelSet) -> Bound:
@@ -64,44 +54,11 @@ def _prover_of(network: Network, robust_to: ModelSet) -> Bound:
 
         return Prover.of(network, robust_to)
     if isinstance(robust_to, LastLayer):
+        from holdfast.models.networks.last_layer import LastLayerBound
+
         return LastLayerBound.of(network, robust_to)
     raise ValueError(
         f"robust_to = {shown(robust_to)} is a set of linear models, but the classifier is a "
         "network: give a NormBall, around all of its parameters, or "
         f"LastLayer({shown(robust_to)}), around those of its last layer"
     )
-
-
-@dataclass(frozen=True, eq=False)
-class LastLayerBound:
-    """Scores that no network goes below in which the last layer alone changes."""
-
-    head: Head
-    robust_to: LastLayer
-
-    @classmethod
-    def of(cls, network: Network, robust_to: LastLayer) -> LastLayerBound:
-        """Read a network, or refuse it by name."""
-        from holdfast.models.networks.last_layer import Head
-        from holdfast.models.networks.prove import in_double
-
-        head = Head.of(in_double(network))
-        head.last_layers(robust_to)  # refuses a set that does not fit
-        return cls(head, robust_to)
-
-    def lower(self, points: Floats) -> Floats:
-        """Return the worst score of each point, less what rounding can do."""
-        return self._worst(points)[1]
-
-    def slope(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return how the worst scores change with the points, and the scores."""
-        coef, proven = self._worst(points)
-        return self.head.point_slope(points, coef), proven
-
-    def _worst(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return the weights of the worst last layers of points, and the scores."""
-        head, embedded = self.head, self.head.embed(points)
-        worst = head.worst(embedded, self.robust_to)
-        size = 1.0 + np.abs(worst.intercept) + abs(head.intercept)
-        size = size + ((np.abs(worst.coef) + np.abs(head.coef)) * np.abs(embedded)).sum(axis=1)
-        return worst.coef, worst.score - _HAIR * size

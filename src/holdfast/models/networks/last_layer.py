@@ -24,6 +24,9 @@ from holdfast.problem.last_layer import LastLayer
 # mode, where nothing is dropped)
 _PASSES_ON = (nn.Identity, nn.Dropout, nn.Flatten)
 
+# What rounding may take off the worst score of a last layer, relative to the terms of it
+_HAIR = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class WorstLastLayers:
@@ -187,10 +190,12 @@ class Head:
         """
         out = np.empty_like(points)
         for begin in range(0, len(points), CHUNK):
-            x = self._read(points[begin : begin + CHUNK]).requires_grad_()
             weights = self.network.tensor(coef[begin : begin + CHUNK])
-            total = (self._embedded(x) * weights).sum()
-            out[begin : begin + CHUNK] = torch.autograd.grad(total, x)[0].double().cpu().numpy()
+            with torch.enable_grad():
+                x = self._read(points[begin : begin + CHUNK]).requires_grad_()
+                total = (self._embedded(x) * weights).sum()
+                (slope,) = torch.autograd.grad(total, x)
+            out[begin : begin + CHUNK] = slope.double().cpu().numpy()
         return out
 
     def _read(self, points: Floats) -> Tensor:
@@ -204,6 +209,45 @@ class Head:
         if embedded.shape != (len(x), len(self.coef)):
             _refuse(f"{len(x)} rows reach its last layer in the shape {tuple(embedded.shape)}")
         return embedded
+
+
+@dataclass(frozen=True, eq=False)
+class LastLayerBound:
+    """Scores that no network goes below in which the last layer alone changes.
+
+    They are a closed form, in double precision, less what its rounding may be.
+    """
+
+    head: Head
+    robust_to: LastLayer
+
+    @classmethod
+    def of(cls, network: Network, robust_to: LastLayer) -> LastLayerBound:
+        """Read a network and a set, or refuse them by name."""
+        head = Head.of(network.in_double())
+        head.last_layers(robust_to)  # refuses a set that does not fit
+        return cls(head, robust_to)
+
+    def prove(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return what is proven of each point, and the worst score as it was computed."""
+        _, proven, reached = self._worst(points)
+        return proven, reached
+
+    def lower(self, points: Floats) -> Floats:
+        """Return what is proven of each point."""
+        return self.prove(points)[0]
+
+    def slope(self, points: Floats, *, n_jobs: int | None = None) -> tuple[Floats, Floats]:
+        """Return how that changes with the points, and the scores."""
+        coef, proven, _ = self._worst(points)
+        return self.head.point_slope(points, coef), proven
+
+    def _worst(self, points: Floats) -> tuple[Floats, Floats, Floats]:
+        head, embedded = self.head, self.head.embed(points)
+        worst = head.worst(embedded, self.robust_to)
+        size = 1.0 + np.abs(worst.intercept) + abs(head.intercept)
+        size = size + ((np.abs(worst.coef) + np.abs(head.coef)) * np.abs(embedded)).sum(axis=1)
+        return worst.coef, worst.score - _HAIR * size, worst.score
 
 
 def _parts(module: nn.Module) -> list[nn.Module]:

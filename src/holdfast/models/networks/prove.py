@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +13,13 @@ from holdfast.models import as_model
 from holdfast.models.base import read_encoded
 from holdfast.models.network import Network
 from holdfast.models.networks.ascent import worst_network
-from holdfast.models.networks.last_layer import embed, last_layer_of, worst_last_layer
+from holdfast.models.networks.last_layer import LastLayerBound
 from holdfast.models.networks.proof import Prover
 from holdfast.models.networks.torch_threads import one_torch_thread
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer
 from holdfast.result.bracket import Bracket
 
-# The worst last layer is a closed form: this covers its rounding, relative to the scores.
-_HAIR = 1e-9
 # Nothing is split where a bracket is narrower than this, relative to the fall of the score.
 CLOSED = 1e-3
 
@@ -122,10 +119,9 @@ def bracket_of(
     score, proven, found = (np.full(len(points), np.nan) for _ in range(3))
     known = points[there]
     if isinstance(robust_to, LastLayer):
-        double = in_double(network)
-        found[there] = worst_last_layer(double, known, robust_to).score
-        score[there] = double.score(known)
-        proven[there] = found[there] - _HAIR * _sizes(double, known, robust_to)
+        bound = LastLayerBound.of(network, robust_to)
+        score[there] = bound.head.network.score(known)
+        proven[there], found[there] = bound.prove(known)
         return Bracket(score, proven, found)
     prover = Prover.of(network, robust_to)
     if len(known):
@@ -140,18 +136,3 @@ def bracket_of(
         proven[there], reached = prover.prove(known, splits=splits, enough=closed, n_jobs=workers)
         found[there] = np.minimum(lowest, reached)
     return Bracket(score, proven, found)
-
-
-def _sizes(network: Network, points: Floats, robust_to: LastLayer) -> Floats:
-    """Sum up what the worst last layer adds up, every number replaced by its size."""
-    worst = worst_last_layer(network, points, robust_to)
-    inputs = np.abs(embed(network, points))
-    coef, intercept = last_layer_of(network)
-    weights = np.abs(worst.coef) + np.abs(coef)
-    total = 1.0 + np.sum(weights * inputs, axis=1) + np.abs(worst.intercept) + abs(intercept)
-    return np.asarray(total)
-
-
-def in_double(network: Network) -> Network:
-    """Return the same network in double precision."""
-    return replace(network, module=copy.deepcopy(network.module).double())
