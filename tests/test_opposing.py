@@ -74,13 +74,13 @@ def test_it_is_the_worst_model_of_the_set_and_its_differences_add_up(seed, kind)
     for label in people.index:
         if not result.ways(label):
             continue
-        way = result.ways(label)[0]
-        worst = models.worst_score(way.recourse, world.coef, world.intercept)[0]
+        way, point = result.ways(label)[0], result.encoded(label)
+        worst = models.worst_score(point, world.coef, world.intercept)[0]
         opposing = result.opposing(label, models)
         assert (opposing is None) == (worst >= target)
         if opposing is None:
             continue
-        own = opposing.coef @ way.recourse + opposing.intercept
+        own = opposing.coef @ point + opposing.intercept
         assert own == pytest.approx(worst, rel=1e-9, abs=1e-9)
         assert opposing.validity == pytest.approx(1.0 / (1.0 + math.exp(-worst)))
         drop = sum(each.drop for each in opposing.differences)

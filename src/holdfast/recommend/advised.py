@@ -207,7 +207,9 @@ def keep_told(printed: Printed, names: list[str], all_names: list[str]) -> Print
         ways,
         held=spread(ways.held),
         changed=spread(ways.changed),
-        levels=ways.levels[:, :0],  # the rows of the table say it all
+        # the rows of the table say it all, and take less memory
+        recourse=ways.recourse[:, :0],
+        levels=ways.levels[:, :0],
     )
     return Printed(kept, after)
 

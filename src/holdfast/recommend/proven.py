@@ -64,9 +64,10 @@ class ProvenRecommendations(Recommendations):
         from holdfast.models.networks.prove import bracket_of
 
         ways = self._outcome.options[0].ways
+        points = self._encoded(1, slice(None))
         network = cast("Network", self._question.encoding.model)
         models = cast("NormBall | LastLayer", self.robust_to)
-        found = bracket_of(network, ways.recourse, models, n_jobs=self._question.n_jobs)
+        found = bracket_of(network, points, models, n_jobs=self._question.n_jobs)
         labels = self.labels.take(self._outcome.rows[ways.who])
         return replace(found, proven_score=ways.worst_case_score.copy(), index=labels)
 

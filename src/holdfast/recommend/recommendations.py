@@ -82,8 +82,6 @@ class Recommendations:
         self.status[:] = Status.INVALID_INPUT
         self.status[outcome.rows] = outcome.status
         self.status.flags.writeable = False
-        for printed in outcome.options:
-            printed.ways.recourse.flags.writeable = False
 
     def __len__(self) -> int:
         return len(self._outcome.rows) + len(self._outcome.refused)
@@ -268,23 +266,25 @@ class Recommendations:
         models = self.robust_to if robust_to is None else robust_to
         check_models(models)
         encoding, place = self._question.encoding, self._place(label, option)
-        ways, after = self._outcome.options[option - 1]
-        point, own = ways.recourse[place], cast(Any, encoding.model)
+        point, own = self.encoded(label, option), cast(Any, encoding.model)
         coefs, intercepts = models.worst_model(point, own.coef, own.intercept)
         coef, intercept = coefs[0], float(intercepts[0])
-        score = float(models.worst_score(point, own.coef, own.intercept)[0])
+        score = self._outcome.options[option - 1].ways.worst_case_score[place]  # as it was judged
+        if robust_to is not None:
+            score = models.worst_score(point, own.coef, own.intercept)[0]
+        after = self._outcome.options[option - 1].after.iloc[place]
         target = self._question.target
         if score >= (self._cutoff if target is None else target):
             return None
         return Opposing(
             coef=coef,
             intercept=intercept,
-            score=score,
+            score=float(score),
             validity=self.validity(score),
             gives=self.gives(score),
             wanted=self.wanted,
             is_refusal=score < self._cutoff,
-            differences=differences(encoding, point, after.iloc[place], coef, intercept),
+            differences=differences(encoding, point, after, coef, intercept),
         )
 
     def sizes(self, label: Any, points: int = 25, at_least: float = 0.0) -> SizeCurve:
@@ -380,7 +380,7 @@ class Recommendations:
         return places[option - 1]
 
     def ways(self, label: Any) -> list[Way]:
-        """Return the ways of a person in encoded columns, each with its certificate."""
+        """Return the ways of a person, each with its certificate."""
         if self._position(label) in self._refused:
             return []
         places, options = self._places(self._usable(label)), self._outcome.options
@@ -388,6 +388,16 @@ class Recommendations:
             options[option].ways.way(place, self._outcome.names)
             for option, place in enumerate(places)
         ]
+
+    def encoded(self, label: Any, option: int = 1) -> Floats:
+        """Return the encoded point that a way leads to, as the pipeline makes it of the row."""
+        place = self._place(label, option)
+        points = self._encoded(option, slice(place, place + 1))
+        return np.asarray(points[0])
+
+    def _encoded(self, option: int, which: slice) -> Floats:
+        after = self._outcome.options[option - 1].after.iloc[which]
+        return self._question.encoding.encode_tables([after])[0].points
 
     def status_of(self, label: Any) -> Status:
         """Return what became of a person."""

@@ -31,18 +31,15 @@ class Way(NamedTuple):
     held : frozenset of str
         What had to stay as it is, so that this differs from the ways before it. Nothing else is
         cheaper among all ways that leave these alone.
-    recourse : array
-        The encoded point, as the pipeline makes it of the recommended row.
     status : Status
     cost, price, lower_bound, gap, worst_case_score : float
-        As in `holdfast.RecourseResult`, all of that point.
+        As in `holdfast.RecourseResult`, all of the recommended row.
     score : float
-        What today's model gives that point.
+        What today's model gives that row.
     """
 
     features: frozenset[str]
     held: frozenset[str]
-    recourse: Floats
     status: Status
     cost: float
     price: float
@@ -94,7 +91,6 @@ class Ways:
         return Way(
             features=_named(names, self.changed[place]),
             held=_named(names, self.held[place]),
-            recourse=self.recourse[place],
             status=self.status[place],
             cost=float(self.cost[place]),
             price=float(self.price[place]),
