@@ -131,7 +131,9 @@ class Recommendations:
                 }
             )
         parts.append(self._without_option())
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        joined = {  # what has been joined is not held twice
+            name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])
+        }
         joined["status"] = _objects([str(each) for each in joined["status"]])
         row = joined.pop("row")
         order = np.lexsort((joined["option"], row))
