@@ -5,11 +5,14 @@ There is one for each kind of set; each knows the types of its own workspace.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from holdfast.core.kinds import new_work
+from holdfast.core.outcome import FOUND
+from holdfast.discrete.answer import appraised
 from holdfast.discrete.buffers import data_of, leaf_of, new_buffers, state_of
 from holdfast.discrete.layout import Case, make_layout, shape_of
 from holdfast.discrete.leaf import solve_leaf
@@ -22,6 +25,7 @@ from holdfast.problem.goal import Goal
 from holdfast.problem.model_list import HullNumbers, ModelList
 from holdfast.problem.problem import RecourseProblem
 from holdfast.problem.sets import ModelSet
+from holdfast.result.found import Found
 
 
 class Solver(NamedTuple):
@@ -32,20 +36,36 @@ class Solver(NamedTuple):
     work: Any
 
 
-def _example(robust_to: ModelSet) -> tuple[Any, ...]:
-    """Return what the solver of leaves works on, for its types."""
+def _problem(robust_to: ModelSet) -> DiscreteProblem:
+    """Return a problem of one row and one number."""
     base = RecourseProblem.build(np.zeros((1, 1)), np.ones(1), 0.0, robust_to=robust_to)
     none = np.zeros((1, 1))
-    problem = DiscreteProblem(base, none, none, [], np.empty((1, 0), dtype=np.int64), [])
-    layout, rows = make_layout(problem), base.rows()
-    goal = Goal.of(base.loss, cost_weight=None, guarantee=0.5).numbers()
+    return DiscreteProblem(base, none, none, [], np.empty((1, 0), dtype=np.int64), [])
+
+
+def _example(robust_to: ModelSet) -> tuple[Any, ...]:
+    """Return what the solver of leaves works on, for its types."""
+    problem = _problem(robust_to)
+    base, layout = problem.problem, make_layout(problem)
+    rows, goal = base.rows(), _goal(problem).numbers()
     case = Case(rows.points[0], rows.coef[0], 0.0, robust_to.numbers(1), goal)
     return shape_of(layout, 0), new_buffers(layout, 1), case, new_work(base)
 
 
-_BALL = Packing(lambda: _example(NormBall(p=2.0, radius=1.0)))
-_ELLIPSOID = Packing(lambda: _example(Ellipsoid(np.eye(2), radius=1.0)))
-_HULL = Packing(lambda: _example(ModelList([([1.0], 0.0)])))
+def _goal(problem: DiscreteProblem) -> Goal:
+    return Goal.of(problem.problem.loss, guarantee=0.5)
+
+
+def _appraise(robust_to: ModelSet) -> None:
+    """Appraise an answer, as every answer is in the end."""
+    problem = _problem(robust_to)
+    outcome, options = np.array([FOUND], dtype=np.int8), np.empty((1, 0), dtype=np.int64)
+    found = Found(np.ones((1, 1)), outcome, np.zeros(1), options=options)
+    appraised(problem, found)
+
+
+_SETS = (NormBall(p=2.0, radius=1.0), Ellipsoid(np.eye(2), radius=1.0), ModelList([([1.0], 0.0)]))
+_BALL, _ELLIPSOID, _HULL = (Packing(partial(_example, models)) for models in _SETS)
 pack_leaf = packer(_BALL, _ELLIPSOID, _HULL)
 unpack_ball, unpack_ellipsoid, unpack_hull = _BALL.unpack, _ELLIPSOID.unpack, _HULL.unpack
 
@@ -74,9 +94,14 @@ def solve_hull_leaf(packed):
     return solve_packed(layout, buffers, case, work)
 
 
-BALL_LEAVES = Apart(solve_ball_leaf, "BALL_LEAVES", floats=2)
-ELLIPSOID_LEAVES = Apart(solve_ellipsoid_leaf, "ELLIPSOID_LEAVES", floats=2)
-HULL_LEAVES = Apart(solve_hull_leaf, "HULL_LEAVES", floats=2)
+BALL_LEAVES, ELLIPSOID_LEAVES, HULL_LEAVES = (
+    Apart(solve, f"{name}_LEAVES", floats=2, then=partial(_appraise, models))
+    for name, solve, models in (
+        ("BALL", solve_ball_leaf, _SETS[0]),
+        ("ELLIPSOID", solve_ellipsoid_leaf, _SETS[1]),
+        ("HULL", solve_hull_leaf, _SETS[2]),
+    )
+)
 call_leaf = BALL_LEAVES.call  # all are called alike
 
 

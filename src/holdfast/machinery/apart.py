@@ -157,6 +157,9 @@ class Apart:
         What the `Apart` is called in the kernel's module.
     floats : int
         How many it returns, as a tuple.
+    then : callable, optional
+        What the other process does in the end: it calls kernels that will be called soon, so that
+        they are compiled and on disk.
 
     Attributes
     ----------
@@ -164,8 +167,10 @@ class Apart:
         For kernels: from (the address of the kernel, packed arguments) to what it returns.
     """
 
-    def __init__(self, kernel: Any, name: str, floats: int) -> None:
-        self._kernel, self._name = kernel, name
+    def __init__(
+        self, kernel: Any, name: str, floats: int, then: Callable[[], object] = tuple
+    ) -> None:
+        self._kernel, self._name, self.then = kernel, name, then
         self._address, self._lock = 0, threading.Lock()
         self.call = _caller(kernel, _types.UniTuple(_types.float64, floats))
 
@@ -216,7 +221,9 @@ class Apart:
 def compile_named(arguments: list[str]) -> None:
     """Compile the `Apart` of that name in that module: what the other process does."""
     _, module, name = arguments
-    getattr(importlib.import_module(module), name).compile()
+    apart: Apart = getattr(importlib.import_module(module), name)
+    apart.compile()
+    apart.then()
 
 
 def _is_switched_off() -> bool:
