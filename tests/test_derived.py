@@ -12,14 +12,13 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder, StandardScaler
+from small_banks import least_price_of, set_around
 
 from holdfast import (
     ActionSet,
     AtMost,
-    Ellipsoid,
     Follows,
     Linear,
-    ModelList,
     NormBall,
     Product,
     Ratio,
@@ -87,17 +86,6 @@ def actions_of(rng: np.random.Generator, derived: Ratio | Product) -> ActionSet:
     )
 
 
-def random_set(rng: np.random.Generator, kind: str, model):
-    d = model.coef_.shape[1]
-    if kind == "ellipsoid":
-        root = rng.normal(size=(d + 1, 3))
-        return Ellipsoid(root @ root.T, 0.05)
-    if kind == "list":
-        moved = model.coef_[0] + 0.2 * rng.normal(size=(4, d))
-        return ModelList([(coef, float(model.intercept_[0])) for coef in moved])
-    return NormBall(float(kind), 0.1)
-
-
 def every_row(person: pd.DataFrame, derived: Ratio | Product) -> pd.DataFrame:
     own = person.iloc[0]
     values = {
@@ -112,22 +100,8 @@ def every_row(person: pd.DataFrame, derived: Ratio | Product) -> pd.DataFrame:
 
 
 def least_price(person, actions, pipeline, robust_to, goal) -> float:
-    """Return the least price of all rows that the checker lets through."""
-    rows, model = every_row(person, actions.derived[0]), pipeline[-1]
-    score = robust_to.worst_score(pipeline[:-1].transform(rows), model.coef_, model.intercept_)
-    cost = np.zeros(len(rows))
-    for name in ("balance", "limit", "age", "home"):
-        moved, feature = rows[name] != person[name].iloc[0], actions[name]
-        way = 1.0 if name == "home" else np.abs(rows[name] - person[name].iloc[0])
-        cost += np.where(moved, feature.cost * way + feature.fixed_cost, 0.0)
-    price = cost
-    if "cost_weight" in goal:
-        price = np.logaddexp(0.0, -score) + goal["cost_weight"] * cost
-    else:
-        price[score < math.log(goal["guarantee"] / (1.0 - goal["guarantee"]))] = math.inf
-    now = pd.concat([person] * len(rows), ignore_index=True)
-    price[list(check_changes(actions, now, rows))] = math.inf
-    return float(price.min())
+    rows = every_row(person, actions.derived[0])
+    return least_price_of(rows, person, actions, pipeline, robust_to, goal)
 
 
 @pytest.mark.parametrize("goal", [{"guarantee": 0.75}, {"cost_weight": 0.1}])
@@ -142,7 +116,8 @@ def test_nothing_that_is_derived_rightly_is_cheaper(kind, goal):
             derived = Product("used", ("balance", "limit"))
         table = table_of(rng, derived="product" if turn >= 5 else "ratio")
         pipeline = fitted(rng, table, read)
-        actions, robust_to = actions_of(rng, derived), random_set(rng, kind, pipeline[-1])
+        actions = actions_of(rng, derived)
+        robust_to = set_around(rng, kind, pipeline[-1], 0.05, 0.2)
         people = table[pipeline.predict_proba(table)[:, 1] < 0.45].iloc[:4]
         ours = RobustRecourse(pipeline, actions=actions, robust_to=robust_to, **goal)
         result = ours.recommend(people)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
+from small_banks import small_bank
 
 from holdfast import (
     ActionSet,
@@ -32,25 +32,7 @@ from holdfast.report.person import how_sure, look_at, sure_chart
 
 @pytest.fixture(scope="module")
 def bank():
-    rng = np.random.default_rng(1)
-    n = 400
-    table = pd.DataFrame(
-        {
-            "months": rng.integers(6, 61, size=n),
-            "income": rng.normal(30, 8, size=n).round(1),
-            "age": rng.integers(19, 75, size=n),
-            "savings": rng.choice(["none", "some", "much"], size=n),
-        },
-        index=[f"c{k}" for k in range(n)],
-    )
-    worth = {"none": -1.0, "some": 0.0, "much": 1.0}
-    score = -0.06 * table["months"] + 0.1 * table["income"] + 0.02 * table["age"] - 1.2
-    good = score + table["savings"].map(worth) + rng.logistic(size=n) > 0
-    columns = make_column_transformer(
-        (StandardScaler(), ["months", "income", "age"]), (OneHotEncoder(), ["savings"])
-    )
-    model = make_pipeline(columns, LogisticRegression()).fit(table, good)
-    return table, good, model
+    return small_bank()
 
 
 def actions_of(bank, **other):

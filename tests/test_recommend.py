@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
+from small_banks import small_bank
 
 from holdfast import ActionSet, Follows, NormBall, RobustRecourse, Status
 from holdfast.actions import check, raw_cost
@@ -30,24 +31,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture(scope="module")
 def bank():
     """A small bank: table, model and what its customers can do."""
-    rng = np.random.default_rng(1)
-    n = 400
-    table = pd.DataFrame(
-        {
-            "months": rng.integers(6, 61, size=n),
-            "income": rng.normal(30, 8, size=n).round(1),
-            "age": rng.integers(19, 75, size=n),
-            "savings": rng.choice(["none", "some", "much"], size=n),
-        },
-        index=[f"c{k}" for k in range(n)],
-    )
-    worth = {"none": -1.0, "some": 0.0, "much": 1.0}
-    score = -0.06 * table["months"] + 0.1 * table["income"] + 0.02 * table["age"] - 1.2
-    good = score + table["savings"].map(worth) + rng.logistic(size=n) > 0
-    columns = make_column_transformer(
-        (StandardScaler(), ["months", "income", "age"]), (OneHotEncoder(), ["savings"])
-    )
-    model = make_pipeline(columns, LogisticRegression()).fit(table, good)
+    table, _, model = small_bank()
     actions = ActionSet.from_data(table, units={"months": "months"})
     actions.set("months", direction="down", lower=6)
     actions.set("income", max_increase=4.0, max_decrease=0.0)
