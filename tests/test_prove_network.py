@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from torch import nn
 import holdfast
 from holdfast import Ellipsoid, LastLayer, ModelList, NormBall, prove_network
 from holdfast.models.network import Network
+from holdfast.models.networks.ball_network import norm_of_rows
 from holdfast.models.networks.last_layer import embed, last_layer_of, worst_last_layer
 from holdfast.models.networks.proof import Prover
 from holdfast.result.bracket import Bracket
@@ -355,12 +357,64 @@ def test_a_bias_that_batch_norm_makes_changes_with_its_weights():
     assert proven <= Network(module).score(point)[0] - 0.1
 
 
+def test_what_is_no_number_proves_nothing():
+    """Numbers that overflow on the way, and a last bias that may fall by half of the score."""
+    layers = [nn.Linear(1, 1, dtype=torch.float64) for _ in range(3)]
+    with torch.no_grad():
+        for layer, weight, bias in zip(
+            layers, (1.0, 1e200, 1e200), (0.0, 1e-200, 0.0), strict=True
+        ):
+            layer.weight.fill_(weight)
+            layer.bias.fill_(bias)
+    module = nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
+    for p in (1.0, 1.5, 2.0, 3.0, math.inf):
+        ball = NormBall(p, 0.5, scale=[1, 0, 0, 0, 0, 1])
+        for splits in (0, 4):
+            bracket = prove_network(module, [[0.0]], robust_to=ball, splits=splits)
+            assert bracket.score == 1.0
+            assert not bracket.proven_score > 0.5
+
+
+@pytest.mark.parametrize("q", [1.0, 1.5, 2.0, 3.0, math.inf])
+def test_norms_of_rows(q):
+    values = torch.tensor([[0.0, 0.0], [3.0, 4.0], [math.nan, 1.0], [1.0, math.nan]]).double()
+    values.requires_grad_()
+    norm = norm_of_rows(values, q)
+    assert norm[:2].tolist() == pytest.approx([0.0, np.linalg.norm([3.0, 4.0], q)])
+    assert norm[2:].isnan().all()
+    (slope,) = torch.autograd.grad(norm[:2].sum(), values)
+    assert slope[:2].isfinite().all()  # at 0 too
+
+
+@pytest.mark.parametrize("size", [1e4, 1e7, 1e8, 1e9, 1e10])
+def test_rounding_before_a_last_layer_counts(size):
+    """Terms that cancel before the last layer, against exact fractions."""
+    rng = np.random.default_rng(int(size))
+    for _ in range(40):
+        weight, x = size * rng.uniform(1.0, 2.0, size=3), rng.uniform(1.0, 2.0, size=3)
+        first, last = nn.Linear(3, 1, dtype=torch.float64), nn.Linear(1, 1, dtype=torch.float64)
+        with torch.no_grad():
+            first.weight.copy_(torch.tensor(weight)[None])
+            first.bias.fill_(1.0 - float(weight @ x))
+            last.weight.fill_(1.0)
+            last.bias.fill_(-0.5)
+        models = LastLayer(NormBall(1, 0.1))
+        network = nn.Sequential(first, nn.ReLU(), last)
+        bracket = prove_network(network, x[None], robust_to=models)
+        terms = zip(weight.tolist(), x.tolist(), strict=True)
+        hidden = sum(Fraction(w) * Fraction(v) for w, v in terms) + Fraction(first.bias.item())
+        hidden = max(hidden, Fraction(0))
+        truth = hidden - Fraction(0.5) - Fraction(0.1) * max(hidden, Fraction(1))
+        assert Fraction(bracket.proven_score[0]) <= truth
+
+
 def test_parameters_that_are_no_numbers_are_refused():
     layer = nn.Linear(1, 1)
     with torch.no_grad():
         layer.bias.fill_(math.nan)
-    with pytest.raises(ValueError, match="not finite"):
-        Prover.of(Network(layer), NormBall(1, 0.1))
+    for models in (NormBall(1, 0.1), LastLayer(NormBall(1, 0.1))):
+        with pytest.raises(ValueError, match="not finite"):
+            prove_network(layer, [[1.0]], robust_to=models)
 
 
 def test_a_network_that_never_changes_keeps_its_score():

@@ -120,8 +120,8 @@ class Refine(Method):
                 self._ground(task)
             except ValueError as error:
                 raise ValueError(
-                    f"{error} A guarantee of a linear surrogate, which proves nothing of the "
-                    "network, is what method='exact' gives."
+                    f"{str(error).removesuffix('.')}. A guarantee of a linear surrogate, which "
+                    "proves nothing of the network, is what method='exact' gives."
                 ) from None
             return
         robust_to = task.problem.robust_to

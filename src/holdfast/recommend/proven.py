@@ -69,7 +69,10 @@ class ProvenRecommendations(Recommendations):
         models = cast("NormBall | LastLayer", self.robust_to)
         found = bracket_of(network, points, models, n_jobs=self._question.n_jobs)
         labels = self.labels.take(self._outcome.rows[ways.who])
-        return replace(found, proven_score=ways.worst_case_score.copy(), index=labels)
+        bracket = replace(found, proven_score=ways.worst_case_score.copy(), index=labels)
+        for values in (bracket.score, bracket.proven_score, bracket.found_score):
+            values.flags.writeable = False  # it is made once
+        return bracket
 
     @property
     def crowd(self) -> str:

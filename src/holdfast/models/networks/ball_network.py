@@ -93,7 +93,7 @@ def norm_of_rows(values: Tensor, q: float) -> Tensor:
     if math.isinf(q):
         return largest
     # divided by what is not 0, and no root of 0 is taken: their slopes would not be numbers
-    there = largest > 0.0
+    there = largest != 0.0  # what is no number stays none
     safe = torch.where(there, largest, 1.0)
     total = torch.where(there, ((values / safe[..., None]) ** q).sum(-1), 1.0)
     return safe * total ** (1.0 / q) * there

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from holdfast.machinery.numbers import Floats, check_kind, read_matrix, shown
+from holdfast.machinery.numbers import EPS, Floats, check_kind, read_matrix, shown
 from holdfast.models.network import CHUNK, Network
 from holdfast.models.networks.layers import is_hooked
 from holdfast.problem.last_layer import LastLayer
@@ -26,6 +26,9 @@ _PASSES_ON = (nn.Identity, nn.Dropout, nn.Flatten)
 
 # What rounding may take off the worst score of a last layer, relative to the terms of it
 _HAIR = 1e-9
+# Layers before it through which rounding can be followed, beside linear ones
+_HANDS_ON = (*_PASSES_ON, nn.ReLU)
+_SQUASHES = (nn.Tanh, nn.Sigmoid)  # into 1, and never further apart than before
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +218,9 @@ class Head:
 class LastLayerBound:
     """Scores that no network goes below in which the last layer alone changes.
 
-    They are a closed form, in double precision, less what its rounding may be.
+    They are a closed form, in double precision, less what rounding may be: of the last layer, and
+    of those before it, where they are linear ones with batch norms, ReLUs, tanh or logistic units
+    between them. What other layers make of a point is taken as double precision has it.
     """
 
     head: Head
@@ -225,6 +230,9 @@ class LastLayerBound:
     def of(cls, network: Network, robust_to: LastLayer) -> LastLayerBound:
         """Read a network and a set, or refuse them by name."""
         head = Head.of(network.in_double())
+        module = head.network.module
+        if not all(bool(t.isfinite().all()) for t in (*module.parameters(), *module.buffers())):
+            raise ValueError("parameters of the network are not finite: nothing is proven of it")
         head.last_layers(robust_to)  # refuses a set that does not fit
         return cls(head, robust_to)
 
@@ -247,7 +255,46 @@ class LastLayerBound:
         worst = head.worst(embedded, self.robust_to)
         size = 1.0 + np.abs(worst.intercept) + abs(head.intercept)
         size = size + ((np.abs(worst.coef) + np.abs(head.coef)) * np.abs(embedded)).sum(axis=1)
-        return worst.coef, worst.score - _HAIR * size, worst.score
+        before = self._rounding_before(points)
+        return worst.coef, worst.score - _HAIR * size - before, worst.score
+
+    def _rounding_before(self, points: Floats) -> Floats:
+        """More than the rounding of the layers before can do to a score of the set."""
+        head = self.head
+        models = head.last_layers(self.robust_to).numbers(len(head.coef))
+        # how large the weights of the set may be
+        most = np.abs(head.coef) + models.radius * models.scale
+        with torch.no_grad():
+            size, roundings = self.head.network.tensor(np.abs(points)), 0
+            for part in _opened(head.body):
+                grown = _size_after(part, size)
+                if grown is None:
+                    return np.zeros(len(points))
+                roundings += size.shape[1] + 32
+                size = grown
+        return np.asarray(8.0 * roundings * EPS * (size.cpu().numpy() @ most))
+
+
+def _size_after(part: nn.Module, size: Tensor) -> Tensor | None:
+    """Return what a layer computes with every number replaced by its size; None: unknown."""
+    kind = type(part)
+    if kind in _HANDS_ON:
+        return size
+    if kind in _SQUASHES:
+        return size.clamp_min(1.0)
+    if kind is nn.Linear:
+        assert isinstance(part, nn.Linear)
+        grown = size @ part.weight.abs().T
+        return grown if part.bias is None else grown + part.bias.abs()
+    if kind is nn.BatchNorm1d:
+        assert isinstance(part, nn.BatchNorm1d)
+        if part.running_mean is None or part.running_var is None:
+            return None
+        grown = (size + part.running_mean.abs()) / (part.running_var + part.eps).sqrt()
+        if part.weight is not None:
+            grown = grown * part.weight.abs()
+        return grown if part.bias is None else grown + part.bias.abs()
+    return None
 
 
 def _parts(module: nn.Module) -> list[nn.Module]:

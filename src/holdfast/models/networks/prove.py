@@ -135,4 +135,9 @@ def bracket_of(
         closed = lowest - CLOSED * (score[there] - lowest)
         proven[there], reached = prover.prove(known, splits=splits, enough=closed, n_jobs=workers)
         found[there] = np.minimum(lowest, reached)
+    wrong = np.flatnonzero(proven > found)
+    if wrong.size:
+        raise RuntimeError(
+            f"row {wrong[0]}: a network goes below the bound: a bug, please report it"
+        )
     return Bracket(score, proven, found)
