@@ -18,6 +18,7 @@ from holdfast.models.encoding import Curve, Number
 from holdfast.models.encoding.features import Part
 from holdfast.models.encoding.reading import read_numbers
 from holdfast.recommend.features import hold_still, take_links, take_people
+from holdfast.recommend.kept import KeptPoints
 from holdfast.recommend.printed import Printed, settle, stack
 from holdfast.recommend.question import Question
 from holdfast.recommend.ways import Ways, join_ways, other_ways
@@ -32,6 +33,17 @@ _WIDE = 8  # times as many where nobody has options, nor is told more than one w
 _MOST_NUMBERS = 500_000  # encoded at a time, where that makes more people than a batch
 _MOST_COSTS = 4e6  # of values of bent numbers, kept at a time
 _FEW = 32  # where each person has thousands of combinations to be kept
+
+
+class KeptWays(NamedTuple):
+    """Ways as they are kept: with the row of the table, and the encoded point, of each.
+
+    The ways by themselves have no points and levels any more.
+    """
+
+    ways: Ways
+    after: pd.DataFrame
+    points: KeptPoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +66,7 @@ class Advised:
         What today's model gives them as they are.
     reachable_validity, reachable_radius : (n,) arrays
         As in `holdfast.RecourseResult`.
-    options : list of Printed
+    options : list of KeptWays
         Their first ways, their second ones, and so on; positions are those among `people`.
     """
 
@@ -70,7 +82,7 @@ class Advised:
     score: Floats
     reachable_validity: Floats
     reachable_radius: Floats
-    options: list[Printed]
+    options: list[KeptWays]
 
 
 # Finds out what a batch of people, who miss the same numbers, should change, in so many ways.
@@ -191,7 +203,7 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
     )
 
 
-def keep_told(printed: Printed, names: list[str], all_names: list[str]) -> Printed:
+def keep_told(printed: Printed, names: list[str], all_names: list[str]) -> KeptWays:
     """Keep what is told people, by the features of everybody."""
     ways, after = printed
     place = {name: k for k, name in enumerate(names)}
@@ -207,11 +219,10 @@ def keep_told(printed: Printed, names: list[str], all_names: list[str]) -> Print
         ways,
         held=spread(ways.held),
         changed=spread(ways.changed),
-        # the rows of the table say it all, and take less memory
-        recourse=ways.recourse[:, :0],
-        levels=ways.levels[:, :0],
+        recourse=np.empty((len(ways), 0)),  # no views, which would keep what they are of
+        levels=np.empty((len(ways), 0), dtype=np.int64),
     )
-    return Printed(kept, after)
+    return KeptWays(kept, after, KeptPoints.of(ways.recourse))
 
 
 def _solve_held(
@@ -276,7 +287,8 @@ def _moved(part: Advised, places: NDArray[np.int64], people: int) -> Advised:
         rows=places[part.rows],
         refused=[(int(places[row]), why) for row, why in part.refused],
         options=[
-            Printed(replace(ways, who=ways.who + people), after) for ways, after in part.options
+            told._replace(ways=replace(told.ways, who=told.ways.who + people))
+            for told in part.options
         ],
     )
 
@@ -287,10 +299,10 @@ def _sorted(part: Advised) -> Advised:
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     options = []
-    for ways, after in part.options:
+    for ways, after, points in part.options:
         ways = replace(ways, who=back[ways.who])
         again = np.argsort(ways.who, kind="stable")
-        options.append(Printed(ways.take(again), after.iloc[again]))
+        options.append(KeptWays(ways.take(again), after.iloc[again], points.take(again)))
     arrays = {
         field.name: getattr(part, field.name)[order]
         for field in fields(Advised)
@@ -309,9 +321,9 @@ def _joined(parts: list[Advised]) -> Advised:
     options = []
     while any(held["options"]):
         some = [option.pop(0) for option in held["options"] if option]
-        ways, after = [printed.ways for printed in some], [printed.after for printed in some]
+        ways, after, points = (list(each) for each in zip(*some, strict=True))
         some.clear()
-        options.append(Printed(join_ways(ways), stack(after)))
+        options.append(KeptWays(join_ways(ways), stack(after), KeptPoints.joined(points)))
     arrays = [name for name, values in held.items() if isinstance(values[0], np.ndarray)]
     return Advised(
         people=stack(held.pop("people")),

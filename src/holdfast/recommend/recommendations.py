@@ -115,7 +115,7 @@ class Recommendations:
         import pandas as pd
 
         outcome, parts = self._outcome, []
-        for option, (ways, _) in enumerate(outcome.options, start=1):
+        for option, (ways, *_) in enumerate(outcome.options, start=1):
             parts.append(
                 {
                     "row": outcome.rows[ways.who],
@@ -153,7 +153,7 @@ class Recommendations:
         """
         import pandas as pd
 
-        tables = [table for _, table in self._outcome.options]
+        tables = [told.after for told in self._outcome.options]
         after = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
         if len(order) == len(after) and (order == np.arange(len(after))).all():
             return after.set_axis(index).copy()
@@ -271,9 +271,7 @@ class Recommendations:
         point, own = self.encoded(label, option), cast(Any, encoding.model)
         coefs, intercepts = models.worst_model(point, own.coef, own.intercept)
         coef, intercept = coefs[0], float(intercepts[0])
-        score = self._outcome.options[option - 1].ways.worst_case_score[place]  # as it was judged
-        if robust_to is not None:
-            score = models.worst_score(point, own.coef, own.intercept)[0]
+        score = float(models.worst_score(point, own.coef, own.intercept)[0])
         after = self._outcome.options[option - 1].after.iloc[place]
         target = self._question.target
         if score >= (self._cutoff if target is None else target):
@@ -281,7 +279,7 @@ class Recommendations:
         return Opposing(
             coef=coef,
             intercept=intercept,
-            score=float(score),
+            score=score,
             validity=self.validity(score),
             gives=self.gives(score),
             wanted=self.wanted,
@@ -392,14 +390,10 @@ class Recommendations:
         ]
 
     def encoded(self, label: Any, option: int = 1) -> Floats:
-        """Return the encoded point that a way leads to, as the pipeline makes it of the row."""
+        """Return the encoded point that a way leads to, as the pipeline has made it of the row."""
         place = self._place(label, option)
-        points = self._encoded(option, slice(place, place + 1))
-        return np.asarray(points[0])
-
-    def _encoded(self, option: int, which: slice) -> Floats:
-        after = self._outcome.options[option - 1].after.iloc[which]
-        return self._question.encoding.encode_tables([after])[0].points
+        kept = self._outcome.options[option - 1].points
+        return np.asarray(kept.take(slice(place, place + 1)).points()[0])
 
     def status_of(self, label: Any) -> Status:
         """Return what became of a person."""
@@ -498,7 +492,7 @@ class Recommendations:
 
     def _columns(self, option: int, which: slice) -> Iterator[ChangedColumn]:
         """Say what some of those who have an option change."""
-        ways, after = self._outcome.options[option - 1]
+        ways, after, _ = self._outcome.options[option - 1]
         people, who = self._outcome.people, ways.who[which]
         changed = dict(zip(self._outcome.names, ways.changed[which].T, strict=True))
         return changed_columns(people, who, after.iloc[which], changed, self._question.actions)
@@ -506,7 +500,7 @@ class Recommendations:
     def _places(self, k: int) -> list[int]:
         """Return the place of person k among those who have each option."""
         places = []
-        for ways, _ in self._outcome.options:
+        for ways, *_ in self._outcome.options:
             place = int(np.searchsorted(ways.who, k))
             if place == len(ways) or ways.who[place] != k:
                 break
