@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import torch.nn.utils.prune
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -415,6 +416,30 @@ def test_parameters_that_are_no_numbers_are_refused():
     for models in (NormBall(1, 0.1), LastLayer(NormBall(1, 0.1))):
         with pytest.raises(ValueError, match="not finite"):
             prove_network(layer, [[1.0]], robust_to=models)
+
+
+def test_what_no_network_should_have_is_refused_by_name():
+    norm = nn.Sequential(nn.Linear(1, 2), nn.BatchNorm1d(2), nn.ReLU(), nn.Linear(2, 1))
+    for variance in (math.nan, -1.0):
+        norm[1].running_var[0] = variance
+        with pytest.raises(ValueError, match="statistics of a BatchNorm1d"):
+            prove_network(norm, [[1.0]], robust_to=NormBall(1, 0.1))
+    unreal = nn.Linear(1, 1, dtype=torch.complex64)
+    pruned = nn.Sequential(nn.Linear(1, 3), nn.ReLU(), nn.Linear(3, 1))
+    torch.nn.utils.prune.l1_unstructured(pruned[0], "weight", 0.5)
+    for module, said in ((unreal, "complex"), (pruned, "cannot be copied")):
+        with pytest.raises(ValueError, match=said):
+            prove_network(module, [[1.0]], robust_to=NormBall(1, 0.1))
+
+
+def test_today_s_network_is_one_of_them():
+    """To the last bit: no score of a set is found above today's."""
+    rng = np.random.default_rng(8)
+    module = nn.Sequential(nn.Linear(3, 7), nn.ReLU(), nn.Linear(7, 1))
+    for radius in (0.0, 1e-17):
+        models = LastLayer(NormBall(2, radius))
+        bracket = prove_network(module, rng.normal(size=(500, 3)), robust_to=models)
+        assert (bracket.found_score <= bracket.score).all()
 
 
 def test_a_network_that_never_changes_keeps_its_score():

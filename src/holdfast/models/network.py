@@ -70,7 +70,16 @@ class Network(Model):
             if self.device is not None
             else next(module.parameters()).device
         )
-        object.__setattr__(self, "module", copy.deepcopy(module).to(device).eval())
+        if any(parameter.is_complex() for parameter in module.parameters()):
+            raise ValueError("parameters of the module are complex numbers; a score is a real one")
+        try:
+            own = copy.deepcopy(module)
+        except RuntimeError as error:
+            raise ValueError(
+                f"the module cannot be copied ({error}); of one that is pruned or normed by hooks, "
+                "first make that lasting: torch.nn.utils.prune.remove(...), remove_weight_norm(...)"
+            ) from None
+        object.__setattr__(self, "module", own.to(device).eval())
         object.__setattr__(self, "output", output)
         object.__setattr__(self, "device", str(device))
 

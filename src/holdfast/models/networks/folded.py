@@ -144,6 +144,8 @@ def _affine_of(part: nn.BatchNorm1d) -> tuple[Tensor, Tensor, bool]:
     shift = -part.running_mean.detach().double() * factor
     if part.bias is not None:
         shift, free = shift + part.bias.detach().double(), free or part.bias.requires_grad
+    if not bool((factor.isfinite() & shift.isfinite()).all()):
+        _refuse("running statistics of a BatchNorm1d of it are not finite, or variances below 0")
     return factor, shift, free
 
 

@@ -122,7 +122,8 @@ def bracket_of(
         bound = LastLayerBound.of(network, robust_to)
         score[there] = bound.head.network.score(known)
         proven[there], found[there] = bound.prove(known)
-        return Bracket(score, proven, found)
+        # today's network is one of them, but for rounding
+        return Bracket(score, proven, np.minimum(score, found))
     prover = Prover.of(network, robust_to)
     if len(known):
         score[there] = prover.folded.score(known)
