@@ -807,17 +807,18 @@ def test_the_command_line_names_the_option(arguments, named, capsys):
     assert named in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_the_examples_of_the_table_are_right_without_the_wrong_argument():
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(build, solve, find, frontier, solve_problem, solve_parts, solve_links, judged),
+        *(published, population, priced, judge, train, calibrate, recommend, find_network),
+        *(number, category, ball, model_of, make_gaussians),
+        *(functools.partial(made_set, make) for make in SETS),
+    ],
+)
+def test_the_examples_of_the_table_are_right_without_the_wrong_argument(call):
     """A door that refuses everything would pass the table."""
-    for call in (build, solve, find, frontier, solve_problem, solve_parts, solve_links, judged):
-        call()
-    for call in (published, population, priced, judge, train, calibrate, recommend, find_network):
-        call()
-    for call in (number, category, ball, model_of, make_gaussians):
-        call()
-    for make in SETS:
-        made_set(make)
+    call()
 
 
 def test_losses_cannot_be_added():

@@ -79,7 +79,6 @@ def test_survival_is_what_the_retrained_pipelines_themselves_decide():
         assert trial.survival[b] == pytest.approx(np.mean(after), abs=1e-12)
 
 
-@pytest.mark.slow
 def test_the_radius_is_the_smallest_that_was_tried_and_one_just_below_fails():
     space = Space.of(MODEL, X, None)
     models = retrain(space, Y, [draw_bootstrap(N)] * 30, 0)
