@@ -34,7 +34,16 @@ from holdfast.discrete.parts import (
     whole,
     within,
 )
-from holdfast.discrete.prices import at_price, folded, most_tilt, price_of, priced, unfolded
+from holdfast.discrete.prices import (
+    at_price,
+    fair_price,
+    is_folded,
+    most_tilt,
+    one_way,
+    price_of,
+    priced,
+    unfolded,
+)
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Outcomes
 from holdfast.discrete.unions import along, parts_of
@@ -146,21 +155,19 @@ class _Split:
 
     def refine(self, part: Part, x: Floats, bound: float) -> bool:
         """Close a part whose answer breaks a link, or split it; return False if neither can be."""
-        broken = self.broken_by(x)
-        fair = tuple(entry for entry in part.prices if entry[0] in broken)
+        pressed = [link for link in self.broken_by(x) if _may_press(part, link)]
+        fair = tuple(entry for entry in part.prices if entry[0] in pressed)
         if fair != part.prices:  # a price on a link that is kept is too high here
             return self.look_into([part._replace(prices=fair)], bound)
-        pairs = [link for link in broken if _is_pair(part, link)]
-        for link in pairs:
-            j = folded(part, link)
-            if j is not None:
-                return self.look_into(unfolded(part, self.left, j), bound)
-        if pairs:
-            if not part.is_aimed:
-                self.aim(part, pairs[0])
-                part = part._replace(is_aimed=True)
+        if pressed and not part.is_aimed:
+            self.aim(part, pressed[0], x)
             if self.best.value == math.inf:
                 self.try_parts(self.mended(part, x))
+            part = part._replace(is_aimed=True)
+        for link in pressed:
+            if is_folded(part, link):
+                return self.look_into(self.at_fair_price(unfolded(part, self.left, link), link), bound)
+        if pressed:
             part, x, bound = self.press_all(part, x, bound)
             if bound >= self.cutoff():
                 self.close(bound)
@@ -170,6 +177,16 @@ class _Split:
             if news is not None:
                 return self.look_into(news, bound)
         return False
+
+    def at_fair_price(self, parts: list[Part], link: Link) -> list[Part]:
+        """Set the price of a link at which the best answer is at its end, as far as is known."""
+        if self.best.point is None:
+            return parts
+        base, numbers = self.problem.problem, self.whole.numbers
+        price = fair_price(base, self.goal, numbers, self.best.point, link)
+        if not price > 0.0:
+            return parts
+        return [at_price(part, link, price) if _may_press(part, link) else part for part in parts]
 
     def broken_by(self, x: Floats) -> list[Link]:
         """Return the links that a point breaks, turned so that it is above their upper ends."""
@@ -184,7 +201,7 @@ class _Split:
         for _ in range(_MOST_TURNS):
             before, answer = bound, x
             for link in self.broken_by(x):
-                if not _is_pair(part, link) or folded(part, link) is not None:
+                if not _may_press(part, link) or is_folded(part, link):
                     continue
                 part, answer, bound = self.press(part, link, answer, bound)
                 if bound >= self.cutoff():
@@ -203,13 +220,15 @@ class _Split:
         self.best = self.best._replace(nodes=self.best.nodes + int(out.nodes.sum()))
         return out
 
-    def aim(self, part: Part, link: Link) -> None:
+    def aim(self, part: Part, link: Link, x: Floats) -> None:
         """Look for a good answer at the upper end of a link, and of others that this one breaks."""
         edge, tied = part, list[Link]()
         todo = [link]
         while todo:
+            if len(todo[0].terms) != 2:
+                return
             tied.append(todo[0])
-            found = self.best_along(edge, todo[0])
+            found = self.best_along(one_way(edge, todo[0], x), todo[0])
             if found is None:
                 return
             edge, x, chosen = found
@@ -217,9 +236,7 @@ class _Split:
             todo = [
                 other
                 for other in self.broken_by(x)
-                if held.isdisjoint(other.columns.tolist())
-                and _is_pair(part, other)
-                and folded(part, other) is None
+                if held.isdisjoint(other.columns.tolist()) and _may_press(part, other)
             ]
         if part.numbers.step[sorted(held)].max() == 0.0:
             self.try_answer(x, chosen)
@@ -236,21 +253,21 @@ class _Split:
                 self.try_answer(part.restore(out.recourse[k]), out.chosen[k])
 
     def mended(self, part: Part, x: Floats) -> list[Part]:
-        """Fix pairs of numbers that break their links where they keep them.
+        """Fix numbers that break their links where they keep them.
 
-        One of the two stays, and the other follows.
+        All but one stay, and that one follows.
         """
         numbers, parts = part.numbers, list[Part]()
-        broken = [link for link in self.broken_by(x) if _is_pair(part, link)]
-        for k in (0, 1):
+        broken = [link for link in self.broken_by(x) if _may_press(part, link)]
+        for k in range(max(len(link.terms) for link in broken)):
             lower, upper = numbers.lower.copy(), numbers.upper.copy()
             for link in broken:
-                (j, coef), (other, rest) = link.terms[k], link.terms[1 - k]
-                edge = (link.ends[1] - rest * float(x[other])) / coef
+                j, coef = link.terms[k % len(link.terms)]
+                lower[link.columns] = upper[link.columns] = x[link.columns]
+                edge = float(x[j]) + (link.ends[1] - link.value(x)) / coef
                 step, anchor = float(numbers.step[j]), float(numbers.anchor[j])
                 edge = snapped(edge, step, anchor, upwards=coef < 0.0)
-                lower[j] = upper[j] = min(max(edge, lower[j]), upper[j])
-                lower[other] = upper[other] = x[other]
+                lower[j] = upper[j] = min(max(edge, numbers.lower[j]), numbers.upper[j])
             parts.append(within(part, lower, upper))
         return parts
 
@@ -343,6 +360,9 @@ class _Split:
             if out.outcome[k] == EXHAUSTED and out.bound[k] == math.inf:
                 continue
             bound = max(floor, self.bound_of(asked[k], float(out.bound[k])))
+            if bound >= self.cutoff():
+                self.close(bound)
+                continue
             if np.isnan(out.recourse[k]).any() or math.isnan(bound):
                 return False
             x, options = part.restore(out.recourse[k]), out.chosen[k, : len(self.problem.groups)]
@@ -394,13 +414,12 @@ def _ways(count: int) -> list[tuple[bool, ...]]:
     return list(product((False, True), repeat=count))
 
 
-def _is_pair(part: Part, link: Link) -> bool:
-    """Whether a link is an inequality between two numbers that may move."""
+def _may_press(part: Part, link: Link) -> bool:
+    """Whether a link is an inequality between numbers of which several may move."""
     numbers, columns = part.numbers, link.columns
-    if len(columns) != 2 or link.is_equation:
+    if link.is_equation or not free_columns(part)[columns].all():
         return False
-    may_move = numbers.lower[columns] < numbers.upper[columns]
-    return bool((free_columns(part)[columns] & may_move).all())
+    return int((numbers.lower[columns] < numbers.upper[columns]).sum()) > 1
 
 
 def split(
