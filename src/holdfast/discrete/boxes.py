@@ -37,6 +37,7 @@ from holdfast.discrete.parts import (
 from holdfast.discrete.prices import (
     at_price,
     fair_price,
+    gains_at,
     is_folded,
     most_tilt,
     one_way,
@@ -50,7 +51,7 @@ from holdfast.discrete.unions import along, parts_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
 
-_MOST_PARTS = 240  # that are searched before a row is left to HiGHS
+_MOST_PARTS = 2000  # that are searched before a row is left to HiGHS
 _MOST_PRICES = 8  # that are tried for a link of a part
 _MOST_TURNS = 4  # of pressing one link after another
 
@@ -112,8 +113,9 @@ class _Split:
         self.weight = 1.0 if goal.is_guarantee else goal.level
         none = np.empty(0, dtype=np.int64)
         self.best = Best(math.inf, math.inf, None, none, 0)  # its bound: of all that is closed
+        self.gains: Floats | None = None  # of its numbers
         self.open: list[_Open] = []
-        self.pushed, self.searched = 0, 0
+        self.pushed, self.searched, self.nodes = 0, 0, 0
 
     def solve(self, links: list[Link], floor: float) -> Best:
         self.links = links
@@ -138,7 +140,7 @@ class _Split:
                 break
         for entry in self.open:
             self.close(entry.bound)
-        return self.best
+        return self.best._replace(nodes=self.nodes)
 
     def cutoff(self) -> float:
         """Return the bound from which a part need not be looked into."""
@@ -159,15 +161,16 @@ class _Split:
         fair = tuple(entry for entry in part.prices if entry[0] in pressed)
         if fair != part.prices:  # a price on a link that is kept is too high here
             return self.look_into([part._replace(prices=fair)], bound)
-        if pressed and not part.is_aimed:
+        if pressed and self.best.value == math.inf:
             self.aim(part, pressed[0], x)
-            if self.best.value == math.inf:
-                self.try_parts(self.mended(part, x))
-            part = part._replace(is_aimed=True)
+            self.try_parts(self.mended(part, x))
         for link in pressed:
             if is_folded(part, link):
                 return self.look_into(self.at_fair_price(unfolded(part, self.left, link), link), bound)
         if pressed:
+            if not part.is_aimed:
+                self.aim(part, pressed[0], x)
+                part = part._replace(is_aimed=True)
             part, x, bound = self.press_all(part, x, bound)
             if bound >= self.cutoff():
                 self.close(bound)
@@ -180,17 +183,20 @@ class _Split:
 
     def at_fair_price(self, parts: list[Part], link: Link) -> list[Part]:
         """Set the price of a link at which the best answer is at its end, as far as is known."""
-        if self.best.point is None:
+        x = self.best.point
+        if x is None:
             return parts
-        base, numbers = self.problem.problem, self.whole.numbers
-        price = fair_price(base, self.goal, numbers, self.best.point, link)
+        if self.gains is None:
+            self.gains = gains_at(self.problem.problem, self.goal, self.whole.numbers, x)
+        price = fair_price(self.whole.numbers, x, self.gains, link)
         if not price > 0.0:
             return parts
         return [at_price(part, link, price) if _may_press(part, link) else part for part in parts]
 
     def broken_by(self, x: Floats) -> list[Link]:
         """Return the links that a point breaks, turned so that it is above their upper ends."""
-        pairs = [pair for pair in self.sides if not pair[0].keeps(x)]
+        values = x.tolist()
+        pairs = [pair for pair in self.sides if not pair[0].is_kept(values)]
         return [link if link.value(x) > link.ends[1] else turned for link, turned in pairs]
 
     def press_all(self, part: Part, x: Floats, bound: float) -> tuple[Part, Floats, float]:
@@ -217,7 +223,7 @@ class _Split:
         numbers = [part.numbers for part in parts]
         out = parts[0].frame.search(numbers, goal, 0.25 * self.tolerance)
         self.searched += len(parts)
-        self.best = self.best._replace(nodes=self.best.nodes + int(out.nodes.sum()))
+        self.nodes += int(out.nodes.sum())
         return out
 
     def aim(self, part: Part, link: Link, x: Floats) -> None:
@@ -236,7 +242,7 @@ class _Split:
             todo = [
                 other
                 for other in self.broken_by(x)
-                if held.isdisjoint(other.columns.tolist()) and _may_press(part, other)
+                if held.isdisjoint(other.places) and _may_press(part, other)
             ]
         if part.numbers.step[sorted(held)].max() == 0.0:
             self.try_answer(x, chosen)
@@ -406,6 +412,7 @@ class _Split:
             value = float(base.loss.value(score)) + self.goal.level * value
         if value < self.best.value:
             self.best = self.best._replace(value=value, point=x, options=options)
+            self.gains = None
         return True
 
 
@@ -416,10 +423,10 @@ def _ways(count: int) -> list[tuple[bool, ...]]:
 
 def _may_press(part: Part, link: Link) -> bool:
     """Whether a link is an inequality between numbers of which several may move."""
-    numbers, columns = part.numbers, link.columns
-    if link.is_equation or not free_columns(part)[columns].all():
+    lower, upper, free = part.numbers.lower, part.numbers.upper, free_columns(part)
+    if link.is_equation or not all(free[j] for j in link.places):
         return False
-    return int((numbers.lower[columns] < numbers.upper[columns]).sum()) > 1
+    return sum(lower[j] < upper[j] for j in link.places) > 1
 
 
 def split(

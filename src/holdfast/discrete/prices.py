@@ -71,6 +71,8 @@ def _ways(numbers: Numbers, j: int) -> list[tuple[float, float, float]]:
 
 def priced(part: Part) -> Part:
     """Let breaking links cost what the prices of the part say, as far as they can be set."""
+    if not part.prices:
+        return part
     there = part._replace(prices=())
     for link, price in part.prices:
         price = min(price, most_tilt(there, link))
@@ -147,7 +149,9 @@ def tilted(part: Part, link: Link, price: float) -> Part:
             width = numbers.upper[j] - numbers.lower[j]
             paid -= (least - cost) * width if math.isfinite(width) else math.inf
             costs[j] = least
-    turned = numbers._replace(start=points, cost=costs)
+    turned = Numbers(
+        points, numbers.lower, numbers.upper, costs, numbers.fee, numbers.step, numbers.anchor
+    )
     return part._replace(numbers=turned, paid=part.paid + float(paid))
 
 
@@ -163,25 +167,30 @@ def one_way(part: Part, link: Link, x: Floats) -> Part:
     return part._replace(numbers=numbers._replace(lower=lower, upper=upper))
 
 
-def fair_price(
-    base: RecourseProblem, goal: Goal, numbers: Numbers, x: Floats, link: Link
-) -> float:
+def fair_price(numbers: Numbers, x: Floats, gains: Floats, link: Link) -> float:
     """Return the price of a link at whose upper end a point is, so that it pays to stay there.
 
     Were all numbers continuous, and the point the best, then no price gave a better bound. Of each
-    number that moves, cost and price make up for what it brings.
+    number that moves, cost and price make up for what it gains.
     """
     room = link.ends[1] - link.value(x)
     if room > sum(abs(a) * (float(numbers.step[j]) + 1e-9 * abs(x[j])) for j, a in link.terms):
         return 0.0
-    coef, _ = base.robust_to.worst_model(x[None], base.coef, base.intercept)
-    worth = _worth(base, goal, numbers, x, coef[0])
     low, high = 0.0, math.inf
     for j, a in link.terms:
-        least, most = _pull(numbers, j, float(x[j]), worth * float(coef[0, j]))
+        least, most = _pull(numbers, j, float(x[j]), float(gains[j]))
         ends = sorted((least / a, most / a))
         low, high = max(low, ends[0]), min(high, ends[1])
     return 0.5 * (low + high) if high < math.inf else low
+
+
+def gains_at(base: RecourseProblem, goal: Goal, numbers: Numbers, x: Floats) -> Floats:
+    """Return what each number gains by going up from a point, in the unit of its costs."""
+    models, _ = base.robust_to.worst_model(x[None], base.coef, base.intercept)
+    if not goal.is_guarantee:
+        score = base.robust_to.worst_score(x[None], base.coef, base.intercept)
+        return models[0] * (float(base.loss.slope(score)[0]) / goal.level)
+    return models[0] * math.nan
 
 
 def _pull(numbers: Numbers, j: int, x: float, gain: float) -> tuple[float, float]:
@@ -194,11 +203,3 @@ def _pull(numbers: Numbers, j: int, x: float, gain: float) -> tuple[float, float
     if x >= numbers.upper[j]:
         most = math.inf
     return least, most
-
-
-def _worth(base: RecourseProblem, goal: Goal, numbers: Numbers, x: Floats, coef: Floats) -> float:
-    """Return what a unit of score is worth at a point, in the unit of its costs."""
-    if not goal.is_guarantee:
-        score = base.robust_to.worst_score(x[None], base.coef, base.intercept)
-        return float(base.loss.slope(score)[0]) / goal.level
-    return math.nan
