@@ -47,12 +47,13 @@ from holdfast.discrete.prices import (
 )
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Outcomes
-from holdfast.discrete.unions import along, parts_of
+from holdfast.discrete.unions import along, joined, options_of, parts_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
 
 _MOST_PARTS = 2000  # that are searched before a row is left to HiGHS
 _MOST_PRICES = 8  # that are tried for a link of a part
+_NEAR = 16.0  # steps, around an answer
 _MOST_TURNS = 4  # of pressing one link after another
 
 
@@ -176,10 +177,59 @@ class _Split:
                 self.close(bound)
                 return True
         for link in self.broken_by(x):
+            if self.join(part, link, x, bound):
+                return True
             news = split(part, link, self.left, x, self.best.point)
             if news is not None:
                 return self.look_into(news, bound)
         return False
+
+    def join(self, part: Part, link: Link, x: Floats, bound: float) -> bool:
+        """Make the numbers of a link one where a better answer may be; return False if not.
+
+        That is near the best answer, and near x. The rest of the part is left as it is.
+        """
+        if self.best.point is None or not self.may_join(part, link):
+            return False
+        rest, inner = list[Part](), part
+        for j in link.columns.tolist():
+            numbers = inner.numbers
+            places = [float(x[j]), float(min(max(self.best.point[j], numbers.lower[j]), numbers.upper[j]))]
+            room = _NEAR * float(numbers.step[j])
+            if max(places) - min(places) > 2.0 * room:
+                return False
+            low, high = float(numbers.lower[j]), float(numbers.upper[j])
+            sides = []
+            if min(places) - room > low:
+                below, new_low = neighbours_of(numbers, j, min(places) - room)
+                sides.append((low, below))
+                low = new_low
+            if max(places) + room < high:
+                new_high, above = neighbours_of(numbers, j, max(places) + room)
+                sides.append((above, high))
+                high = new_high
+            for side in sides:
+                new = narrowed(inner, self.left, j, *side)
+                if new is not None:
+                    rest.append(new)
+            near = narrowed(inner, self.left, j, low, high)
+            if near is None:
+                return self.look_into(rest, bound)
+            inner = near
+        options = options_of(inner.numbers, link.columns, [link])
+        if options is None:
+            return False
+        prices = tuple(entry for entry in inner.prices if entry[0] is not link)
+        for new in joined(inner._replace(prices=prices), link.columns, options):
+            self.push(new, bound, None)
+        return self.look_into(rest, bound)
+
+    def may_join(self, part: Part, link: Link) -> bool:
+        """Whether the numbers of a link go in steps, and no other link has them."""
+        numbers, free = part.numbers, free_columns(part)
+        if not all(free[j] and numbers.step[j] > 0.0 for j in link.places):
+            return False
+        return sum(not link.places.isdisjoint(other.places) for other in self.left) == 1
 
     def at_fair_price(self, parts: list[Part], link: Link) -> list[Part]:
         """Set the price of a link at which the best answer is at its end, as far as is known."""
@@ -432,7 +482,7 @@ def _may_press(part: Part, link: Link) -> bool:
 def split(
     part: Part, link: Link, links: list[Link], x: Floats, best: Floats | None
 ) -> list[Part] | None:
-    """Split a part at a value of a number, such that x is in none of the two; None: nowhere.
+    """Split a part at a value of a number, if it can be such that x is in none; None: nowhere.
 
     The value is that of the best answer, in whose halves the link is worth most, or else lies in
     the middle between that of x and the one that would keep the link.
@@ -450,6 +500,7 @@ def split(
     for j in order:
         goal = min(max(x[j] + missing / link.coef[j], numbers.lower[j]), numbers.upper[j])
         places.append((j, 0.5 * (float(x[j]) + goal)))
+    first: list[Part] | None = None
     for j, place in places:
         if not numbers.lower[j] < place < numbers.upper[j]:
             continue
@@ -459,7 +510,8 @@ def split(
         found = [half for half in halves if half is not None]
         if not any(_holds(half, x) for half in found):
             return found
-    return None
+        first = found if first is None else first
+    return first if len(link.terms) > 2 else None
 
 
 def neighbours_of(numbers: Numbers, j: int, place: float) -> tuple[float, float]:
