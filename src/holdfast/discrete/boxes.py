@@ -241,7 +241,12 @@ class _Split:
         price = fair_price(self.whole.numbers, x, self.gains, link)
         if not price > 0.0:
             return parts
-        return [at_price(part, link, price) if _may_press(part, link) else part for part in parts]
+        return [
+            at_price(part, link, price)
+            if _may_press(part, link) and not is_folded(part, link)
+            else part
+            for part in parts
+        ]
 
     def broken_by(self, x: Floats) -> list[Link]:
         """Return the links that a point breaks, turned so that it is above their upper ends."""

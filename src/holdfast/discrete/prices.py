@@ -7,10 +7,9 @@ it. Where every linked number is on one side of its start, the search can solve 
 from __future__ import annotations
 
 import math
-from itertools import product
 
 from holdfast.discrete.frame import Numbers
-from holdfast.discrete.parts import Link, Part, free_columns, tightened, within
+from holdfast.discrete.parts import Link, Part, narrowed
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
@@ -24,40 +23,19 @@ def is_folded(part: Part, link: Link) -> bool:
 
 
 def unfolded(part: Part, links: list[Link], link: Link) -> list[Part]:
-    """Return parts in which each number of a link stays as it is, goes down, or goes up.
-
-    Where all but one of them stay, the link does no more than to bound that one.
-    """
-    numbers, columns = part.numbers, link.columns.tolist()
-    found = dict[tuple[tuple[float, float, float], ...], None]()
-    for ways in product(*(_ways(numbers, j) for j in columns)):
-        moving = [k for k, (low, high, _) in enumerate(ways) if low < high]
-        own = list(ways)
-        for k in moving if len(moving) == 1 else ():
-            own[k] = (float(numbers.lower[columns[k]]), float(numbers.upper[columns[k]]), 0.0)
-        found[tuple(own)] = None
-    parts = list[Part]()
-    for own in found:
-        new = within_ways(part, links, columns, own)
-        if new is not None:
-            parts.append(new)
-    return parts
-
-
-def within_ways(
-    part: Part, links: list[Link], columns: list[int], ways: tuple[tuple[float, float, float], ...]
-) -> Part | None:
-    """Let some numbers go one way each, and others as the links then allow; None: nowhere."""
-    numbers = part.numbers
-    lower, upper, fees = numbers.lower.copy(), numbers.upper.copy(), numbers.fee.copy()
-    paid = part.paid
-    for j, (low, high, fee) in zip(columns, ways, strict=True):
-        lower[j], upper[j] = low, high
+    """Return parts in which the first folded number of a link stays, goes down, or goes up."""
+    numbers, parts = part.numbers, list[Part]()
+    j = next(j for j, _ in link.terms if len(_ways(numbers, j)) > 1)
+    for low, high, fee in _ways(numbers, j):
+        new = narrowed(part, links, j, low, high)
+        if new is None:
+            continue
         if fee > 0.0:  # who goes pays for it
-            fees[j], paid = 0.0, paid + fee
-    way = numbers._replace(lower=lower, upper=upper, fee=fees)
-    bounds = tightened(way, links, free_columns(part), set(columns))
-    return None if bounds is None else within(part._replace(numbers=way, paid=paid), *bounds)
+            fees = new.numbers.fee.copy()
+            fees[j] = 0.0
+            new = new._replace(numbers=new.numbers._replace(fee=fees), paid=new.paid + fee)
+        parts.append(new)
+    return parts
 
 
 def _ways(numbers: Numbers, j: int) -> list[tuple[float, float, float]]:
