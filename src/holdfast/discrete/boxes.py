@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +54,7 @@ from holdfast.problem.goal import Goal
 _MOST_PARTS = 2000  # that are searched before a row is left to HiGHS
 _MOST_PRICES = 8  # that are tried for a link of a part
 _NEAR = 16.0  # steps, around an answer
+_MOST_AIMED = 4  # numbers of a link, to aim at its end
 _MOST_TURNS = 4  # of pressing one link after another
 
 
@@ -163,11 +164,12 @@ class _Split:
         if fair != part.prices:  # a price on a link that is kept is too high here
             return self.look_into([part._replace(prices=fair)], bound)
         if pressed and self.best.value == math.inf:
-            self.aim(part, pressed[0], x)
             self.try_parts(self.mended(part, x))
         for link in pressed:
             if is_folded(part, link):
-                return self.look_into(self.at_fair_price(unfolded(part, self.left, link), link), bound)
+                return self.look_into(
+                    self.at_fair_price(unfolded(part, self.left, link), link), bound
+                )
         if pressed:
             if not part.is_aimed:
                 self.aim(part, pressed[0], x)
@@ -194,7 +196,10 @@ class _Split:
         rest, inner = list[Part](), part
         for j in link.columns.tolist():
             numbers = inner.numbers
-            places = [float(x[j]), float(min(max(self.best.point[j], numbers.lower[j]), numbers.upper[j]))]
+            places = [
+                float(x[j]),
+                float(min(max(self.best.point[j], numbers.lower[j]), numbers.upper[j])),
+            ]
             room = _NEAR * float(numbers.step[j])
             if max(places) - min(places) > 2.0 * room:
                 return False
@@ -282,6 +287,20 @@ class _Split:
         return out
 
     def aim(self, part: Part, link: Link, x: Floats) -> None:
+        """Look for a good answer at the upper end of a link, two of its numbers at a time."""
+        for pair in combinations(link.terms, 2) if len(link.terms) <= _MOST_AIMED else ():
+            coef, rest = np.zeros_like(link.coef), 0.0
+            lower, upper = part.numbers.lower.copy(), part.numbers.upper.copy()
+            for j, own in link.terms:
+                if (j, own) in pair:
+                    coef[j] = own
+                else:
+                    rest += own * float(x[j])
+                    lower[j] = upper[j] = x[j]
+            edge = Link(coef, -math.inf, link.ends[1] - rest)
+            self.aim_at_pair(within(part, lower, upper), edge, x)
+
+    def aim_at_pair(self, part: Part, link: Link, x: Floats) -> None:
         """Look for a good answer at the upper end of a link, and of others that this one breaks."""
         edge, tied = part, list[Link]()
         todo = [link]

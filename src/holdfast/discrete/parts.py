@@ -73,7 +73,6 @@ class Link:
         slack = LINK_TOLERANCE * size
         return np.asarray((value >= self.lower - slack) & (value <= self.upper + slack))
 
-
     def is_kept(self, x: list[float]) -> bool:
         """Whether a point keeps it; as `keeps`, in plain numbers, of one row."""
         value, size = 0.0, 1.0

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from holdfast.discrete.frame import Numbers
 from holdfast.discrete.parts import Link, Part, narrowed
 from holdfast.machinery.numbers import Floats
@@ -163,12 +165,16 @@ def fair_price(numbers: Numbers, x: Floats, gains: Floats, link: Link) -> float:
 
 
 def gains_at(base: RecourseProblem, goal: Goal, numbers: Numbers, x: Floats) -> Floats:
-    """Return what each number gains by going up from a point, in the unit of its costs."""
+    """Return about what each number gains by going up from a point, in the unit of its costs."""
     models, _ = base.robust_to.worst_model(x[None], base.coef, base.intercept)
-    if not goal.is_guarantee:
+    coef = models[0]
+    if goal.is_guarantee:  # a unit of score is worth what the dearest number takes for it
+        inside = (numbers.lower < x) & (x < numbers.upper) & ((x - numbers.start) * coef > 0.0)
+        worth = (numbers.cost[inside] / np.abs(coef[inside])).max(initial=0.0)
+    else:
         score = base.robust_to.worst_score(x[None], base.coef, base.intercept)
-        return models[0] * (float(base.loss.slope(score)[0]) / goal.level)
-    return models[0] * math.nan
+        worth = base.loss.slope(score)[0] / goal.level
+    return np.asarray(worth * coef)
 
 
 def _pull(numbers: Numbers, j: int, x: float, gain: float) -> tuple[float, float]:
