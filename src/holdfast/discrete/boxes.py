@@ -1,11 +1,11 @@
 """The best of the parts of a row; where a link is broken, a part is split.
 
 A part without links is solved by the search. If its answer keeps the links that are left, it is the
-best of the part. Otherwise one of the linked numbers is split at a value, and what the links then
-say of the others narrows them. With fine steps that takes long, and where numbers are continuous it
-need not come to an end: a price on breaking the link proves that nothing is better than an answer
-at its edge, or little. Parts of a part begin with its prices. What is left after so many searches
-is for HiGHS.
+best of the part. Otherwise the linked numbers go one way each, at a price on breaking the link that
+is fair at the best answer so far; a better price may prove that nothing is better than an answer at
+its edge, or little. Numbers in steps are then made one where a better answer may be. What is still
+left is split at a value, and what the links then say of the other numbers narrows them. Parts of a
+part begin with its prices. What is left after so many searches is for HiGHS.
 """
 
 from __future__ import annotations
@@ -500,7 +500,7 @@ def _may_press(part: Part, link: Link) -> bool:
     lower, upper, free = part.numbers.lower, part.numbers.upper, free_columns(part)
     if link.is_equation or not all(free[j] for j in link.places):
         return False
-    return sum(lower[j] < upper[j] for j in link.places) > 1
+    return len([j for j in link.places if lower[j] < upper[j]]) > 1
 
 
 def split(
@@ -509,7 +509,8 @@ def split(
     """Split a part at a value of a number, if it can be such that x is in none; None: nowhere.
 
     The value is that of the best answer, in whose halves the link is worth most, or else lies in
-    the middle between that of x and the one that would keep the link.
+    the middle between that of x and the one that would keep the link. Numbers of a link of many may
+    make up for each other: there x may stay in one of the two.
     """
     numbers, free = part.numbers, free_columns(part)
     value, ends = link.value(x), link.ends
@@ -535,7 +536,7 @@ def split(
         if not any(_holds(half, x) for half in found):
             return found
         first = found if first is None else first
-    return first if len(link.terms) > 2 else None
+    return first if len(link.terms) > 2 and _may_press(part, link) else None
 
 
 def neighbours_of(numbers: Numbers, j: int, place: float) -> tuple[float, float]:
