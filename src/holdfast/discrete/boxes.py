@@ -47,7 +47,7 @@ from holdfast.discrete.prices import (
 )
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Outcomes
-from holdfast.discrete.unions import along, joined, options_of, parts_of
+from holdfast.discrete.unions import along, made_one, options_of, parts_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
 
@@ -225,7 +225,7 @@ class _Split:
         if options is None:
             return False
         prices = tuple(entry for entry in inner.prices if entry[0] is not link)
-        for new in joined(inner._replace(prices=prices), link.columns, options):
+        for new in made_one(inner._replace(prices=prices), link.columns, options):
             self.push(new, bound, None)
         return self.look_into(rest, bound)
 

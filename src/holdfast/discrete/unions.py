@@ -50,7 +50,7 @@ def parts_of(part: Part, links: list[Link]) -> tuple[list[Part], list[Link]]:
         if part.frame.is_number[columns].all() and len(parts) < _MOST_PARTS:
             options = options_of(part.numbers, columns, own)
             if options is not None:
-                news = [new for old in parts for new in joined(old, columns, options)]
+                news = [new for old in parts for new in made_one(old, columns, options)]
             elif _are_merged(part, columns, own):
                 news = [new for old in parts for new in _merged(old, columns, own[0])]
         if news is None:
@@ -133,7 +133,7 @@ def _nearest(numbers: Numbers, j: int, values: Floats) -> Floats:
     return values
 
 
-def joined(part: Part, columns: NDArray[np.int64], options: Floats) -> Iterator[Part]:
+def made_one(part: Part, columns: NDArray[np.int64], options: Floats) -> Iterator[Part]:
     """Make linked numbers one feature.
 
     Its change counts once among the changes, though up to m numbers change: so that m of them may,
