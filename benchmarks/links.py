@@ -1,13 +1,13 @@
 """How fast is recourse with linked features? Milliseconds a row, beside HiGHS alone.
 
-    python benchmarks/links.py [--rows 100] [--highs-rows 10] [--p 1 2 inf]
+    python benchmarks/links.py [--rows 100] [--highs-rows 10] [--p 1 2 inf] [--cost-weight 0.05]
 
 German Credit with all 20 features, and a table of eight numbers and two categories whose linked
-features are those worth moving; radius 0.1, guarantee 0.5. Times are those of the processor, so
-that others on the machine count less; kernels are compiled before the clock starts. `ours` is the
-mean over all rows, `median` that of rows solved one by one, and `HiGHS` the mean of HiGHS alone
-over the first of these rows. `broken` counts the rows whose best recourse without links breaks one,
-`left to it` those that still went to HiGHS.
+features are those worth moving; radius 0.1, guarantee 0.5, or a price with the cost weight that is
+given. Times are those of the processor, so that others on the machine count less; kernels are
+compiled before the clock starts. `ours` is the mean over all rows, `median` that of rows solved one
+by one, and `HiGHS` the mean of HiGHS alone over the first of these rows. `broken` counts the rows
+whose best recourse without links breaks one, `left to it` those that still went to HiGHS.
 """
 
 from __future__ import annotations
@@ -115,21 +115,21 @@ CASES = {
 }
 
 
-def one_by_one(problem: DiscreteProblem, links: Links) -> np.ndarray:
+def one_by_one(problem: DiscreteProblem, links: Links, wanted: dict[str, float]) -> np.ndarray:
     """Milliseconds of each row, solved alone."""
     spent = []
     for i in range(problem.problem.n_rows):
         own = replace(links, lower=links.lower[i : i + 1], upper=links.upper[i : i + 1])
         alone = take_row(problem, i)
         begin = time.process_time()
-        solve_linked(alone, own, guarantee=GUARANTEE, n_jobs=1)
+        solve_linked(alone, own, **wanted, n_jobs=1)
         spent.append(time.process_time() - begin)
     return np.array(spent) * 1e3
 
 
-def highs(problem: DiscreteProblem, links: Links, rows: int) -> float:
+def highs(problem: DiscreteProblem, links: Links, rows: int, wanted: dict[str, float]) -> float:
     """Milliseconds a row of HiGHS alone."""
-    goal = Goal.of(problem.problem.loss, guarantee=GUARANTEE)
+    goal = Goal.of(problem.problem.loss, **wanted)
     nothing = Best(np.inf, -np.inf, None, np.empty(0, dtype=np.int64), 0)
     begin = time.process_time()
     for i in range(rows):
@@ -142,10 +142,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--highs-rows", type=int, default=10)
     parser.add_argument("--p", type=float, nargs="+", default=[1.0, 2.0, np.inf])
+    parser.add_argument("--cost-weight", type=float, help="ask for a price; else for a guarantee")
     options = parser.parse_args()
+    weight = options.cost_weight
+    wanted = {"guarantee": GUARANTEE} if weight is None else {"cost_weight": weight}
     console = Console(width=120)
     console.print(f"Python {platform.python_version()}, {os.cpu_count()} cores")
-    table = Table(title=f"{options.rows} rows, milliseconds a row")
+    title = "" if weight is None else f", cost weight {weight:g}"
+    table = Table(title=f"{options.rows} rows, milliseconds a row{title}")
     for name in NAMES:
         table.add_column(name, justify="right")
     asked_for = {"solve_parts": 0, "solve_cuts": 0}
@@ -162,20 +166,20 @@ def main() -> None:
     for name, (make, links) in CASES.items():
         for p in options.p:
             problem, rows = make(links, options.rows, p)
-            solve_linked(problem, rows, guarantee=GUARANTEE)  # compiles
+            solve_linked(problem, rows, **wanted)  # compiles
             asked_for.update(solve_parts=0, solve_cuts=0)
             begin = time.process_time()
-            answer = solve_linked(problem, rows, guarantee=GUARANTEE)
+            answer = solve_linked(problem, rows, **wanted)
             ours = (time.process_time() - begin) / len(answer) * 1e3
             counts = [str(number) for number in asked_for.values()]
-            theirs = highs(problem, rows, min(options.highs_rows, len(answer)))
+            theirs = highs(problem, rows, min(options.highs_rows, len(answer)), wanted)
             is_open = np.sum(answer.status == Status.GAP_OPEN)
             proven = np.mean([status.is_proven for status in answer.status])
             table.add_row(
                 name,
                 f"{p:g}",
                 f"{ours:.2f}",
-                f"{np.median(one_by_one(problem, rows)):.2f}",
+                f"{np.median(one_by_one(problem, rows, wanted)):.2f}",
                 f"{theirs:.1f}",
                 f"{theirs / ours:.0f}",
                 f"{proven:.0%}",

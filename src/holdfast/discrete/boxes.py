@@ -1,11 +1,11 @@
 """The best of the parts of a row; where a link is broken, a part is split.
 
 A part without links is solved by the search. If its answer keeps the links that are left, it is the
-best of the part. Otherwise one of the linked numbers is split at a value, and what the links then
-say of the others narrows them. With fine steps that takes long, and where numbers are continuous it
-need not come to an end: a price on breaking the link proves that nothing is better than an answer
-at its edge, or little. Parts of a part begin with its prices. What is left after so many searches
-is for HiGHS.
+best of the part. Otherwise the linked numbers go one way each, at a price on breaking the link that
+is fair at the best answer so far; a better price may prove that nothing is better than an answer at
+its edge, or little. Numbers in steps are then made one where a better answer may be. What is still
+left is split at a value, and what the links then say of the other numbers narrows them. Parts of a
+part begin with its prices. What is left after so many searches is for HiGHS.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -34,15 +34,27 @@ from holdfast.discrete.parts import (
     whole,
     within,
 )
-from holdfast.discrete.prices import at_price, folded, most_tilt, price_of, priced, unfolded
+from holdfast.discrete.prices import (
+    at_price,
+    fair_price,
+    gains_at,
+    is_folded,
+    most_tilt,
+    one_way,
+    price_of,
+    priced,
+    unfolded,
+)
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Outcomes
-from holdfast.discrete.unions import along, parts_of
+from holdfast.discrete.unions import along, made_one, options_of, parts_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
 
-_MOST_PARTS = 240  # that are searched before a row is left to HiGHS
+_MOST_PARTS = 2000  # that are searched before a row is left to HiGHS
 _MOST_PRICES = 8  # that are tried for a link of a part
+_NEAR = 16.0  # steps, around an answer
+_MOST_AIMED = 4  # numbers of a link, to aim at its end
 _MOST_TURNS = 4  # of pressing one link after another
 
 
@@ -103,8 +115,9 @@ class _Split:
         self.weight = 1.0 if goal.is_guarantee else goal.level
         none = np.empty(0, dtype=np.int64)
         self.best = Best(math.inf, math.inf, None, none, 0)  # its bound: of all that is closed
+        self.gains: Floats | None = None  # of its numbers
         self.open: list[_Open] = []
-        self.pushed, self.searched = 0, 0
+        self.pushed, self.searched, self.nodes = 0, 0, 0
 
     def solve(self, links: list[Link], floor: float) -> Best:
         self.links = links
@@ -129,7 +142,7 @@ class _Split:
                 break
         for entry in self.open:
             self.close(entry.bound)
-        return self.best
+        return self.best._replace(nodes=self.nodes)
 
     def cutoff(self) -> float:
         """Return the bound from which a part need not be looked into."""
@@ -146,34 +159,104 @@ class _Split:
 
     def refine(self, part: Part, x: Floats, bound: float) -> bool:
         """Close a part whose answer breaks a link, or split it; return False if neither can be."""
-        broken = self.broken_by(x)
-        fair = tuple(entry for entry in part.prices if entry[0] in broken)
+        pressed = [link for link in self.broken_by(x) if _may_press(part, link)]
+        fair = tuple(entry for entry in part.prices if entry[0] in pressed)
         if fair != part.prices:  # a price on a link that is kept is too high here
             return self.look_into([part._replace(prices=fair)], bound)
-        pairs = [link for link in broken if _is_pair(part, link)]
-        for link in pairs:
-            j = folded(part, link)
-            if j is not None:
-                return self.look_into(unfolded(part, self.left, j), bound)
-        if pairs:
+        if pressed and self.best.value == math.inf:
+            self.try_parts(self.mended(part, x))
+        for link in pressed:
+            if is_folded(part, link):
+                return self.look_into(
+                    self.at_fair_price(unfolded(part, self.left, link), link), bound
+                )
+        if pressed:
             if not part.is_aimed:
-                self.aim(part, pairs[0])
+                self.aim(part, pressed[0], x)
                 part = part._replace(is_aimed=True)
-            if self.best.value == math.inf:
-                self.try_parts(self.mended(part, x))
             part, x, bound = self.press_all(part, x, bound)
             if bound >= self.cutoff():
                 self.close(bound)
                 return True
         for link in self.broken_by(x):
+            if self.join(part, link, x, bound):
+                return True
             news = split(part, link, self.left, x, self.best.point)
             if news is not None:
                 return self.look_into(news, bound)
         return False
 
+    def join(self, part: Part, link: Link, x: Floats, bound: float) -> bool:
+        """Make the numbers of a link one where a better answer may be; return False if not.
+
+        That is near the best answer, and near x. The rest of the part is left as it is.
+        """
+        if self.best.point is None or not self.may_join(part, link):
+            return False
+        rest, inner = list[Part](), part
+        for j in link.columns.tolist():
+            numbers = inner.numbers
+            places = [
+                float(x[j]),
+                float(min(max(self.best.point[j], numbers.lower[j]), numbers.upper[j])),
+            ]
+            room = _NEAR * float(numbers.step[j])
+            if max(places) - min(places) > 2.0 * room:
+                return False
+            low, high = float(numbers.lower[j]), float(numbers.upper[j])
+            sides = []
+            if min(places) - room > low:
+                below, new_low = neighbours_of(numbers, j, min(places) - room)
+                sides.append((low, below))
+                low = new_low
+            if max(places) + room < high:
+                new_high, above = neighbours_of(numbers, j, max(places) + room)
+                sides.append((above, high))
+                high = new_high
+            for side in sides:
+                new = narrowed(inner, self.left, j, *side)
+                if new is not None:
+                    rest.append(new)
+            near = narrowed(inner, self.left, j, low, high)
+            if near is None:
+                return self.look_into(rest, bound)
+            inner = near
+        options = options_of(inner.numbers, link.columns, [link])
+        if options is None:
+            return False
+        prices = tuple(entry for entry in inner.prices if entry[0] is not link)
+        for new in made_one(inner._replace(prices=prices), link.columns, options):
+            self.push(new, bound, None)
+        return self.look_into(rest, bound)
+
+    def may_join(self, part: Part, link: Link) -> bool:
+        """Whether the numbers of a link go in steps, and no other link has them."""
+        numbers, free = part.numbers, free_columns(part)
+        if not all(free[j] and numbers.step[j] > 0.0 for j in link.places):
+            return False
+        return sum(not link.places.isdisjoint(other.places) for other in self.left) == 1
+
+    def at_fair_price(self, parts: list[Part], link: Link) -> list[Part]:
+        """Set the price of a link at which the best answer is at its end, as far as is known."""
+        x = self.best.point
+        if x is None:
+            return parts
+        if self.gains is None:
+            self.gains = gains_at(self.problem.problem, self.goal, self.whole.numbers, x)
+        price = fair_price(self.whole.numbers, x, self.gains, link)
+        if not price > 0.0:
+            return parts
+        return [
+            at_price(part, link, price)
+            if _may_press(part, link) and not is_folded(part, link)
+            else part
+            for part in parts
+        ]
+
     def broken_by(self, x: Floats) -> list[Link]:
         """Return the links that a point breaks, turned so that it is above their upper ends."""
-        pairs = [pair for pair in self.sides if not pair[0].keeps(x)]
+        values = x.tolist()
+        pairs = [pair for pair in self.sides if not pair[0].is_kept(values)]
         return [link if link.value(x) > link.ends[1] else turned for link, turned in pairs]
 
     def press_all(self, part: Part, x: Floats, bound: float) -> tuple[Part, Floats, float]:
@@ -184,7 +267,7 @@ class _Split:
         for _ in range(_MOST_TURNS):
             before, answer = bound, x
             for link in self.broken_by(x):
-                if not _is_pair(part, link) or folded(part, link) is not None:
+                if not _may_press(part, link) or is_folded(part, link):
                     continue
                 part, answer, bound = self.press(part, link, answer, bound)
                 if bound >= self.cutoff():
@@ -200,16 +283,32 @@ class _Split:
         numbers = [part.numbers for part in parts]
         out = parts[0].frame.search(numbers, goal, 0.25 * self.tolerance)
         self.searched += len(parts)
-        self.best = self.best._replace(nodes=self.best.nodes + int(out.nodes.sum()))
+        self.nodes += int(out.nodes.sum())
         return out
 
-    def aim(self, part: Part, link: Link) -> None:
+    def aim(self, part: Part, link: Link, x: Floats) -> None:
+        """Look for a good answer at the upper end of a link, two of its numbers at a time."""
+        for pair in combinations(link.terms, 2) if len(link.terms) <= _MOST_AIMED else ():
+            coef, rest = np.zeros_like(link.coef), 0.0
+            lower, upper = part.numbers.lower.copy(), part.numbers.upper.copy()
+            for j, own in link.terms:
+                if (j, own) in pair:
+                    coef[j] = own
+                else:
+                    rest += own * float(x[j])
+                    lower[j] = upper[j] = x[j]
+            edge = Link(coef, -math.inf, link.ends[1] - rest)
+            self.aim_at_pair(within(part, lower, upper), edge, x)
+
+    def aim_at_pair(self, part: Part, link: Link, x: Floats) -> None:
         """Look for a good answer at the upper end of a link, and of others that this one breaks."""
         edge, tied = part, list[Link]()
         todo = [link]
         while todo:
+            if len(todo[0].terms) != 2:
+                return
             tied.append(todo[0])
-            found = self.best_along(edge, todo[0])
+            found = self.best_along(one_way(edge, todo[0], x), todo[0])
             if found is None:
                 return
             edge, x, chosen = found
@@ -217,9 +316,7 @@ class _Split:
             todo = [
                 other
                 for other in self.broken_by(x)
-                if held.isdisjoint(other.columns.tolist())
-                and _is_pair(part, other)
-                and folded(part, other) is None
+                if held.isdisjoint(other.places) and _may_press(part, other)
             ]
         if part.numbers.step[sorted(held)].max() == 0.0:
             self.try_answer(x, chosen)
@@ -236,21 +333,21 @@ class _Split:
                 self.try_answer(part.restore(out.recourse[k]), out.chosen[k])
 
     def mended(self, part: Part, x: Floats) -> list[Part]:
-        """Fix pairs of numbers that break their links where they keep them.
+        """Fix numbers that break their links where they keep them.
 
-        One of the two stays, and the other follows.
+        All but one stay, and that one follows.
         """
         numbers, parts = part.numbers, list[Part]()
-        broken = [link for link in self.broken_by(x) if _is_pair(part, link)]
-        for k in (0, 1):
+        broken = [link for link in self.broken_by(x) if _may_press(part, link)]
+        for k in range(max(len(link.terms) for link in broken)):
             lower, upper = numbers.lower.copy(), numbers.upper.copy()
             for link in broken:
-                (j, coef), (other, rest) = link.terms[k], link.terms[1 - k]
-                edge = (link.ends[1] - rest * float(x[other])) / coef
+                j, coef = link.terms[k % len(link.terms)]
+                lower[link.columns] = upper[link.columns] = x[link.columns]
+                edge = float(x[j]) + (link.ends[1] - link.value(x)) / coef
                 step, anchor = float(numbers.step[j]), float(numbers.anchor[j])
                 edge = snapped(edge, step, anchor, upwards=coef < 0.0)
-                lower[j] = upper[j] = min(max(edge, lower[j]), upper[j])
-                lower[other] = upper[other] = x[other]
+                lower[j] = upper[j] = min(max(edge, numbers.lower[j]), numbers.upper[j])
             parts.append(within(part, lower, upper))
         return parts
 
@@ -343,6 +440,9 @@ class _Split:
             if out.outcome[k] == EXHAUSTED and out.bound[k] == math.inf:
                 continue
             bound = max(floor, self.bound_of(asked[k], float(out.bound[k])))
+            if bound >= self.cutoff():
+                self.close(bound)
+                continue
             if np.isnan(out.recourse[k]).any() or math.isnan(bound):
                 return False
             x, options = part.restore(out.recourse[k]), out.chosen[k, : len(self.problem.groups)]
@@ -386,6 +486,7 @@ class _Split:
             value = float(base.loss.value(score)) + self.goal.level * value
         if value < self.best.value:
             self.best = self.best._replace(value=value, point=x, options=options)
+            self.gains = None
         return True
 
 
@@ -394,22 +495,22 @@ def _ways(count: int) -> list[tuple[bool, ...]]:
     return list(product((False, True), repeat=count))
 
 
-def _is_pair(part: Part, link: Link) -> bool:
-    """Whether a link is an inequality between two numbers that may move."""
-    numbers, columns = part.numbers, link.columns
-    if len(columns) != 2 or link.is_equation:
+def _may_press(part: Part, link: Link) -> bool:
+    """Whether a link is an inequality between numbers of which several may move."""
+    lower, upper, free = part.numbers.lower, part.numbers.upper, free_columns(part)
+    if link.is_equation or not all(free[j] for j in link.places):
         return False
-    may_move = numbers.lower[columns] < numbers.upper[columns]
-    return bool((free_columns(part)[columns] & may_move).all())
+    return len([j for j in link.places if lower[j] < upper[j]]) > 1
 
 
 def split(
     part: Part, link: Link, links: list[Link], x: Floats, best: Floats | None
 ) -> list[Part] | None:
-    """Split a part at a value of a number, such that x is in none of the two; None: nowhere.
+    """Split a part at a value of a number, if it can be such that x is in none; None: nowhere.
 
     The value is that of the best answer, in whose halves the link is worth most, or else lies in
-    the middle between that of x and the one that would keep the link.
+    the middle between that of x and the one that would keep the link. Numbers of a link of many may
+    make up for each other: there x may stay in one of the two.
     """
     numbers, free = part.numbers, free_columns(part)
     value, ends = link.value(x), link.ends
@@ -424,6 +525,7 @@ def split(
     for j in order:
         goal = min(max(x[j] + missing / link.coef[j], numbers.lower[j]), numbers.upper[j])
         places.append((j, 0.5 * (float(x[j]) + goal)))
+    first: list[Part] | None = None
     for j, place in places:
         if not numbers.lower[j] < place < numbers.upper[j]:
             continue
@@ -433,7 +535,8 @@ def split(
         found = [half for half in halves if half is not None]
         if not any(_holds(half, x) for half in found):
             return found
-    return None
+        first = found if first is None else first
+    return first if len(link.terms) > 2 and _may_press(part, link) else None
 
 
 def neighbours_of(numbers: Numbers, j: int, place: float) -> tuple[float, float]:

@@ -69,11 +69,12 @@ class Frame:
         self.problem, self.columns = problem, problem.number_columns
         self.is_number = np.zeros(problem.problem.n_features, dtype=bool)
         self.is_number[self.columns] = True
+        self._asked: dict[Goal, Batch] = {}
 
     def like(self, problem: DiscreteProblem) -> Frame:
         """Return the frame of a problem that has another model, scale or step of its numbers."""
         new = copy(self)
-        new.problem = problem
+        new.problem, new._asked = problem, {}
         base, (batch, exponent) = problem.problem, self._ready
         new._ready = (
             batch._replace(
@@ -117,19 +118,29 @@ class Frame:
         return out
 
     def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:
-        batch, exponent = self._ready
+        _, exponent = self._ready
+        batch = self._of_goal(goal)
         points, lower, upper = frozen(
             np.array([[n.start for n in asked], [n.lower for n in asked], [n.upper for n in asked]])
         )
         costs = np.array([[n.cost for n in asked], [n.fee for n in asked]])
-        cost, fees = frozen(scaled(costs, -exponent))
-        current = np.repeat(batch.layout.current, len(asked), axis=0)
+        cost, fees = frozen(np.ldexp(costs, -exponent))
+        layout, rows = batch.layout, batch.rows
+        if len(asked) > 1:
+            layout = layout._replace(current=np.repeat(layout.current, len(asked), axis=0))
         return batch._replace(
-            rows=batch.rows._replace(points=points, cost=cost, lower=lower, upper=upper),
-            layout=batch.layout._replace(fixed_costs=fees, current=current),
-            goal=goal.numbers(),
-            levels=goal.levels(exponent),
+            rows=rows._replace(points=points, cost=cost, lower=lower, upper=upper),
+            layout=layout._replace(fixed_costs=fees),
         )
+
+    def _of_goal(self, goal: Goal) -> Batch:
+        """Return what the kernels read, but for the numbers."""
+        found = self._asked.get(goal)
+        if found is None:
+            batch, exponent = self._ready
+            found = batch._replace(goal=goal.numbers(), levels=goal.levels(exponent))
+            self._asked[goal] = found
+        return found
 
     def _search(
         self, batch: Batch, which: NDArray[np.int64], limits: tuple[float, int]

@@ -38,6 +38,11 @@ class Link:
         return list(zip(self.columns.tolist(), self.coef[self.columns].tolist(), strict=True))
 
     @cached_property
+    def places(self) -> frozenset[int]:
+        """The columns that it links, as a set."""
+        return frozenset(j for j, _ in self.terms)
+
+    @cached_property
     def ends(self) -> tuple[float, float]:
         """Both ends, of one row."""
         return float(self.lower), float(self.upper)
@@ -68,10 +73,20 @@ class Link:
         slack = LINK_TOLERANCE * size
         return np.asarray((value >= self.lower - slack) & (value <= self.upper + slack))
 
+    def is_kept(self, x: list[float]) -> bool:
+        """Whether a point keeps it; as `keeps`, in plain numbers, of one row."""
+        value, size = 0.0, 1.0
+        for j, coef in self.terms:
+            term = coef * x[j]
+            value, size = value + term, size + abs(term)
+        slack = LINK_TOLERANCE * size
+        return self.ends[0] - slack <= value <= self.ends[1] + slack
+
 
 def keeps_all(links: Iterable[Link], x: Floats) -> bool:
     """Whether a point keeps all links of its row."""
-    return all(link.keeps(x) for link in links)
+    values = x.tolist()
+    return all(link.is_kept(values) for link in links)
 
 
 class Merge(NamedTuple):
@@ -172,7 +187,7 @@ def tightened(
     for _ in range(4):
         again = set[int]()
         for link in links:
-            if changed.isdisjoint(link.columns.tolist()):
+            if changed.isdisjoint(link.places):
                 continue
             for j, coef in link.terms:
                 if not free[j]:
@@ -196,11 +211,16 @@ def _room(
     least, most, size = 0.0, 0.0, 1.0
     for k, other in link.terms:
         if k != j:
-            ends = other * lower[k], other * upper[k]
-            least, most = least + min(ends), most + max(ends)
-            size += max((abs(end) for end in ends if math.isfinite(end)), default=0.0)
+            low, high = other * lower[k], other * upper[k]
+            if other < 0.0:
+                low, high = high, low
+            least, most = least + low, most + high
+            size += max(
+                abs(low) if math.isfinite(low) else 0.0, abs(high) if math.isfinite(high) else 0.0
+            )
+    slack = LINK_TOLERANCE * size / abs(coef)
     room = (link.ends[0] - most) / coef, (link.ends[1] - least) / coef
-    return min(room), max(room), LINK_TOLERANCE * size / abs(coef)
+    return (*room, slack) if coef > 0.0 else (room[1], room[0], slack)
 
 
 def _tighten(
@@ -212,6 +232,8 @@ def _tighten(
 ) -> None:
     """Narrow one column; values of a lattice keep a link as long as the tolerance lets them."""
     low, high, slack = room
+    if low <= lower[j] and high >= upper[j]:
+        return
     start, step, anchor = (float(v[j]) for v in (numbers.start, numbers.step, numbers.anchor))
     extra = slack if step > 0.0 and math.isfinite(slack) else 0.0
     if low > lower[j]:
@@ -230,11 +252,12 @@ def within(part: Part, lower: Floats, upper: Floats) -> Part:
 
     The rest of the way costs what it would have cost: such a number stays on one side of its start.
     """
-    numbers = part.numbers._replace(lower=lower, upper=upper)
-    outside = (numbers.start < lower) | (numbers.start > upper)
-    moved = np.flatnonzero(outside & part.frame.is_number)
+    old = part.numbers
+    numbers = Numbers(old.start, lower, upper, old.cost, old.fee, old.step, old.anchor)
+    outside = ((old.start < lower) | (old.start > upper)) & part.frame.is_number
     paid = part.paid
-    if moved.size:
+    if outside.any():
+        moved = np.flatnonzero(outside)
         start, fee = numbers.start.copy(), numbers.fee.copy()
         start[moved] = np.clip(start[moved], lower[moved], upper[moved])
         way = np.abs(start[moved] - numbers.start[moved])

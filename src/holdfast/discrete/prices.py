@@ -8,42 +8,51 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from holdfast.discrete.frame import Numbers
 from holdfast.discrete.parts import Link, Part, narrowed
+from holdfast.machinery.numbers import Floats
+from holdfast.problem.goal import Goal
+from holdfast.problem.problem import RecourseProblem
 
 _MOST_STEEP = 1e4  # times what moving costs: prices of links
 
 
-def folded(part: Part, link: Link) -> int | None:
-    """Return a column of the link whose cost is no straight line yet; None: there is none."""
-    numbers = part.numbers
-    for j, _ in link.terms:
-        low, start, high = numbers.lower[j], numbers.start[j], numbers.upper[j]
-        if low < start < high or (numbers.fee[j] > 0.0 and low <= start <= high and low < high):
-            return j
-    return None
+def is_folded(part: Part, link: Link) -> bool:
+    """Whether the cost of a number of the link is no straight line yet."""
+    return any(len(_ways(part.numbers, j)) > 1 for j, _ in link.terms)
 
 
-def unfolded(part: Part, links: list[Link], j: int) -> list[Part]:
-    """Return a part with number j as it is, with it going down, and with it going up."""
+def unfolded(part: Part, links: list[Link], link: Link) -> list[Part]:
+    """Return parts in which the first folded number of a link stays, goes down, or goes up."""
     numbers, parts = part.numbers, list[Part]()
-    start = numbers.start[j]
-    for low, high in ((start, start), (numbers.lower[j], start), (start, numbers.upper[j])):
-        if low == high and parts:
-            continue
+    j = next(j for j, _ in link.terms if len(_ways(numbers, j)) > 1)
+    for low, high, fee in _ways(numbers, j):
         new = narrowed(part, links, j, low, high)
         if new is None:
             continue
-        if low < high:  # who goes pays for it
+        if fee > 0.0:  # who goes pays for it
             fees = new.numbers.fee.copy()
-            fee, fees[j] = float(fees[j]), 0.0
+            fees[j] = 0.0
             new = new._replace(numbers=new.numbers._replace(fee=fees), paid=new.paid + fee)
         parts.append(new)
     return parts
 
 
+def _ways(numbers: Numbers, j: int) -> list[tuple[float, float, float]]:
+    """Return the ways that a number can go: from where to where, and the fee for going there."""
+    low, start, high, fee = (
+        float(v[j]) for v in (numbers.lower, numbers.start, numbers.upper, numbers.fee)
+    )
+    ways = [(a, b, fee) for a, b in ((low, start), (start, high)) if a < b]
+    return ways if ways and fee == 0.0 else [(start, start, 0.0), *ways]
+
+
 def priced(part: Part) -> Part:
     """Let breaking links cost what the prices of the part say, as far as they can be set."""
+    if not part.prices:
+        return part
     there = part._replace(prices=())
     for link, price in part.prices:
         price = min(price, most_tilt(there, link))
@@ -70,21 +79,26 @@ def most_tilt(part: Part, link: Link) -> float:
     for j, coef in link.terms:
         steepness = float(numbers.cost[j]) / abs(coef)
         steepest = max(steepest, steepness)
-        if _side(numbers, j) * coef < 0.0 and (counted or not _may_turn(numbers, j)):
+        far = _cheap_end(numbers, j, coef)
+        if far != numbers.start[j] and (counted or not _may_turn(numbers, j, far)):
             most = min(most, steepness)
     # a price far above the costs would hide them in its rounding
     return min(most, _MOST_STEEP * steepest)
 
 
-def _may_turn(numbers: Numbers, j: int) -> bool:
+def _cheap_end(numbers: Numbers, j: int, coef: float) -> float:
+    """Return how far a number may go where its link is kept sooner."""
+    return float(numbers.lower[j] if coef > 0.0 else numbers.upper[j])
+
+
+def _may_turn(numbers: Numbers, j: int, far: float) -> bool:
     """Whether a number that is paid for moving may start at its far end.
 
     That must not cost a fee, and on a lattice both ends must be on it.
     """
-    far = numbers.upper[j] if _side(numbers, j) > 0.0 else numbers.lower[j]
-    ends = [float(numbers.start[j]), float(far)]
-    if numbers.fee[j] > 0.0 or not math.isfinite(ends[1]):
+    if numbers.fee[j] > 0.0 or not math.isfinite(far):
         return False
+    ends = float(numbers.start[j]), far
     step, anchor = float(numbers.step[j]), float(numbers.anchor[j])
     return step == 0.0 or all(anchor + step * round((v - anchor) / step) == v for v in ends)
 
@@ -99,22 +113,77 @@ def tilted(part: Part, link: Link, price: float) -> Part:
     costs, points = numbers.cost.copy(), numbers.start.copy()
     paid = price * (link.value(numbers.start) - link.ends[1])
     for j, coef in link.terms:
-        side = _side(numbers, j)
-        cost = numbers.cost[j] + price * side * coef
+        if numbers.lower[j] == numbers.upper[j]:
+            continue
+        far = _cheap_end(numbers, j, coef)
+        if far == numbers.start[j]:
+            costs[j] += price * abs(coef)
+            continue
+        cost = numbers.cost[j] - price * abs(coef)
         least = 1e-12 * numbers.cost[j]
         costs[j] = abs(cost)
         if cost <= -least:  # by more than rounding: only whoever may turn gets there
-            points[j] = numbers.upper[j] if side > 0.0 else numbers.lower[j]
-            paid += cost * abs(points[j] - numbers.start[j])
+            points[j] = far
+            paid += cost * abs(far - numbers.start[j])
         elif cost < least:  # moving must cost something; what that may be too much comes off
             width = numbers.upper[j] - numbers.lower[j]
             paid -= (least - cost) * width if math.isfinite(width) else math.inf
             costs[j] = least
-    turned = numbers._replace(start=points, cost=costs)
+    turned = Numbers(
+        points, numbers.lower, numbers.upper, costs, numbers.fee, numbers.step, numbers.anchor
+    )
     return part._replace(numbers=turned, paid=part.paid + float(paid))
 
 
-def _side(numbers: Numbers, j: int) -> float:
-    """Return 1 for a number that may go up, -1 for one that may go down, 0 for one that stays."""
-    start = numbers.start[j]
-    return float(numbers.upper[j] > start) - float(numbers.lower[j] < start)
+def one_way(part: Part, link: Link, x: Floats) -> Part:
+    """Let each number of a link go only where it is at x, or else where the link is kept sooner."""
+    numbers = part.numbers
+    lower, upper = numbers.lower.copy(), numbers.upper.copy()
+    for j, coef in link.terms:
+        start = numbers.start[j]
+        if lower[j] < start < upper[j]:
+            goes_up = (x[j] > start) if x[j] != start else coef < 0.0
+            (lower if goes_up else upper)[j] = start
+    return part._replace(numbers=numbers._replace(lower=lower, upper=upper))
+
+
+def fair_price(numbers: Numbers, x: Floats, gains: Floats, link: Link) -> float:
+    """Return the price of a link at whose upper end a point is, so that it pays to stay there.
+
+    Were all numbers continuous, and the point the best, then no price gave a better bound. Of each
+    number that moves, cost and price make up for what it gains.
+    """
+    room = link.ends[1] - link.value(x)
+    if room > sum(abs(a) * (float(numbers.step[j]) + 1e-9 * abs(x[j])) for j, a in link.terms):
+        return 0.0
+    low, high = 0.0, math.inf
+    for j, a in link.terms:
+        least, most = _pull(numbers, j, float(x[j]), float(gains[j]))
+        ends = sorted((least / a, most / a))
+        low, high = max(low, ends[0]), min(high, ends[1])
+    return 0.5 * (low + high) if high < math.inf else low
+
+
+def gains_at(base: RecourseProblem, goal: Goal, numbers: Numbers, x: Floats) -> Floats:
+    """Return about what each number gains by going up from a point, in the unit of its costs."""
+    models, _ = base.robust_to.worst_model(x[None], base.coef, base.intercept)
+    coef = models[0]
+    if goal.is_guarantee:  # a unit of score is worth what the dearest number takes for it
+        inside = (numbers.lower < x) & (x < numbers.upper) & ((x - numbers.start) * coef > 0.0)
+        worth = (numbers.cost[inside] / np.abs(coef[inside])).max(initial=0.0)
+    else:
+        score = base.robust_to.worst_score(x[None], base.coef, base.intercept)
+        worth = base.loss.slope(score)[0] / goal.level
+    return np.asarray(worth * coef)
+
+
+def _pull(numbers: Numbers, j: int, x: float, gain: float) -> tuple[float, float]:
+    """Return between which slopes a number must be held, so that it stays where it is."""
+    start, cost = float(numbers.start[j]), float(numbers.cost[j])
+    least = gain - cost if x >= start else gain + cost
+    most = gain + cost if x <= start else gain - cost
+    if x <= numbers.lower[j]:
+        least = -math.inf
+    if x >= numbers.upper[j]:
+        most = math.inf
+    return least, most

@@ -48,9 +48,9 @@ def parts_of(part: Part, links: list[Link]) -> tuple[list[Part], list[Link]]:
     for columns, own in components(links):
         news: list[Part] | None = None
         if part.frame.is_number[columns].all() and len(parts) < _MOST_PARTS:
-            options = _options(part.numbers, columns, own)
+            options = options_of(part.numbers, columns, own)
             if options is not None:
-                news = [new for old in parts for new in _joined(old, columns, options)]
+                news = [new for old in parts for new in made_one(old, columns, options)]
             elif _are_merged(part, columns, own):
                 news = [new for old in parts for new in _merged(old, columns, own[0])]
         if news is None:
@@ -82,7 +82,7 @@ def _values(numbers: Numbers, j: int) -> Floats:
     return np.union1d(values[(low <= values) & (values <= high)], own)
 
 
-def _options(numbers: Numbers, columns: NDArray[np.int64], links: list[Link]) -> Floats | None:
+def options_of(numbers: Numbers, columns: NDArray[np.int64], links: list[Link]) -> Floats | None:
     """List the values of linked numbers that keep the links; None: they are too many."""
     own = Numbers(*(values[columns] for values in numbers))
     links = [Link(link.coef[columns], link.lower, link.upper) for link in links]
@@ -133,7 +133,7 @@ def _nearest(numbers: Numbers, j: int, values: Floats) -> Floats:
     return values
 
 
-def _joined(part: Part, columns: NDArray[np.int64], options: Floats) -> Iterator[Part]:
+def made_one(part: Part, columns: NDArray[np.int64], options: Floats) -> Iterator[Part]:
     """Make linked numbers one feature.
 
     Its change counts once among the changes, though up to m numbers change: so that m of them may,
