@@ -16,6 +16,7 @@ from holdfast.discrete import (
     DiscreteProblem,
     Group,
     Links,
+    boxes,
     linked,
     solve_discrete,
     solve_linked,
@@ -325,3 +326,91 @@ def test_bounds_of_columns_of_a_category_are_not_read(step):
         answer = solve_linked(problem, links, guarantee=0.5)
         assert answer.status[0] is Status.OPTIMAL
         assert answer.cost[0] == pytest.approx(4.0)
+
+
+# ------------------------------------------------------------------ every value, by force
+
+
+def many_steps(rng):
+    """Return a problem of one row whose three linked numbers take some fifty values each."""
+    step = rng.choice([1.0, 0.5, 0.3], size=3)
+    lower = -step * rng.integers(5, 30, size=3)
+    upper = lower + step * rng.integers(45, 60, size=3)
+    start = rng.uniform(lower, upper)
+    start = np.where(rng.random(3) < 0.5, step * np.round(start / step), start)
+    start = np.clip(start, lower, upper)
+    coef = rng.normal(size=3)
+    base = RecourseProblem.build(
+        start[None],
+        coef,
+        -float(coef @ start) - rng.uniform(0.2, 4.0),
+        robust_to=NormBall(float(rng.choice([1.0, 2.0, np.inf])), 0.1),
+        feature_costs=rng.uniform(0.2, 2.0, size=3),
+        bounds=(lower[None], upper[None]),
+    )
+    fees = np.where(rng.random(3) < 0.4, rng.random(3), 0.0)
+    problem = DiscreteProblem(
+        base,
+        step[None],
+        np.zeros((1, 3)),
+        [],
+        np.empty((1, 0), dtype=int),
+        [],
+        max_changes=rng.choice([None, None, 2]),
+        fixed_costs=fees[None],
+    )
+    matrix = np.zeros((int(rng.integers(1, 3)), 3))
+    for row in matrix:
+        own = rng.choice(3, size=rng.integers(2, 4), replace=False)
+        row[own] = rng.choice([1.0, -1.0, 0.5, 2.0, -0.7], size=own.size)
+    upper = matrix @ start + rng.choice([0.0, 0.2, 1.0], size=len(matrix))
+    return problem, Links(matrix, np.full((1, len(matrix)), -np.inf), upper[None])
+
+
+def least_of_all_values(problem, links, **goal):
+    """Return the least price of all values of all numbers."""
+    base, step, start = problem.problem, problem.step[0], problem.problem.X[0]
+    values = []
+    for j in range(3):
+        low, high = base.lower[0, j], base.upper[0, j]
+        lattice = step[j] * np.arange(np.floor(low / step[j]), np.ceil(high / step[j]) + 1)
+        values.append(np.append(lattice[(lattice >= low) & (lattice <= high)], start[j]))
+    points = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, 3)
+    moved = points != start
+    cost = (np.abs(points - start) * base.feature_costs[0] + moved * problem.fees[0]).sum(axis=1)
+    score = base.robust_to.worst_score(points, base.coef, base.intercept)
+    allowed = moved.sum(axis=1) <= (problem.max_changes or 3)
+    for coef, upper in zip(links.matrix, links.upper[0], strict=True):
+        terms = points * coef
+        allowed &= terms.sum(axis=1) <= upper + 1e-9 * (1.0 + np.abs(terms).sum(axis=1))
+    if "guarantee" in goal:
+        target = math.log(goal["guarantee"] / (1.0 - goal["guarantee"]))
+        price = np.where(score >= target, cost, np.inf)
+    else:
+        price = np.logaddexp(0.0, -score) + goal["cost_weight"] * cost
+    return price[allowed].min()
+
+
+def test_numbers_of_many_steps_against_every_value(monkeypatch):
+    rng, joined = np.random.default_rng(19), []
+    join = boxes._Split.join
+
+    def counted(self, *given):
+        joined.append(join(self, *given))
+        return joined[-1]
+
+    monkeypatch.setattr(boxes._Split, "join", counted)
+    for _ in range(150):
+        problem, links = many_steps(rng)
+        goal = {"cost_weight": float(rng.choice([0.02, 0.1, 0.3]))}
+        if rng.random() < 0.4:
+            goal = {"guarantee": float(rng.choice([0.5, 0.7]))}
+        result = solve_linked(problem, links, n_jobs=1, **goal)
+        best = least_of_all_values(problem, links, **goal)
+        if np.isinf(best):
+            assert result.status[0] is Status.INFEASIBLE
+            continue
+        assert result.status[0].is_proven
+        assert result.price[0] == pytest.approx(best, rel=1e-7, abs=1e-7)
+        assert result.lower_bound[0] <= best + 1e-7 * (1.0 + best)
+    assert sum(joined) >= 5  # numbers were made one near an answer
