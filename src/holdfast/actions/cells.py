@@ -238,6 +238,9 @@ def too_wide(feature: NumberFeature, curve: Curve, own: Floats) -> dict[int, str
     if is_setting and many[~missing].any() and many[some & ~missing].all():
         raise ValueError(said)
     lost = f"{feature.name} is missing, and to give it too many values would have to be tried"
+    given = feature.highest - feature.lowest
+    if np.isfinite(given):
+        lost += f": give it a coarser {_step_for(feature.name, given)}"
     said = f"{feature.name}: too many values lie between it and where it may go"
     return {int(k): lost if missing[k] else said for k in np.flatnonzero(many)}
 

@@ -127,8 +127,10 @@ def _compared(own: float, other: float) -> str:
     >>> _compared(-0.5, -0.57), _compared(0.5, 0.498), _compared(0.5, 1.25), _compared(0.5, -0.1)
     ('14% more heavily', 'slightly less heavily', '2.5 times as heavily', 'the other way round')
     """
+    if other == own:
+        return "as today's model does"
     if own == 0.0:
-        return "where today's model does not" if other else "as today's model does"
+        return "where today's model does not"
     ratio = other / own
     if ratio < 0.0:
         return "the other way round"
