@@ -52,7 +52,13 @@ def both(network, points, ball, **settings):
 
 
 @pytest.mark.parametrize(
-    "ball", [NormBall(1, 0.2), NormBall(2, 0.1), NormBall(3, 0.05), NormBall(math.inf, 0.02)]
+    "ball",
+    [
+        NormBall(1, 0.2),
+        NormBall(2, 0.1),
+        pytest.param(NormBall(3, 0.05), marks=pytest.mark.slow),
+        NormBall(math.inf, 0.02),
+    ],
 )
 def test_never_worse_than_its_start(network, points, ball):
     start, refined = both(network, points, ball)
