@@ -124,7 +124,7 @@ class Frame:
             np.array([[n.start for n in asked], [n.lower for n in asked], [n.upper for n in asked]])
         )
         costs = np.array([[n.cost for n in asked], [n.fee for n in asked]])
-        cost, fees = frozen(np.ldexp(costs, -exponent))
+        cost, fees = frozen(scaled(costs, -exponent))
         layout, rows = batch.layout, batch.rows
         if len(asked) > 1:
             layout = layout._replace(current=np.repeat(layout.current, len(asked), axis=0))
