@@ -13,9 +13,9 @@ from holdfast.core.kinds import L1, LINF, kind_of, new_work
 from holdfast.core.outcome import FOUND
 from holdfast.discrete import DiscreteProblem, Group
 from holdfast.discrete.aim import question_of
-from holdfast.discrete.buffers import data_of, new_buffers, relaxed_of, state_of
+from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.domains import drop_dominated, open_domains
-from holdfast.discrete.layout import Case, make_layout, shape_of
+from holdfast.discrete.layout import Case, make_layout
 from holdfast.discrete.relax import Dual, bound_node
 from holdfast.discrete.rows import open_discrete_row
 from holdfast.discrete.visit import list_candidates
@@ -44,9 +44,9 @@ def opened(problem, kind_and_ball, goal):
     buffers = new_buffers(layout, base.n_features)
     assert open_discrete_row(base.rows(), layout, ball, 0, buffers) == FOUND
     case = Case(base.X[0], base.coef[0], base.intercept[0], ball, goal)
-    asked = question_of(ball, shape_of(layout, 0), buffers, case, kind, 1.0, new_work(base))
-    open_domains(data_of(buffers), layout.option_start, asked, 1e3, state_of(buffers))
-    return shape_of(layout, 0), buffers, asked
+    asked = question_of(ball, layout, buffers, case, kind, 1.0, new_work(base))
+    open_domains(buffers.data, layout.option_start, asked, 1e3, buffers.state)
+    return layout, buffers, asked
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
@@ -61,7 +61,7 @@ def test_budgets_and_charge_belong_to_the_bound(p):
         ball = base.robust_to.numbers(base.n_features)._replace(intercept_scale=0.0)
         goal = GoalNumbers(GUARANTEE, base.loss.code, float(rng.normal()) + 1.0)
         layout, buffers, asked = opened(problem, (kind_of(ball), ball), goal)
-        state, relaxed = state_of(buffers), relaxed_of(buffers)
+        state, relaxed = buffers.state, buffers.relaxed
         state.active[:] = rng.random(state.active.size) < 0.2
         changes = list_candidates(layout, buffers, asked)
         if changes < 0:
@@ -84,7 +84,7 @@ def test_only_options_that_another_one_beats_are_dropped(p):
         layout, buffers, asked = opened(
             problem, (kind_of(ball), ball), GoalNumbers(GUARANTEE, base.loss.code, 0.5)
         )
-        data, state = data_of(buffers), state_of(buffers)
+        data, state = buffers.data, buffers.state
         before = state.allowed.copy()
         drop_dominated(layout, data, asked, state)
         for g, first in enumerate(layout.option_start[:-1]):
@@ -121,7 +121,7 @@ def test_options_that_differ_by_rounding_are_kept(more, allowed):
     )
     goal = GoalNumbers(GUARANTEE, base.loss.code, 0.5)
     layout, buffers, asked = opened(problem, (L1, base.robust_to.numbers(4)), goal)
-    data, state = data_of(buffers), state_of(buffers)
+    data, state = buffers.data, buffers.state
     assert data.score[1] > data.score[0]
     drop_dominated(layout, data, asked, state)
     assert state.allowed.tolist() == allowed

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.core.kinds import make_plan, read_answer, solve_row, write_row
 from holdfast.core.outcome import (
@@ -19,7 +15,8 @@ from holdfast.core.outcome import (
     UNBOUNDED,
 )
 from holdfast.machinery.compile import kernel
-from holdfast.machinery.numbers import EPS, Floats
+from holdfast.machinery.numbers import EPS, Flags, Floats
+from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
 from holdfast.problem.sets import (
     copy_into,
@@ -32,7 +29,7 @@ from holdfast.problem.sets import (
 )
 
 
-class Answers(NamedTuple):
+class Answers(Struct):
     """What the kernels write, a row each.
 
     Where the goal is out of reach (outcome EXHAUSTED), `recourse` is the point of the largest
@@ -41,7 +38,7 @@ class Answers(NamedTuple):
 
     recourse: Floats
     multiplier: Floats
-    outcome: NDArray[np.int8]
+    outcome: Flags
 
 
 @kernel

@@ -10,7 +10,6 @@ found, to rounding, or until there are `MOST_LINES`: a global search in one dime
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from holdfast.core.kinds import make_plan, read_answer, solve_row
 from holdfast.core.outcome import EXHAUSTED
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
+from holdfast.machinery.structs import Struct
 from holdfast.problem.costs import cost_of
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
 from holdfast.problem.losses import loss_value, score_at_slope
@@ -27,7 +27,7 @@ MOST_LINES = 200
 _CLOSE = 1e-11
 
 
-class Lines(NamedTuple):
+class Lines(Struct):
     """The frontier as far as it had to be worked out, by rising score.
 
     A multiplier of inf marks the end of what can be reached. `offsets` is for the certificate.
@@ -42,9 +42,8 @@ class Lines(NamedTuple):
 
 
 def new_lines(d: int, n_duals: int) -> Lines:
-    size = MOST_LINES
-    scores, costs, mus, offsets = (np.empty(size) for _ in range(4))
-    return Lines(scores, costs, mus, np.empty((size, d)), np.empty((size, n_duals)), offsets)
+    n = MOST_LINES
+    return Lines.zeros(n, n, n, (n, d), (n, n_duals), n)
 
 
 @kernel
@@ -84,7 +83,8 @@ def least_price_between(loss, cost_weight, lines, k, count, cap):
 
 @kernel
 def insert(lines, count, score, cost, mu, point, dual):
-    scores, costs, mus, points, duals, _ = lines
+    scores, costs, mus = lines.scores, lines.costs, lines.mus
+    points, duals = lines.points, lines.duals
     k = count
     while k > 0 and scores[k - 1] > score:
         scores[k], costs[k], mus[k] = scores[k - 1], costs[k - 1], mus[k - 1]

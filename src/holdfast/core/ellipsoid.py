@@ -28,13 +28,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from holdfast.core.outcome import FOUND, UNBOUNDED
 from holdfast.core.row import ROUNDING, gain_at, outcome_of, stop_score
 from holdfast.machinery.compile import kernel
-from holdfast.machinery.numbers import EPS, Floats
+from holdfast.machinery.numbers import EPS, Flags, Floats, Ints
+from holdfast.machinery.structs import Struct
 from holdfast.problem.ellipsoid import dot, worst_score_in_ellipsoid
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.sets import copy_into, score_rounding
@@ -50,12 +48,12 @@ _TIE = 1e-14  # relative: what is no more than that above 0 falls now, together 
 RETURNS, ARRIVES, STARTS, GOAL, END, NEVER = 0, 1, 2, 3, 4, 5
 
 
-class EllipsoidScratch(NamedTuple):
+class EllipsoidScratch(Struct):
     """Buffers of one thread."""
 
-    where: NDArray[np.int8]  # of each feature: REST, FREE or BOUND, ...
+    where: Flags  # of each feature: REST, FREE or BOUND, ...
     sign: Floats  # ... and in which direction it moved
-    free: NDArray[np.int64]  # the free features, in the order in which they were taken in
+    free: Ints  # the free features, in the order in which they were taken in
     axes: Floats  # Q, an axis in each row
     corner: Floats  # R
     rest: Floats  # r, then what Q leaves of it, of length 1
@@ -70,15 +68,7 @@ class EllipsoidScratch(NamedTuple):
 
 
 def new_scratch(d: int, k: int) -> EllipsoidScratch:
-    return EllipsoidScratch(
-        np.empty(d, dtype=np.int8),
-        np.empty(d),
-        np.empty(d, dtype=np.int64),
-        np.empty((d + 1, k)),
-        np.empty((d + 1, d + 1)),
-        *(np.empty(k), np.empty(d), np.empty(d), np.empty(d), np.empty(k), np.empty(k)),
-        *(np.empty(d) for _ in range(3)),
-    )
+    return EllipsoidScratch.zeros(d, d, d, (d + 1, k), (d + 1, d + 1), k, d, d, d, k, k, d, d, d)
 
 
 class Arc(NamedTuple):

@@ -29,12 +29,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, UNBOUNDED
 from holdfast.core.row import Row, Vertices, gain_at, stop_score
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.machinery.numbers import EPS, Floats
+from holdfast.machinery.numbers import EPS, Floats, Ints
+from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.sets import score_of
 
@@ -47,7 +47,7 @@ _FRESH = 12  # steps that a table lasts
 _STALLED = 12  # steps without progress after which ties are broken by index, which cannot cycle
 
 
-class HullScratch(NamedTuple):
+class HullScratch(Struct):
     """Buffers of one thread, for m models of d features; quantities are features, then slacks."""
 
     models: Floats  # (m, d), coefficients over costs
@@ -55,8 +55,8 @@ class HullScratch(NamedTuple):
     terms_at_start: Floats  # (m,), the size of what they are sums of
     terms: Floats  # (m,), ... at the point where the table was made
     table: Floats  # (m, d + 1)
-    in_row: NDArray[np.int64]  # (m,), which quantity depends
-    in_column: NDArray[np.int64]  # (d,), which rests
+    in_row: Ints  # (m,), which quantity depends
+    in_column: Ints  # (d,), which rests
     speed: Floats  # (m,), the size of what the rises of the scores are sums of, as t rises by 1
     noise: Floats  # (m, 4), what entries, rate, value and shares of t of a row are made of
     tilt: Floats  # (m,), what a step up of the dependent quantities pays, for a mixture
@@ -71,28 +71,9 @@ class HullScratch(NamedTuple):
 
 def new_hull_scratch(m: int, d: int) -> HullScratch:
     """Return the buffers for m models of d features."""
-    models, table, noise = np.empty((m, d)), np.empty((m, d + 1)), np.empty((m, 4))
-    in_row, in_column = np.empty(m, dtype=np.int64), np.empty(d, dtype=np.int64)
-    at_start, terms_at_start, terms, speed, tilt = (np.empty(m) for _ in range(5))
-    value, low, high, slope, price, size = (np.empty(d + m) for _ in range(6))
-    return HullScratch(
-        models=models,
-        at_start=at_start,
-        terms_at_start=terms_at_start,
-        terms=terms,
-        table=table,
-        in_row=in_row,
-        in_column=in_column,
-        speed=speed,
-        noise=noise,
-        tilt=tilt,
-        pull=np.empty(d + 1),
-        value=value,
-        low=low,
-        high=high,
-        slope=slope,
-        price=price,
-        size=size,
+    both = d + m
+    return HullScratch.zeros(
+        (m, d), m, m, m, (m, d + 1), m, d, m, (m, 4), m, d + 1, both, both, both, both, both, both
     )
 
 

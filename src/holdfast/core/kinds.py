@@ -5,8 +5,6 @@ All balls have one workspace, whatever their p, so that all is compiled once.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from holdfast.core.ellipsoid import EllipsoidScratch, new_scratch, solve_ellipsoid
@@ -17,6 +15,7 @@ from holdfast.core.lp import Scratch, solve_lp
 from holdfast.core.row import Plan, Row, empty_row, new_plan, orient
 from holdfast.machinery.compile import choice, kernel
 from holdfast.machinery.numbers import Floats
+from holdfast.machinery.structs import Struct
 from holdfast.problem.ball import BallNumbers
 from holdfast.problem.ellipsoid import EllipsoidNumbers
 from holdfast.problem.model_list import HullNumbers
@@ -26,7 +25,7 @@ from holdfast.problem.sets import copy_into
 LINF, L1, LP, ANY = 0, 1, 2, 3  # how the norm is treated
 
 
-class Work(NamedTuple):
+class Work(Struct):
     """Buffers of one thread for balls; those that its kind does not use are empty."""
 
     kind: int
@@ -38,7 +37,7 @@ class Work(NamedTuple):
     scratch: Scratch
 
 
-class EllipsoidWork(NamedTuple):
+class EllipsoidWork(Struct):
     """Buffers of one thread for ellipsoids; the row is as it is, not turned."""
 
     row: Row
@@ -49,7 +48,7 @@ class EllipsoidWork(NamedTuple):
     model: Floats  # ... and the model of one of them, the intercept last
 
 
-class HullWork(NamedTuple):
+class HullWork(Struct):
     """Buffers of one thread for lists of models; the row is as it is, not turned."""
 
     row: Row
@@ -71,29 +70,37 @@ def kind_of(ball: BallNumbers | EllipsoidNumbers | HullNumbers) -> int:
     return L1 if ball.p == 1.0 else LP
 
 
+def dual_size(problem: RecourseProblem) -> int:
+    """Return how many numbers tell the worst model of a row, beside its point."""
+    numbers = problem.robust_to.numbers(problem.n_features)
+    if isinstance(numbers, EllipsoidNumbers):
+        return int(numbers.factor.shape[1])
+    return numbers.intercepts.size + 1 if isinstance(numbers, HullNumbers) else 0
+
+
+_NO_SCRATCH = Scratch.zeros(*6 * [0])
+_NO_PLAN, _NO_NUMBERS = new_plan(0), np.empty(0)
+
+
 def new_work(problem: RecourseProblem) -> Work | EllipsoidWork | HullWork:
     """Return the buffers that a problem needs."""
     d = problem.n_features
-    numbers, row, y = problem.robust_to.numbers(d), empty_row(d), np.empty(d)
+    numbers, row = problem.robust_to.numbers(d), empty_row(d)
     if isinstance(numbers, EllipsoidNumbers):
         k = numbers.factor.shape[1]
-        return EllipsoidWork(
-            row, y, np.empty(k), new_scratch(d, k), np.empty((2, k)), np.empty(d + 1)
-        )
+        return EllipsoidWork.zeros(row, d, k, new_scratch(d, k), (2, k), d + 1)
     if isinstance(numbers, HullNumbers):
         m = numbers.intercepts.size + 1
-        weights, aims, models = np.empty(m), np.empty((2, m)), np.empty((m, d))
-        scratch = new_hull_scratch(m, d)
-        return HullWork(row, y, weights, scratch, models, np.empty(m), aims, np.empty(d + 1))
+        return HullWork.zeros(row, d, m, new_hull_scratch(m, d), (m, d), m, (2, m), d + 1)
     kind = kind_of(numbers)
     return Work(
         kind,
         row,
-        y,
-        np.empty(0),
-        new_plan({LINF: 2 * d, L1: d, LP: 0}[kind]),
-        np.empty(2 * d + 1 if kind == L1 else 0),
-        Scratch(*(np.empty(d if kind == LP else 0) for _ in Scratch._fields)),
+        np.empty(d),
+        _NO_NUMBERS,
+        _NO_PLAN if kind == LP else new_plan(d if kind == L1 else 2 * d),
+        np.empty(2 * d + 1) if kind == L1 else _NO_NUMBERS,
+        Scratch.zeros(*6 * [d]) if kind == LP else _NO_SCRATCH,
     )
 
 

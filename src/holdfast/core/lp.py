@@ -23,12 +23,13 @@ from holdfast.core.outcome import EXHAUSTED, FOUND, UNBOUNDED
 from holdfast.core.row import ROUNDING, gain_at, stop_score
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
+from holdfast.machinery.structs import Struct
 from holdfast.problem.ball import dual_norm, power
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.sets import score_of, worst_score_of
 
 
-class Scratch(NamedTuple):
+class Scratch(Struct):
     """Buffers of one thread."""
 
     push: Floats  # of each feature

@@ -14,12 +14,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from holdfast.core.outcome import EXHAUSTED, FOUND
 from holdfast.machinery.compile import kernel
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, Ints
+from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.losses import loss_slope, score_at_slope
 
@@ -28,7 +26,7 @@ from holdfast.problem.losses import loss_slope, score_at_slope
 ROUNDING = 1e-13
 
 
-class Row(NamedTuple):
+class Row(Struct):
     """One row; for balls each feature is turned so that its coefficient is at least 0."""
 
     coef: Floats
@@ -38,13 +36,13 @@ class Row(NamedTuple):
     cost: Floats
 
 
-class Plan(NamedTuple):
+class Plan(Struct):
     """The order in which features are bought, and the score at which each stops paying.
 
     It depends on the model, the costs and the goal alone: rows that share these share a plan.
     """
 
-    order: NDArray[np.int64]
+    order: Ints
     gain: Floats
     stop: Floats
 
@@ -64,11 +62,11 @@ class Vertices(NamedTuple):
 
 
 def empty_row(d: int) -> Row:
-    return Row(*(np.empty(d) for _ in Row._fields))
+    return Row.zeros(*5 * [d])
 
 
 def new_plan(size: int) -> Plan:
-    return Plan(np.empty(size, dtype=np.int64), np.empty(size), np.empty(size))
+    return Plan.zeros(size, size, size)
 
 
 @kernel

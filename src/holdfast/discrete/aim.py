@@ -14,7 +14,6 @@ import math
 from holdfast.core.kinds import LINF, make_plan, solve_row, write_row
 from holdfast.core.row import ROUNDING
 from holdfast.discrete.branch import heaviest
-from holdfast.discrete.buffers import data_of, leaf_of, relaxed_of, state_of
 from holdfast.discrete.domains import build_table
 from holdfast.discrete.layout import load_coefficients
 from holdfast.discrete.relax import Asked, bound_node
@@ -94,7 +93,7 @@ def bound_against(robust, layout, buffers, case, asked, work, dual, changes, cut
 @bound_against.of(BallNumbers)
 @kernel
 def bound_against_ball(ball, layout, buffers, case, asked, work, dual, changes, cutoff):
-    state, relaxed = state_of(buffers), relaxed_of(buffers)
+    state, relaxed = buffers.state, buffers.relaxed
     return bound_node(relaxed, asked, dual, state.active, changes, cutoff)
 
 
@@ -102,7 +101,7 @@ def bound_against_ball(ball, layout, buffers, case, asked, work, dual, changes, 
 @bound_against.of(HullNumbers)
 @kernel
 def bound_against_others(robust, layout, buffers, case, asked, work, dual, changes, cutoff):
-    state, relaxed, aims = state_of(buffers), relaxed_of(buffers), work.aims
+    state, relaxed, aims = buffers.state, buffers.relaxed, work.aims
     asked = against(asked, work)
     best = bound_node(relaxed, asked, dual, state.active, changes, cutoff)
     copy_into(aims[1], aims[0])
@@ -154,7 +153,7 @@ def against(asked, work):
 @kernel
 def retable(layout, buffers, asked):
     """List the candidates again: the scores are another model's."""
-    state, data, table = state_of(buffers), data_of(buffers), relaxed_of(buffers).table
+    state, data, table = buffers.state, buffers.data, buffers.relaxed.table
     build_table(data, layout.option_start, asked, asked.mode != REACH, state, table)
 
 
@@ -163,7 +162,7 @@ def aim_at(robust, layout, buffers, case, work):
     """Take the model of the dual in ``work.aims[0]`` as the one to be bounded against."""
     d = case.coef.size
     work.model[d] = model_of(robust, case.coef, case.intercept, work.aims[0], work.model[:d])
-    load_coefficients(layout, work.model, data_of(buffers))
+    load_coefficients(layout, work.model, buffers.data)
 
 
 @kernel
@@ -172,8 +171,8 @@ def worst_of_node(layout, buffers, case, robust, work, dual):
 
     Categories stand at the heaviest option of the relaxed point, numbers anywhere in their range.
     """
-    state, data, relaxed = state_of(buffers), data_of(buffers), relaxed_of(buffers)
-    leaf, numbers = leaf_of(buffers), layout.columns.size
+    state, data, relaxed = buffers.state, buffers.data, buffers.relaxed
+    leaf, numbers = buffers.leaf, layout.columns.size
     for f in range(numbers):
         j = layout.columns[f]
         leaf.lower[j], leaf.upper[j] = state.lo[f], state.hi[f]
@@ -184,7 +183,7 @@ def worst_of_node(layout, buffers, case, robust, work, dual):
         first = layout.group_start[g]
         for i in range(first, layout.group_start[g + 1]):
             j = layout.group_columns[i]
-            value = layout.values[layout.value_start[k] + i - first]
+            value = data.values[layout.value_start[k] + i - first]
             leaf.start[j] = leaf.lower[j] = leaf.upper[j] = value
     goal = case.goal
     if goal.mode == REACH:

@@ -15,13 +15,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from holdfast.core.kinds import ANY, LINF
-from holdfast.discrete.layout import Ints
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.machinery.numbers import EPS, Floats
+from holdfast.machinery.numbers import EPS, Flags, Floats, Ints
+from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import REACH
 
 MOST_CANDIDATES = 5  # of a number
@@ -29,22 +26,22 @@ MOST_STEPS_OUT = 2.0**50
 MOST_COMPARED = 128  # options of a group that are compared with each other
 
 
-class State(NamedTuple):
+class State(Struct):
     """The node at hand, and the best choices so far."""
 
     lo: Floats
     hi: Floats
     cut_lo: Floats  # where numbers were cut off that could go further; NaN where they were not
     cut_hi: Floats
-    allowed: NDArray[np.int8]
-    active: NDArray[np.int8]
+    allowed: Flags
+    active: Flags
     chosen: Floats  # of each feature: its value, or the position of its option
-    free: NDArray[np.int8]
+    free: Flags
     best: Floats
     order: Floats
 
 
-class Table(NamedTuple):
+class Table(Struct):
     """The candidates of every feature of a node, flat; feature b has start[b] : start[b + 1]."""
 
     start: Ints
@@ -52,7 +49,7 @@ class Table(NamedTuple):
     size: Floats  # ... and of the dual norm
     cost: Floats
     value: Floats  # of a number its value, of a group the position of the option
-    changed: NDArray[np.int8]
+    changed: Flags
 
 
 @kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from holdfast.core.outcome import EXHAUSTED, LIMIT, NO_ROOM
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.discrete.rows import Batch, Outcomes, new_outcomes, search_rows
+from holdfast.discrete.rows import Batch, Outcomes, Searcher, new_outcomes, search_rows
 from holdfast.discrete.solve import few_nodes, make_batch, run_search
 from holdfast.discrete.stack import new_stack
 from holdfast.machinery.numbers import Floats
@@ -77,9 +77,9 @@ class Frame:
         new.problem, new._asked = problem, {}
         base, (batch, exponent) = problem.problem, self._ready
         new._ready = (
-            batch._replace(
-                rows=batch.rows._replace(coef=base.coef, intercept=base.intercept),
-                layout=batch.layout._replace(step=np.ascontiguousarray(problem.step)),
+            batch.replaced(
+                rows=batch.rows.replaced(coef=base.coef, intercept=base.intercept),
+                layout=batch.layout.replaced(step=np.ascontiguousarray(problem.step)),
                 ball=base.robust_to.numbers(base.n_features),
             ),
             exponent,
@@ -92,11 +92,11 @@ class Frame:
         return make_batch(self.problem, Goal.highest(self.problem.problem.loss))
 
     @cached_property
-    def _private(self) -> tuple[Any, ...]:
+    def _private(self) -> Searcher:
         base, batch = self.problem.problem, self._ready[0]
         layout, address = batch.layout, leaves_for(batch.ball).address(lambda: None)
         buffers = new_buffers(layout, base.n_features)
-        return address, new_work(base), buffers, new_stack(layout, _DEPTH)
+        return Searcher(address, new_work(base), buffers, new_stack(layout, _DEPTH))
 
     def search(self, asked: list[Numbers], goal: Goal, tolerance: float) -> Outcomes:
         """Search rows that differ in their numbers only; as `solve.search_everybody` does.
@@ -112,7 +112,7 @@ class Frame:
         lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
         if lost.size:  # should a point reach what is out of reach, then nothing is proven
             highest = Goal.highest(goal.loss)
-            batch = batch._replace(goal=highest.numbers(), levels=highest.levels(exponent))
+            batch = batch.replaced(goal=highest.numbers(), levels=highest.levels(exponent))
             reach = self._search(batch, lost, few_nodes(limits))
             out.bound[lost[-reach.value >= goal.level]] = 0.0
         return out
@@ -127,10 +127,10 @@ class Frame:
         cost, fees = frozen(scaled(costs, -exponent))
         layout, rows = batch.layout, batch.rows
         if len(asked) > 1:
-            layout = layout._replace(current=np.repeat(layout.current, len(asked), axis=0))
-        return batch._replace(
-            rows=rows._replace(points=points, cost=cost, lower=lower, upper=upper),
-            layout=layout._replace(fixed_costs=fees),
+            layout = layout.replaced(current=np.repeat(layout.current, len(asked), axis=0))
+        return batch.replaced(
+            rows=rows.replaced(points=points, cost=cost, lower=lower, upper=upper),
+            layout=layout.replaced(fixed_costs=fees),
         )
 
     def _of_goal(self, goal: Goal) -> Batch:
@@ -138,7 +138,7 @@ class Frame:
         found = self._asked.get(goal)
         if found is None:
             batch, exponent = self._ready
-            found = batch._replace(goal=goal.numbers(), levels=goal.levels(exponent))
+            found = batch.replaced(goal=goal.numbers(), levels=goal.levels(exponent))
             self._asked[goal] = found
         return found
 

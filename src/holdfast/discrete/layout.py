@@ -9,20 +9,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.discrete.problem import DiscreteProblem, Group, in_rows
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.machinery.compile import views
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, Ints
+from holdfast.machinery.structs import Struct
 from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import GoalNumbers
 from holdfast.problem.sets import pick
 
-Ints = NDArray[np.int64]
 
-
-class Layout(NamedTuple):
+class Layout(Struct):
     """What all rows share, but for options, `step`, `anchor`, the costs and `current`.
 
     What differs has a row for each of them, or one where it does not.
@@ -43,19 +40,7 @@ class Layout(NamedTuple):
     max_changes: int
 
 
-class Shape(NamedTuple):
-    """The part of a `Layout` that the search of a row reads: its options are that row's."""
-
-    columns: Ints
-    option_start: Ints
-    group_start: Ints
-    group_columns: Ints
-    value_start: Ints
-    values: Floats
-    max_changes: int
-
-
-class RowData(NamedTuple):
+class RowData(Struct):
     """One row, feature by feature; buffers of one thread."""
 
     start: Floats  # of each number: where it stands, ...
@@ -71,6 +56,7 @@ class RowData(NamedTuple):
     terms: Floats  # ... the sum of its parts without their signs, for rounding, ...
     size: Floats  # ... its part of the dual norm, ...
     option_cost: Floats
+    values: Floats  # ... and those of its columns, option by option as in a `Layout`
     current: Ints  # of each group: its current option, counted from 0
 
 
@@ -135,20 +121,6 @@ def _joined(parts: list[Floats]) -> Floats:
     return np.ascontiguousarray(np.concatenate([np.empty((n, 0)), *rows], axis=1))
 
 
-@views
-def shape_of(layout, i):
-    """Return what the search of row i reads."""
-    return Shape(
-        layout.columns,
-        layout.option_start,
-        layout.group_start,
-        layout.group_columns,
-        layout.value_start,
-        layout.values[i if layout.values.shape[0] > 1 else 0],
-        layout.max_changes,
-    )
-
-
 @kernel
 def load_data(rows, layout, ball, i, data):
     """Write row i, feature by feature."""
@@ -165,7 +137,10 @@ def load_data(rows, layout, ball, i, data):
         data.current[g] = layout.current[i, g]
         for k in range(layout.option_start[g], layout.option_start[g + 1]):
             data.size[k], data.option_cost[k] = sizes[k], option_costs[k]
-    load_options(shape_of(layout, i), coef, data)
+    values = pick(layout.values, i)
+    for v in range(values.size):
+        data.values[v] = values[v]
+    load_options(layout, coef, data)
 
 
 @kernel
@@ -176,7 +151,7 @@ def load_options(layout, coef, data):
         for k in range(layout.option_start[g], layout.option_start[g + 1]):
             first, score, terms = layout.value_start[k], 0.0, 0.0
             for v in range(layout.value_start[k + 1] - first):
-                part = coef[layout.group_columns[column + v]] * layout.values[first + v]
+                part = coef[layout.group_columns[column + v]] * data.values[first + v]
                 score += part
                 terms += abs(part)
             data.score[k], data.terms[k] = score, terms

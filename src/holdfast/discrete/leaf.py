@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from holdfast.certificate import flat_enough, price_bound, support_line
 from holdfast.core.batch import reach_target
@@ -11,13 +10,14 @@ from holdfast.core.kinds import make_plan, read_answer, solve_row, write_row
 from holdfast.core.outcome import FOUND, UNBOUNDED
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats
+from holdfast.machinery.structs import Struct
 from holdfast.problem.costs import cost_of
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH, GoalNumbers
 from holdfast.problem.losses import loss_value
 from holdfast.problem.sets import worst_score_of
 
 
-class Leaf(NamedTuple):
+class Leaf(Struct):
     """Buffers of one thread: a problem of all columns, most of them fixed."""
 
     start: Floats
@@ -52,7 +52,7 @@ def fix_columns(layout, data, state, leaf):
         first = layout.group_start[g]
         for i in range(first, layout.group_start[g + 1]):
             j = layout.group_columns[i]
-            value = layout.values[layout.value_start[k] + i - first]
+            value = data.values[layout.value_start[k] + i - first]
             leaf.start[j] = leaf.lower[j] = leaf.upper[j] = value
     for j in range(leaf.start.size):
         leaf.point[j] = leaf.start[j]

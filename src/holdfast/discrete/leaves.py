@@ -13,8 +13,8 @@ import numpy as np
 from holdfast.core.kinds import new_work
 from holdfast.core.outcome import FOUND
 from holdfast.discrete.answer import appraised
-from holdfast.discrete.buffers import data_of, leaf_of, new_buffers, state_of
-from holdfast.discrete.layout import Case, make_layout, shape_of
+from holdfast.discrete.buffers import new_buffers
+from holdfast.discrete.layout import Case, make_layout
 from holdfast.discrete.leaf import solve_leaf
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.apart import Apart, Packing, packer
@@ -47,9 +47,10 @@ def _example(robust_to: ModelSet) -> tuple[Any, ...]:
     """Return what the solver of leaves works on, for its types."""
     problem = _problem(robust_to)
     base, layout = problem.problem, make_layout(problem)
-    rows, goal = base.rows(), _goal(problem).numbers()
-    case = Case(rows.points[0], rows.coef[0], 0.0, robust_to.numbers(1), goal)
-    return shape_of(layout, 0), new_buffers(layout, 1), case, new_work(base)
+    ball = robust_to.numbers(1)
+    ball = ball._make(np.array(each) if np.ndim(each) else each for each in ball)
+    case = Case(np.zeros(1), np.ones(1), 0.0, ball, _goal(problem).numbers())
+    return layout, new_buffers(layout, 1), case, new_work(base)
 
 
 def _goal(problem: DiscreteProblem) -> Goal:
@@ -73,7 +74,7 @@ unpack_ball, unpack_ellipsoid, unpack_hull = _BALL.unpack, _ELLIPSOID.unpack, _H
 @kernel
 def solve_packed(layout, buffers, case, work):
     """Solve the continuous rest of what was chosen."""
-    return solve_leaf(layout, data_of(buffers), case, work, state_of(buffers), leaf_of(buffers))
+    return solve_leaf(layout, buffers.data, case, work, buffers.state, buffers.leaf)
 
 
 @kernel

@@ -15,9 +15,9 @@ from holdfast.core.kinds import L1, LP
 from holdfast.discrete.bound import node_bound
 from holdfast.discrete.domains import Table
 from holdfast.discrete.duals import budgets_l1, budgets_lp, place_first, relaxed_point
-from holdfast.discrete.layout import Ints
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.machinery.numbers import EPS, Floats
+from holdfast.machinery.numbers import EPS, Floats, Ints
+from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
 from holdfast.problem.sets import copy_into
@@ -25,7 +25,7 @@ from holdfast.problem.sets import copy_into
 MOST_STEPS = 60
 
 
-class Blend(NamedTuple):
+class Blend(Struct):
     """A relaxed point: each feature at `share` of one candidate and the rest of another."""
 
     first: Ints
@@ -33,7 +33,7 @@ class Blend(NamedTuple):
     share: Floats
 
 
-class Relaxed(NamedTuple):
+class Relaxed(Struct):
     """Buffers of one thread for the bound of a node; see `bound_node` for what it leaves there."""
 
     table: Table

@@ -6,7 +6,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.core.batch import own_goal
 from holdfast.core.outcome import (
@@ -19,19 +18,30 @@ from holdfast.core.outcome import (
     NOT_FINITE,
     OUT_OF_BOUNDS,
 )
-from holdfast.discrete.buffers import data_of, leaf_of, state_of
-from holdfast.discrete.layout import Case, Ints, Layout, load_data, shape_of
+from holdfast.discrete.buffers import Buffers
+from holdfast.discrete.layout import Case, Layout, load_data
 from holdfast.discrete.leaves import Solver, pack_leaf
 from holdfast.discrete.search import search
+from holdfast.discrete.stack import Stack
 from holdfast.discrete.visit import CRAMPED
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Flags, Floats, Ints
+from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import REACH, GoalNumbers
 from holdfast.problem.problem import Rows
 from holdfast.problem.sets import pick, with_radius
 
 
-class Batch(NamedTuple):
+class Searcher(Struct):
+    """What one thread searches with."""
+
+    leaves: int  # the address of their solver, ...
+    work: Any  # ... and its workspace
+    buffers: Buffers
+    stack: Stack
+
+
+class Batch(Struct):
     """What is asked of all rows; the arrays have one row where all rows share it."""
 
     rows: Rows
@@ -51,7 +61,7 @@ class Outcomes(NamedTuple):
     value: Floats
     bound: Floats
     nodes: Ints
-    outcome: NDArray[np.int8]
+    outcome: Flags
 
 
 def new_outcomes(n: int, d: int, groups: int) -> Outcomes:
@@ -130,8 +140,8 @@ def open_discrete_row(rows, layout, ball, i, buffers):
     outcome = check_discrete_row(rows, layout, i)
     if outcome != FOUND:
         return outcome
-    load_data(rows, layout, ball, i, data_of(buffers))
-    costs, own = leaf_of(buffers).costs, pick(rows.cost, i)
+    load_data(rows, layout, ball, i, buffers.data)
+    costs, own = buffers.leaf.costs, pick(rows.cost, i)
     for j in range(costs.size):
         costs[j] = 1.0  # columns of groups have no cost of their own
     for f in range(layout.columns.size):
@@ -150,7 +160,7 @@ def write_found(layout, buffers, found, out, k):
     elif found.value == math.inf:
         out.outcome[k] = EXHAUSTED
     if found.value < math.inf:
-        best, point = state_of(buffers).best, leaf_of(buffers).best
+        best, point = buffers.state.best, buffers.leaf.best
         for j in range(point.size):
             out.recourse[k, j] = point[j]
         for g in range(out.chosen.shape[1]):
@@ -161,7 +171,7 @@ def write_found(layout, buffers, found, out, k):
 def search_rows(private, batch, limits, which, out, begin, end):
     """Search the rows `which`; row k of `out` is row which[k]."""
     rows, layout, shared = batch.rows, batch.layout, batch.ball
-    address, work, buffers, stack = private
+    work, buffers = private.work, private.buffers
     for k in range(begin, end):
         if limits[2][0] != 0:
             return
@@ -174,11 +184,10 @@ def search_rows(private, batch, limits, which, out, begin, end):
         if outcome != FOUND:
             continue
         if goal.mode == REACH:  # whatever it costs: there is nothing to decide
-            touch = data_of(buffers).touch
+            touch = buffers.data.touch
             for f in range(touch.size):
                 touch[f] = 0.0
         case = Case(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, goal)
-        shape = shape_of(layout, i)
-        solver = Solver(address, pack_leaf(shape, buffers, case, work), work)
-        found = search(shape, buffers, stack, case, batch.kind, solver, limits)
+        solver = Solver(private.leaves, pack_leaf(layout, buffers, case, work), work)
+        found = search(layout, buffers, private.stack, case, batch.kind, solver, limits)
         write_found(layout, buffers, found, out, k)

@@ -9,7 +9,6 @@ import math
 from typing import NamedTuple
 
 from holdfast.discrete.aim import is_endless, question_of
-from holdfast.discrete.buffers import data_of, leaf_of, state_of
 from holdfast.discrete.domains import drop_dominated, open_domains
 from holdfast.discrete.leaf import value_of
 from holdfast.discrete.relax import Dual
@@ -108,7 +107,7 @@ def search(layout, buffers, stack, case, kind, solver, limits):
     Numbers without bounds are searched as far as some cost goes. An answer within that cost is the
     best of all: a better one would be cheaper still. Until there is one, the cost is raised.
     """
-    data, state, leaf, tally = data_of(buffers), state_of(buffers), leaf_of(buffers), buffers.tally
+    data, state, leaf, tally = buffers.data, buffers.state, buffers.leaf, buffers.tally
     goal, unit = case.goal, unit_of(layout, case, data)
     score = worst_score_of(case.point, case.coef, case.intercept, case.ball)
     for k in range(tally.size):
@@ -190,7 +189,7 @@ def first_guess(case, score, unit):
 @kernel
 def explore(layout, buffers, stack, case, asked, solver, limits, score):
     """Search the domains at hand; return whether it was all of them."""
-    state, tally = state_of(buffers), buffers.tally
+    state, tally = buffers.state, buffers.tally
     tolerance, most_nodes, stop = limits
     for b in range(state.active.size):
         state.active[b] = 0

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from holdfast.core.kinds import kind_of, new_work
 from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, NO_ROOM
 from holdfast.discrete.answer import best_found, costs_of, make_result
-from holdfast.discrete.buffers import Buffers, new_buffers
+from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem, Group
-from holdfast.discrete.rows import Batch, Outcomes, new_outcomes, search_rows
-from holdfast.discrete.stack import Stack, new_stack
+from holdfast.discrete.rows import Batch, Outcomes, Searcher, new_outcomes, search_rows
+from holdfast.discrete.stack import new_stack
 from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import over_rows, thread_count
@@ -164,7 +164,7 @@ def search_everybody(
     if not (lost.size and goal.is_guarantee):
         return out, lost, None, batch
     highest = Goal.highest(goal.loss)
-    batch = batch._replace(goal=highest.numbers(), levels=highest.levels(exponent))
+    batch = batch.replaced(goal=highest.numbers(), levels=highest.levels(exponent))
     reach = run_search(problem, batch, lost, few_nodes(limits), threads)
     # should a point reach what was proven to be out of reach, then nothing is proven
     out.bound[lost[-reach.value >= goal.level]] = 0.0
@@ -253,9 +253,9 @@ def run_search(
         out, stop = new_outcomes(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
         arguments = (batch, (*limits, stop), which, out)
 
-        def private(address: int) -> tuple[int, Any, Buffers, Stack]:
+        def private(address: int) -> Searcher:
             work, buffers = new_work(problem.problem), new_buffers(batch.layout, d)
-            return address, work, buffers, new_stack(batch.layout, depth)
+            return Searcher(address, work, buffers, new_stack(batch.layout, depth))
 
         def compile_search() -> None:  # called on no rows, it calls nothing itself
             search_rows(private(0), *arguments, 0, 0)
@@ -287,7 +287,7 @@ def run_search(
     while (cramped := np.flatnonzero(out.outcome == NO_ROOM)).size:
         depth *= 16
         radii = batch.radii[cramped] if batch.radii.size > 1 else batch.radii
-        again = search(batch._replace(radii=radii), which[cramped])
+        again = search(batch.replaced(radii=radii), which[cramped])
         for name in Outcomes._fields:
             getattr(out, name)[cramped] = getattr(again, name)
     return out
@@ -312,7 +312,7 @@ def reachable_radii(
     radius = 1e-9 * high  # the kernels for 1 <= p < inf need one
     left = np.arange(n)
     for _ in range(60):
-        out = run_search(problem, batch._replace(radii=radius[left]), which[left], limits, threads)
+        out = run_search(problem, batch.replaced(radii=radius[left]), which[left], limits, threads)
         within = -out.value >= target
         inside, outside = left[within], left[~within]
         low[inside] = best[inside] = radius[inside]
@@ -372,7 +372,7 @@ def _answer_sizes(
         stated = _at_radius(problem, float(radii[asked].max()))
         batch, _ = make_batch(stated, goal)
         which = np.zeros(int(asked.sum()), dtype=np.int64)
-        own = batch._replace(radii=radii[asked])
+        own = batch.replaced(radii=radii[asked])
         out = run_search(stated, own, which, limits, threads)
         there, hopeless = out.outcome == FOUND, out.outcome == EXHAUSTED
         cost[np.flatnonzero(asked)[hopeless & (out.bound == np.inf)]] = np.inf
@@ -404,7 +404,7 @@ def largest_size(
     for _ in range(_CLIMBS):
         kept = 0.0
         for part, batch in pairs:
-            out = run_search(part, batch._replace(radii=radius), which, limits, threads)
+            out = run_search(part, batch.replaced(radii=radius), which, limits, threads)
             if np.isfinite(out.value[0]):  # elsewhere there is no best point
                 told = largest_kept_radius(part.problem, out.recourse, which, target)
                 kept = max(kept, float(told[0]))
@@ -453,7 +453,8 @@ def check_problem(problem: DiscreteProblem) -> None:
             values = read_floats(f"{name} of groups", getattr(group, name))
             if values.ndim not in ((1,) if name == "columns" else (2, 3)) or values.size == 0:
                 raise ValueError(f"{name} of groups has shape {values.shape}")
-        if not np.isin(read_floats("columns of groups", group.columns), np.arange(d)).all():
+        own = read_floats("columns of groups", group.columns)
+        if not ((own == np.floor(own)) & (own >= 0) & (own < d)).all():
             raise ValueError(f"columns of groups must be whole numbers from 0 to {d - 1}")
     for name in ("step", "anchor", "fixed_costs"):
         if name == "fixed_costs" and problem.fixed_costs is None:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.discrete.branch import (
     BY_CHANGE,
@@ -18,17 +14,17 @@ from holdfast.discrete.branch import (
     mixed,
     split_at,
 )
-from holdfast.discrete.buffers import data_of, relaxed_of, state_of
 from holdfast.discrete.layout import Layout
 from holdfast.discrete.relax import Dual
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Flags, Floats
+from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import PRICE
 
 MOST_CHILDREN = 128  # a group of more options is split in two
 
 
-class Stack(NamedTuple):
+class Stack(Struct):
     """Nodes that wait, one in each row: what it allows, and what is known of it."""
 
     bound: Floats
@@ -37,24 +33,15 @@ class Stack(NamedTuple):
     charge: Floats
     lo: Floats
     hi: Floats
-    allowed: NDArray[np.int8]
-    active: NDArray[np.int8]
+    allowed: Flags
+    active: Flags
 
 
 def new_stack(layout: Layout, depth: int) -> Stack:
     """Make room for `depth` nodes, and for the children of the last of them."""
     f, o, g = layout.columns.size, int(layout.option_start[-1]), layout.option_start.size - 1
     n = depth + 2 + MOST_CHILDREN
-    return Stack(
-        bound=np.empty(n),
-        mu=np.empty(n),
-        norm=np.empty(n),
-        charge=np.empty(n),
-        lo=np.empty((n, f)),
-        hi=np.empty((n, f)),
-        allowed=np.empty((n, o), dtype=np.int8),
-        active=np.empty((n, f + g), dtype=np.int8),
-    )
+    return Stack.zeros(n, n, n, n, (n, f), (n, f), (n, o), (n, f + g))
 
 
 @kernel
@@ -92,7 +79,7 @@ def allow_only(stack, top, option_start, g, option):
 @kernel
 def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
     """Split the node at hand; return the new top, with the most promising child below it."""
-    data, relaxed, state = data_of(buffers), relaxed_of(buffers), state_of(buffers)
+    data, relaxed, state = buffers.data, buffers.relaxed, buffers.state
     starts, numbers, share = layout.option_start, layout.columns.size, dual.share
     b, how = choose_branch(data, relaxed, dual, changes, state)
     if how == NOWHERE:
@@ -128,7 +115,7 @@ def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
 @kernel
 def push_halves(layout, buffers, stack, top, dual, bound, b):
     """Split the options of a group in two, between those that the relaxed point mixes."""
-    relaxed, state = relaxed_of(buffers), state_of(buffers)
+    relaxed, state = buffers.relaxed, buffers.state
     table, starts, g = relaxed.table, layout.option_start, b - state.lo.size
     first, last = table.start[b], table.start[b + 1] - 1
     mean = mixed(table.value, relaxed, dual.share, b)
@@ -151,7 +138,7 @@ def push_halves(layout, buffers, stack, top, dual, bound, b):
 @kernel
 def push_options(layout, buffers, stack, top, dual, bound, unit, b):
     """Push a child for each option of a group; its Lagrangian bounds it, in units of the goal."""
-    relaxed, state = relaxed_of(buffers), state_of(buffers)
+    relaxed, state = buffers.relaxed, buffers.state
     table, order, g = relaxed.table, state.order, b - state.lo.size
     first, count = table.start[b], table.start[b + 1] - table.start[b]
     if count > MOST_CHILDREN:

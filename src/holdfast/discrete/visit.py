@@ -12,7 +12,6 @@ from holdfast.core.kinds import ANY, LINF
 from holdfast.discrete.aim import bound_against
 from holdfast.discrete.bound import separable_minimum
 from holdfast.discrete.branch import is_open, round_node
-from holdfast.discrete.buffers import data_of, leaf_of, relaxed_of, state_of
 from holdfast.discrete.domains import (
     build_table,
     drop_dear,
@@ -99,7 +98,7 @@ def is_empty(layout, buffers, asked, dual, changes):
     The bound is that of `bound.node_bound` without costs: if it is above 0 for some multiplier, it
     exceeds every cost for a larger one.
     """
-    relaxed, state, data = relaxed_of(buffers), state_of(buffers), data_of(buffers)
+    relaxed, state, data = buffers.relaxed, buffers.state, buffers.data
     cut = False
     for f in range(state.lo.size):
         cut = cut or has_cut_end(state, f)
@@ -137,7 +136,7 @@ def close_node(layout, buffers, asked, dual, bound, changes):
 @kernel
 def list_candidates(layout, buffers, asked):
     """List the candidates of the node at hand; return how many changes are left (-1: too many)."""
-    state, data, table = state_of(buffers), data_of(buffers), relaxed_of(buffers).table
+    state, data, table = buffers.state, buffers.data, buffers.relaxed.table
     changes = 0
     for _ in range(2):
         build_table(data, layout.option_start, asked, asked.mode != REACH, state, table)
@@ -165,7 +164,7 @@ def is_decided(data, table, state, changes):
 @kernel
 def try_choice(buffers, solver):
     """Solve the continuous rest of `state.chosen`, and keep it if it is better; return a bound."""
-    state, leaf, tally = state_of(buffers), leaf_of(buffers), buffers.tally
+    state, leaf, tally = buffers.state, buffers.leaf, buffers.tally
     value, floor = call_leaf(solver.address, solver.packed)
     if value < tally[VALUE]:
         tally[VALUE] = value
@@ -179,7 +178,7 @@ def try_rounding(buffers, solver, dual, changes):
     """Round the relaxed point, to what is nearest and towards the better score."""
     before = buffers.tally[VALUE]
     for upwards in (False, True):
-        round_node(data_of(buffers), relaxed_of(buffers), dual, upwards, changes, state_of(buffers))
+        round_node(buffers.data, buffers.relaxed, dual, upwards, changes, buffers.state)
         try_choice(buffers, solver)
         if buffers.tally[VALUE] < before:
             return
@@ -188,7 +187,7 @@ def try_rounding(buffers, solver, dual, changes):
 @kernel
 def finish(buffers, solver, bound):
     """Close a node whose discrete choices are all made."""
-    state, table, tally = state_of(buffers), relaxed_of(buffers).table, buffers.tally
+    state, table, tally = buffers.state, buffers.relaxed.table, buffers.tally
     for b in range(state.active.size):
         state.chosen[b] = table.value[table.start[b]]
         if b < state.lo.size:
@@ -206,14 +205,14 @@ def finish(buffers, solver, bound):
 @kernel
 def tighten(layout, buffers, asked, dual, changes):
     """Drop what cannot be in a better answer; return whether anything went."""
-    state = state_of(buffers)
+    state = buffers.state
     unit = asked.level if asked.mode == PRICE else 1.0
     slack = (cutoff_of(buffers.tally, 0.0) - dual.bound) / unit
     charge = dual.charge if changes < state.active.size else 0.0
     return drop_dear(
-        data_of(buffers),
+        buffers.data,
         layout.option_start,
-        relaxed_of(buffers),
+        buffers.relaxed,
         asked,
         dual,
         charge,
@@ -225,7 +224,7 @@ def tighten(layout, buffers, asked, dual, changes):
 @kernel
 def visit(layout, buffers, case, asked, solver, node, tolerance):
     """Bound the node at hand; return (must it be split, its dual, its bound, changes left)."""
-    relaxed, state, tally = relaxed_of(buffers), state_of(buffers), buffers.tally
+    relaxed, state, tally = buffers.relaxed, buffers.state, buffers.tally
     dual, bound, changes, is_root = node, node.bound, 0, node.bound == -math.inf
     for attempt in range(MOST_ATTEMPTS):
         changes = list_candidates(layout, buffers, asked)
@@ -243,7 +242,7 @@ def visit(layout, buffers, case, asked, solver, node, tolerance):
         if bound >= cutoff:
             close_node(layout, buffers, asked, dual, bound, changes)
             return False, dual, bound, changes
-        if is_decided(data_of(buffers), relaxed.table, state, changes):
+        if is_decided(buffers.data, relaxed.table, state, changes):
             finish(buffers, solver, bound)
             return False, dual, bound, changes
         if attempt == 0 or is_root:

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import numba
 from numba.core import event
-from numba.extending import register_jitable
 
 from holdfast.machinery.kept import KernelCache
 from holdfast.machinery.whole import Choice, Kernel
@@ -139,15 +138,6 @@ def viewing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     kernels are small. So it must never return an array to Python, nor to a plain `kernel`.
     """
     return _compiled(function, {"_nrt": False})
-
-
-def views(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `viewing_kernel` call a function that returns views of arrays; in Python it stays as is.
-
-    Returned are tuples of views: an array alone may not be returned where nobody counts.
-    """
-    named: Callable[..., Any] = register_jitable(_nrt=False, error_model="numpy")(function)
-    return named
 
 
 def choice(position: int) -> Callable[[Callable[..., Any]], Any]:

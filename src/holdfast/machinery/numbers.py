@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.int8]
 EPS = 2.220446049250313e-16
 _SHOWN = 80  # characters of a value in an error
 _MOST_SEED = 2**63 - 1  # what torch takes

@@ -104,11 +104,13 @@ def over_rows(
         _work(kernel, private(), arguments, ranges, None)
         return
     # Compiled here, on no rows: a thread that compiles would be waited for.
-    kernel(private(), *arguments, 0, 0)
+    first = private()
+    kernel(first, *arguments, 0, 0)
     pool, runs = _pool(os.getpid()), []
     try:
-        for _ in range(workers):
-            runs.append(pool.submit(_work, kernel, private(), arguments, ranges, stop))
+        for number in range(workers):
+            own = private() if number else first
+            runs.append(pool.submit(_work, kernel, own, arguments, ranges, stop))
         while wait(runs, timeout=0.2).not_done:  # some systems wake nobody who waits for ever
             check_time()
     except BaseException:

@@ -19,6 +19,7 @@ import llvmlite.binding as llvm
 from numba.core import codegen, compiler, dispatcher, event, registry, targetconfig, types
 
 from holdfast.machinery.meanwhile import meanwhile
+from holdfast.machinery.structs import Struct
 
 # what numba is made of: without types, and none of it promised
 _codegen: Any = codegen
@@ -50,6 +51,10 @@ class Kernel(_registry.CPUDispatcher):  # type: ignore[misc]
     def __call__(self, *args: Any) -> Any:
         # what runs as Python calls parts that nobody compiles by themselves: numba need not look
         return self.py_func(*args) if meanwhile.is_inside else super().__call__(*args)
+
+    def typeof_pyval(self, val: Any) -> Any:
+        """Return the type of an argument that numba does not know by itself."""
+        return val.numba_type if isinstance(val, Struct) else super().typeof_pyval(val)
 
     def _compile_for_args(self, *args: Any) -> Any:
         """Return what answers a call that no machine code is there for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +15,13 @@ from holdfast.machinery.numbers import (
     read_floats,
     refuse,
 )
+from holdfast.machinery.structs import Struct
 from holdfast.problem.costs import even_exponents, is_uneven, scaled
 from holdfast.problem.losses import Loss, get_loss
-from holdfast.problem.sets import ModelSet, as_compiled, check_models
+from holdfast.problem.sets import ModelSet, check_models
 
 
-class Rows(NamedTuple):
+class Rows(Struct):
     """`RecourseProblem` as the kernels read it; what all rows share has one row."""
 
     points: Floats
@@ -155,9 +156,9 @@ class RecourseProblem:
         return problem
 
     def rows(self) -> Rows:
-        """Return the problem as the kernels read it, in arrays of the types that they know."""
+        """Return the problem as the kernels read it."""
         parts = (self.X, self.coef, self.intercept, self.feature_costs, self.lower, self.upper)
-        return Rows(*(as_compiled(values) for values in parts))
+        return Rows(*(np.ascontiguousarray(values, dtype=np.float64) for values in parts))
 
     def in_even_costs(self) -> tuple[RecourseProblem, NDArray[np.int64]]:
         """Return the problem with the costs of each row around 1, and the power of 2 taken out.

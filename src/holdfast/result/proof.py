@@ -9,16 +9,36 @@ import numpy as np
 from holdfast.certificate import price_bound_under_lines, proven_bound, row_line
 from holdfast.core import new_answers
 from holdfast.core.batch import answer_row, open_row, own_goal, plan_shared
-from holdfast.core.bent import new_lines, solve_bent_row
-from holdfast.core.kinds import new_work
+from holdfast.core.bent import Lines, new_lines, solve_bent_row
+from holdfast.core.kinds import dual_size, new_work
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
+from holdfast.machinery.structs import Struct
 from holdfast.machinery.threads import over_rows
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
 from holdfast.problem.sets import copy_into, pick, worst_score_of
 from holdfast.result.found import Found
+
+
+class Certifier(Struct):
+    """What one thread solves and certifies with."""
+
+    work: Any
+    coefs: Floats
+    intercepts: Floats
+    duals: Floats
+
+
+class BentCertifier(Struct):
+    """The same, for a loss that is not convex."""
+
+    work: Any
+    lines: Lines
+    coefs: Floats
+    intercepts: Floats
+    duals: Floats
 
 
 class Proofs(NamedTuple):
@@ -43,7 +63,7 @@ def solve_and_prove(
     levels, asked = goal.levels(exponent), goal.numbers()
     rows, robust = even.rows(), even.robust_to.numbers(d)
     n_kept = n if keep else 1
-    kept = _new_proofs(n, n_kept, d, new_work(even).dual.size)
+    kept = _new_proofs(n, n_kept, d, dual_size(even))
     bound = np.full(n, np.nan)
 
     def models() -> tuple[Floats, Floats, Floats]:
@@ -53,12 +73,14 @@ def solve_and_prove(
     answers = new_answers(n, d)
     arguments = (rows, robust, asked, levels, answers, kept.multiplier, bound)
     if goal.is_guarantee or problem.loss.convex:
-        over_rows(prove_rows, n, threads, *arguments, private=lambda: (new_work(even), *models()))
+        over_rows(
+            prove_rows, n, threads, *arguments, private=lambda: Certifier(new_work(even), *models())
+        )
     else:
 
-        def buffers() -> tuple[Any, ...]:
+        def buffers() -> BentCertifier:
             work = new_work(even)
-            return (work, new_lines(d, work.dual.size), *models())
+            return BentCertifier(work, new_lines(d, work.dual.size), *models())
 
         over_rows(prove_bent_rows, n, threads, *arguments, private=buffers)
     multiplier = scaled(kept.multiplier, exponent)
@@ -85,7 +107,8 @@ def prove(problem: RecourseProblem, goal: Goal, threads: int) -> Proofs:
 @kernel
 def prove_rows(private, rows, robust, goal, levels, answers, multiplier, bound, begin, end):
     """Solve and certify a range of rows, for a guarantee or a price with a convex loss."""
-    work, coefs, intercepts, duals = private
+    work, coefs = private.work, private.coefs
+    intercepts, duals = private.intercepts, private.duals
     shared = plan_shared(rows, robust, own_goal(goal, levels, 0), work)
     for i in range(begin, end):
         own = own_goal(goal, levels, i)
@@ -107,7 +130,8 @@ def prove_rows(private, rows, robust, goal, levels, answers, multiplier, bound, 
 @kernel
 def prove_bent_rows(private, rows, robust, goal, levels, answers, multiplier, bound, begin, end):
     """Solve and certify together: of the many lines of such a proof the answer's own is kept."""
-    work, lines, coefs, intercepts, duals = private
+    work, lines, coefs = private.work, private.lines, private.coefs
+    intercepts, duals = private.intercepts, private.duals
     for i in range(begin, end):
         own = own_goal(goal, levels, i)
         if not open_row(rows, own.level, robust, answers, i, work):
