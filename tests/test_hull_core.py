@@ -451,8 +451,10 @@ def test_the_order_of_models_and_features_does_not_matter(kind):
     for rng, case in cases(kind, 150):
         t = case.start_score + 2.0 * rng.random()
         by_model, by_feature = (rng.permutation(size) for size in case.coefs.shape)
+        row = case.row
+        numbers = (row.coef, row.start, row.lower, row.upper, row.cost)
         turned = Case(
-            Row(*(values[by_feature] for values in case.row)),
+            Row(*(values[by_feature] for values in numbers)),
             np.ascontiguousarray(case.coefs[by_model][:, by_feature]),
             case.intercepts[by_model],
         )
