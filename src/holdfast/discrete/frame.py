@@ -24,7 +24,6 @@ from holdfast.discrete.stack import new_stack
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
-from holdfast.problem.problem import frozen
 
 MOST_NODES = 100_000
 # A search that ends soon needs no thread of its own, from which Ctrl-C could call it back.
@@ -69,12 +68,12 @@ class Frame:
         self.problem, self.columns = problem, problem.number_columns
         self.is_number = np.zeros(problem.problem.n_features, dtype=bool)
         self.is_number[self.columns] = True
-        self._asked: dict[Goal, Batch] = {}
+        self._rooms: dict[tuple[Goal, int], tuple[Batch, Floats]] = {}
 
     def like(self, problem: DiscreteProblem) -> Frame:
         """Return the frame of a problem that has another model, scale or step of its numbers."""
         new = copy(self)
-        new.problem, new._asked = problem, {}
+        new.problem, new._rooms = problem, {}
         base, (batch, exponent) = problem.problem, self._ready
         new._ready = (
             batch.replaced(
@@ -118,29 +117,36 @@ class Frame:
         return out
 
     def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:
+        """Return what the kernels read; its numbers are written over by the next question."""
         _, exponent = self._ready
-        batch = self._of_goal(goal)
-        points, lower, upper = frozen(
-            np.array([[n.start for n in asked], [n.lower for n in asked], [n.upper for n in asked]])
-        )
-        costs = np.array([[n.cost for n in asked], [n.fee for n in asked]])
-        cost, fees = frozen(scaled(costs, -exponent))
-        layout, rows = batch.layout, batch.rows
-        if len(asked) > 1:
-            layout = layout.replaced(current=np.repeat(layout.current, len(asked), axis=0))
-        return batch.replaced(
-            rows=rows.replaced(points=points, cost=cost, lower=lower, upper=upper),
-            layout=layout.replaced(fixed_costs=fees),
-        )
+        batch, written = self._room(goal, len(asked))
+        for k, own in enumerate(asked):
+            written[0, k], written[1, k], written[2, k] = own.start, own.lower, own.upper
+            written[3, k], written[4, k] = own.cost, own.fee
+        with np.errstate(over="ignore", under="ignore"):
+            np.ldexp(written[3:], -exponent, out=written[3:])
+        return batch
 
-    def _of_goal(self, goal: Goal) -> Batch:
-        """Return what the kernels read, but for the numbers."""
-        found = self._asked.get(goal)
-        if found is None:
+    def _room(self, goal: Goal, n: int) -> tuple[Batch, Floats]:
+        """Return what the kernels read for n rows, and where their numbers go: one after another.
+
+        These are start, lower, upper, cost and fee.
+        """
+        if (goal, n) not in self._rooms:
             batch, exponent = self._ready
-            found = batch.replaced(goal=goal.numbers(), levels=goal.levels(exponent))
-            self._asked[goal] = found
-        return found
+            written = np.empty((5, n, self.problem.problem.n_features))
+            points, lower, upper, cost, fees = written
+            current = np.repeat(batch.layout.current, n, axis=0)
+            self._rooms[goal, n] = (
+                batch.replaced(
+                    rows=batch.rows.replaced(points=points, cost=cost, lower=lower, upper=upper),
+                    layout=batch.layout.replaced(fixed_costs=fees, current=current),
+                    goal=goal.numbers(),
+                    levels=goal.levels(exponent),
+                ),
+                written,
+            )
+        return self._rooms[goal, n]
 
     def _search(
         self, batch: Batch, which: NDArray[np.int64], limits: tuple[float, int]
