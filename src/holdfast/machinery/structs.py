@@ -44,13 +44,15 @@ class Struct:
     """Base of classes whose fields are arrays, numbers, named tuples of these, and other structs.
 
     Python makes them, and they stay as they are; what is in the arrays may change. Kernels read
-    the fields, and cannot make a struct. Arrays are contiguous, of one type in all kernels,
-    whether they may be written or not.
+    the fields, and cannot make a struct. To kernels all arrays may be written, so that there is one
+    version of a kernel for all: it must not write those that are not its own.
 
     Attributes
     ----------
     address : int
-        Where the numbers are that stand for the fields.
+        Where the words are that stand for the fields: numbers; of an array, where it is and its
+        shape; of a struct, its address.
+    numba_type : StructType
 
     Examples
     --------
@@ -85,6 +87,12 @@ class Struct:
             words += more
             kinds.append(kind)
         self._settle(values, words, kinds)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{name} of {type(self).__name__} stays as it is; see replaced()")
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy has an address of its own
+        return type(self), tuple(getattr(self, name) for name in self._names)
 
     @classmethod
     def zeros(cls, *shapes: Any) -> Self:
@@ -130,8 +138,12 @@ class Struct:
     def _words(self, name: str, value: Any) -> tuple[list[int], Any]:
         """Return the words that stand for the value of a field, and what kind of value it is."""
         if isinstance(value, np.ndarray):
-            if not value.flags.c_contiguous:
-                raise ValueError(f"{name} of {type(self).__name__} is not contiguous")
+            flags = value.flags
+            if not (flags.c_contiguous and flags.aligned and value.dtype.isnative):
+                raise ValueError(
+                    f"{name} of {type(self).__name__} is not as kernels read it; pass it through "
+                    "numpy.require(..., dtype, 'CA')"
+                )
             place = value.__array_interface__["data"][0]
             return [place, *value.shape], (value.dtype.char, value.ndim)
         if isinstance(value, Struct):
@@ -169,7 +181,7 @@ class StructType(_types.Type):  # type: ignore[misc]
             place += _count(field)
         # short, since it is part of the name of every function that takes one
         told = hashlib.sha256(repr((kind.__module__, self.fields)).encode()).hexdigest()
-        super().__init__(f"{kind.__qualname__}.{told[:8]}")
+        super().__init__(f"{kind.__qualname__}.{told[:12]}")
 
 
 _known: dict[tuple[Any, ...], StructType] = {}
