@@ -329,7 +329,7 @@ class _Split:
             return
         out = self.ask(parts, self.goal)
         for k, part in enumerate(parts):
-            if not np.isnan(out.recourse[k]).any():
+            if not out.is_missing(k):
                 self.try_answer(part.restore(out.recourse[k]), out.chosen[k])
 
     def mended(self, part: Part, x: Floats) -> list[Part]:
@@ -359,7 +359,7 @@ class _Split:
                 continue
             out = self.ask([edge], self.higher_goal())
             value = float(out.value[0]) + self.weight * edge.paid
-            if value < least and not np.isnan(out.recourse[0]).any():
+            if value < least and not out.is_missing(0):
                 best, least = (edge, edge.restore(out.recourse[0]), out.chosen[0]), value
         return best
 
@@ -374,9 +374,12 @@ class _Split:
         return within(part, lower, upper)
 
     def try_answer(self, x: Floats, chosen: NDArray[np.int64]) -> None:
-        """Take an answer if it may be had."""
-        if keeps_all(self.links, x):
-            self.keep(x, chosen[: len(self.problem.groups)])
+        """Take an answer if it may be had, and its cost alone does not make it worse."""
+        options = chosen[: len(self.problem.groups)]
+        if not keeps_all(self.links, x):
+            return
+        if self.weight * true_cost(self.whole, x, options) < self.best.value:
+            self.keep(x, options)
 
     def press(self, part: Part, link: Link, x: Floats, bound: float) -> tuple[Part, Floats, float]:
         """Look for the price on breaking a link that gives the best bound.
@@ -408,7 +411,7 @@ class _Split:
             if out.outcome[0] == EXHAUSTED and out.bound[0] == math.inf:
                 return part, x, math.inf
             value = self.bound_of(asked, float(out.bound[0]))
-            if math.isnan(value) or np.isnan(out.recourse[0]).any():
+            if math.isnan(value) or out.is_missing(0):
                 break
             answer = there.restore(out.recourse[0])
             self.try_answer(answer, out.chosen[0])
@@ -443,7 +446,7 @@ class _Split:
             if bound >= self.cutoff():
                 self.close(bound)
                 continue
-            if np.isnan(out.recourse[k]).any() or math.isnan(bound):
+            if out.is_missing(k) or math.isnan(bound):
                 return False
             x, options = part.restore(out.recourse[k]), out.chosen[k, : len(self.problem.groups)]
             if not keeps_all(self.links, x):
@@ -467,7 +470,7 @@ class _Split:
     def keep_safely(self, part: Part) -> bool:
         """Take an answer that keeps the guarantee by a hair; return whether there is one."""
         out = self.ask([part], self.higher_goal())
-        if np.isnan(out.recourse[0]).any():
+        if out.is_missing(0):
             return False
         x = part.restore(out.recourse[0])
         return keeps_all(self.links, x) and self.keep(x, out.chosen[0, : len(self.problem.groups)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,20 +69,16 @@ class Frame:
         self.is_number = np.zeros(problem.problem.n_features, dtype=bool)
         self.is_number[self.columns] = True
         self._rooms: dict[tuple[Goal, int], tuple[Batch, Floats]] = {}
+        # where it differs from the one that it is like
+        self._rows, self._layout, self._ball = (dict[str, Any]() for _ in range(3))
 
     def like(self, problem: DiscreteProblem) -> Frame:
         """Return the frame of a problem that has another model, scale or step of its numbers."""
-        new = copy(self)
+        new, base = copy(self), problem.problem
         new.problem, new._rooms = problem, {}
-        base, (batch, exponent) = problem.problem, self._ready
-        new._ready = (
-            batch.replaced(
-                rows=batch.rows.replaced(coef=base.coef, intercept=base.intercept),
-                layout=batch.layout.replaced(step=np.ascontiguousarray(problem.step)),
-                ball=base.robust_to.numbers(base.n_features),
-            ),
-            exponent,
-        )
+        new._rows = {"coef": base.coef, "intercept": base.intercept}
+        new._layout = {"step": np.ascontiguousarray(problem.step)}
+        new._ball = {"ball": base.robust_to.numbers(base.n_features)}
         return new
 
     @cached_property
@@ -135,14 +131,17 @@ class Frame:
         if (goal, n) not in self._rooms:
             batch, exponent = self._ready
             written = np.empty((5, n, self.problem.problem.n_features))
-            points, lower, upper, cost, fees = written
+            numbers = dict(zip(("points", "lower", "upper", "cost"), written[:4], strict=True))
             current = np.repeat(batch.layout.current, n, axis=0)
             self._rooms[goal, n] = (
                 batch.replaced(
-                    rows=batch.rows.replaced(points=points, cost=cost, lower=lower, upper=upper),
-                    layout=batch.layout.replaced(fixed_costs=fees, current=current),
+                    rows=batch.rows.replaced(**numbers, **self._rows),
+                    layout=batch.layout.replaced(
+                        fixed_costs=written[4], current=current, **self._layout
+                    ),
                     goal=goal.numbers(),
                     levels=goal.levels(exponent),
+                    **self._ball,
                 ),
                 written,
             )
@@ -155,6 +154,6 @@ class Frame:
         out = new_outcomes(which.size, base.n_features, len(self.problem.groups))
         first = (limits[0], min(limits[1], _FEW_NODES), np.zeros(1, dtype=np.int8))
         search_rows(self._private, batch, first, which, out, 0, which.size)
-        if ((out.outcome == LIMIT) | (out.outcome == NO_ROOM)).any():
+        if any(outcome in (LIMIT, NO_ROOM) for outcome in out.outcome.tolist()):
             return run_search(self.problem, batch, which, limits, 1)
         return out

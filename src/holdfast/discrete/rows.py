@@ -63,16 +63,19 @@ class Outcomes(NamedTuple):
     nodes: Ints
     outcome: Flags
 
+    def is_missing(self, k: int) -> bool:
+        """Whether row k has no answer."""
+        return math.isnan(self.recourse[k, 0])
+
 
 def new_outcomes(n: int, d: int, groups: int) -> Outcomes:
-    return Outcomes(
-        np.full((n, d), np.nan),
-        np.full((n, groups), -1, dtype=np.int64),
-        np.full(n, np.nan),
-        np.full(n, np.nan),
-        np.zeros(n, dtype=np.int64),
-        np.zeros(n, dtype=np.int8),
-    )
+    recourse, chosen = np.empty((n, d)), np.empty((n, groups), dtype=np.int64)
+    value, bound = np.empty((2, n))
+    for each in (recourse, value, bound):
+        each.fill(np.nan)
+    chosen.fill(-1)
+    nodes, outcome = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int8)
+    return Outcomes(recourse, chosen, value, bound, nodes, outcome)
 
 
 @kernel

@@ -189,7 +189,7 @@ def few_nodes(limits: Limits) -> Limits:
 
 def found_of(out: Outcomes) -> Found:
     """Return what a search found; one that was stopped has what it has."""
-    missing = np.isnan(out.recourse).any(axis=1)
+    missing = np.isnan(out.recourse[:, 0])
     stopped = np.where(missing, EXHAUSTED, FOUND)
     outcome = np.where(out.outcome == LIMIT, stopped, out.outcome).astype(np.int8)
     return Found(out.recourse, outcome, out.bound, options=out.chosen, nodes=out.nodes)
