@@ -37,19 +37,25 @@ def solve(p: float, **goal: float) -> None:
     holdfast.solve(points, np.linspace(-1.0, 1.0, 7), -1.0, robust_to=ball, **goal)
 
 
-def recommend(p: float) -> None:
+def recommend(kind: str, p: float = 1.0) -> None:
     """Answer ten of the people whom a model of German Credit turns down."""
     from holdfast import NormBall
     from holdfast.datasets import load_german
     from holdfast.demo.people import CATEGORICAL, NUMERIC, credit_model, possible_actions
     from holdfast.recommend import RobustRecourse
+    from holdfast.sets import fisher, from_models
 
     data = load_german()
     table = data.features[NUMERIC + CATEGORICAL]
     model, actions = credit_model(table, data.approved), possible_actions(table, data.units)
+    if kind == "ball":
+        models = NormBall(p=p, radius=0.5)
+    elif kind == "ellipsoid":
+        models = fisher(model, table, radius=1.0)
+    else:
+        models = from_models([credit_model(table[500:], data.approved[500:])], model, table)
     denied = table[model.predict_proba(table)[:, 1] < 0.5].iloc[:10]
-    ball = NormBall(p=p, radius=0.5)
-    RobustRecourse(model, robust_to=ball, actions=actions, guarantee=0.5).recommend(denied)
+    RobustRecourse(model, robust_to=models, actions=actions, guarantee=0.5).recommend(denied)
 
 
 def find() -> None:
@@ -74,7 +80,9 @@ def calls() -> dict[str, list[str]]:
 
     listed = {"demo": ["-m", "holdfast", "demo"]}
     for name, p in NORMS.items():
-        listed[f"recommend, p = {name}"] = here(f"recommend({p})")
+        listed[f"recommend, p = {name}"] = here(f"recommend('ball', {p})")
+    for kind in ("ellipsoid", "list"):
+        listed[f"recommend, {kind}"] = here(f"recommend({kind!r})")
     for goal in ("guarantee=0.6", "cost_weight=0.05"):
         for name, p in NORMS.items():
             listed[f"solve, p = {name}, {goal}"] = here(f"solve({p}, {goal})")

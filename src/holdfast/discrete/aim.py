@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import math
 
-from holdfast.core.kinds import LINF, make_plan, solve_row, write_row
+from holdfast.core.kinds import LINF
 from holdfast.core.row import ROUNDING
 from holdfast.discrete.branch import heaviest
 from holdfast.discrete.domains import build_table
 from holdfast.discrete.layout import load_coefficients
+from holdfast.discrete.leaves import call_leaf
 from holdfast.discrete.relax import Asked, bound_node
 from holdfast.machinery.compile import choice
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.problem.ball import BallNumbers, power
 from holdfast.problem.ellipsoid import EllipsoidNumbers, pull_of
-from holdfast.problem.goal import GUARANTEE, REACH, GoalNumbers
+from holdfast.problem.goal import REACH
 from holdfast.problem.model_list import HullNumbers
 from holdfast.problem.sets import copy_into, model_of, score_of
 
@@ -86,13 +87,13 @@ def question_of_others(robust, layout, buffers, case, kind, unit, work):
 
 
 @choice(0)
-def bound_against(robust, layout, buffers, case, asked, work, dual, changes, cutoff):
+def bound_against(robust, layout, buffers, case, asked, solver, dual, changes, cutoff):
     """Return the `Dual` of the node at hand, whose candidates are listed."""
 
 
 @bound_against.of(BallNumbers)
 @kernel
-def bound_against_ball(ball, layout, buffers, case, asked, work, dual, changes, cutoff):
+def bound_against_ball(ball, layout, buffers, case, asked, solver, dual, changes, cutoff):
     state, relaxed = buffers.state, buffers.relaxed
     return bound_node(relaxed, asked, dual, state.active, changes, cutoff)
 
@@ -100,8 +101,9 @@ def bound_against_ball(ball, layout, buffers, case, asked, work, dual, changes, 
 @bound_against.of(EllipsoidNumbers)
 @bound_against.of(HullNumbers)
 @kernel
-def bound_against_others(robust, layout, buffers, case, asked, work, dual, changes, cutoff):
-    state, relaxed, aims = buffers.state, buffers.relaxed, work.aims
+def bound_against_others(robust, layout, buffers, case, asked, solver, dual, changes, cutoff):
+    state, relaxed, work = buffers.state, buffers.relaxed, solver.work
+    aims = work.aims
     asked = against(asked, work)
     best = bound_node(relaxed, asked, dual, state.active, changes, cutoff)
     copy_into(aims[1], aims[0])
@@ -109,7 +111,7 @@ def bound_against_others(robust, layout, buffers, case, asked, work, dual, chang
     for k in range(MOST_AIMS):
         if best.bound >= cutoff:
             break
-        worst_of_node(layout, buffers, case, robust, work, best)
+        worst_of_node(layout, buffers, solver, best)
         for m in range(work.dual.size):  # the mean of all: the set is convex
             aims[0, m] = (aims[0, m] * k + work.dual[m]) / (k + 1.0)
         aim_at(robust, layout, buffers, case, work)
@@ -166,7 +168,7 @@ def aim_at(robust, layout, buffers, case, work):
 
 
 @kernel
-def worst_of_node(layout, buffers, case, robust, work, dual):
+def worst_of_node(layout, buffers, solver, dual):
     """Write the dual of the worst model of the relaxed node into `work.dual`.
 
     Categories stand at the heaviest option of the relaxed point, numbers anywhere in their range.
@@ -185,14 +187,9 @@ def worst_of_node(layout, buffers, case, robust, work, dual):
             j = layout.group_columns[i]
             value = data.values[layout.value_start[k] + i - first]
             leaf.start[j] = leaf.lower[j] = leaf.upper[j] = value
-    goal = case.goal
-    if goal.mode == REACH:
-        goal = GoalNumbers(GUARANTEE, 0, math.inf)
-    write_row(
-        work, robust, leaf.start, case.coef, case.intercept, leaf.lower, leaf.upper, leaf.costs
-    )
-    make_plan(work, robust, goal)
-    solve_row(work, case.intercept, robust, goal)
+    leaf.is_node[0] = 1
+    call_leaf(solver.address, solver.packed)
+    leaf.is_node[0] = 0
 
 
 @choice(0)

@@ -30,6 +30,6 @@ def new_buffers(layout: Layout, d: int) -> Buffers:
         RowData.zeros(*9 * [f], *4 * [o], layout.values.shape[1], g),
         State.zeros(f, f, f, f, o, b, b, f, b, o),
         Relaxed.zeros(table, b, b, b, b, k, b, *blends),
-        Leaf.zeros(*7 * [d]),
+        Leaf.zeros(*7 * [d], 1),
         8,
     )

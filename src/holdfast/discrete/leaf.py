@@ -6,10 +6,19 @@ import math
 
 from holdfast.certificate import flat_enough, price_bound, support_line
 from holdfast.core.batch import reach_target
-from holdfast.core.kinds import make_plan, read_answer, solve_row, write_row
+from holdfast.core.kinds import (
+    EllipsoidWork,
+    HullWork,
+    Work,
+    make_plan,
+    read_answer,
+    solve_row,
+    write_row,
+)
 from holdfast.core.outcome import FOUND, UNBOUNDED
+from holdfast.machinery.compile import choice
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Flags, Floats
 from holdfast.machinery.structs import Struct
 from holdfast.problem.costs import cost_of
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH, GoalNumbers
@@ -27,6 +36,31 @@ class Leaf(Struct):
     point: Floats
     model: Floats
     best: Floats  # the best point of all leaves so far
+    is_node: Flags  # of one: whether it is a node that is solved, its numbers as if continuous
+
+
+@choice(0)
+def solve_node(work, case, leaf):
+    """Solve the node that is written in the leaf; its worst model is left in the workspace."""
+
+
+@solve_node.of(Work)
+@kernel
+def leave_node(work, case, leaf):
+    return math.nan, math.nan  # against balls a node is bounded without it
+
+
+@solve_node.of(EllipsoidWork)
+@solve_node.of(HullWork)
+@kernel
+def solve_whole_node(work, case, leaf):
+    goal, robust, intercept = case.goal, case.ball, case.intercept
+    if goal.mode == REACH:
+        goal = GoalNumbers(GUARANTEE, 0, math.inf)
+    write_row(work, robust, leaf.start, case.coef, intercept, leaf.lower, leaf.upper, leaf.costs)
+    make_plan(work, robust, goal)
+    solve_row(work, intercept, robust, goal)
+    return math.nan, math.nan
 
 
 @kernel

@@ -15,7 +15,7 @@ from holdfast.core.outcome import FOUND
 from holdfast.discrete.answer import appraised
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import Case, make_layout
-from holdfast.discrete.leaf import solve_leaf
+from holdfast.discrete.leaf import solve_leaf, solve_node
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.apart import Apart, Packing, packer
 from holdfast.machinery.compile import viewing_kernel as kernel
@@ -73,7 +73,9 @@ unpack_ball, unpack_ellipsoid, unpack_hull = _BALL.unpack, _ELLIPSOID.unpack, _H
 
 @kernel
 def solve_packed(layout, buffers, case, work):
-    """Solve the continuous rest of what was chosen."""
+    """Solve the continuous rest of what was chosen; or a node, if the leaf says so."""
+    if buffers.leaf.is_node[0] == 1:
+        return solve_node(work, case, buffers.leaf)
     return solve_leaf(layout, buffers.data, case, work, buffers.state, buffers.leaf)
 
 

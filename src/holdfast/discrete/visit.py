@@ -233,9 +233,7 @@ def visit(layout, buffers, case, asked, solver, node, tolerance):
         if is_root and attempt == 0:
             tally[DEAREST] = dearest(relaxed.table, state.active.size)
         cutoff = cutoff_of(tally, tolerance)
-        dual = bound_against(
-            case.ball, layout, buffers, case, asked, solver.work, dual, changes, cutoff
-        )
+        dual = bound_against(case.ball, layout, buffers, case, asked, solver, dual, changes, cutoff)
         bound = max(bound, dual.bound)
         if asked.mode == GUARANTEE:
             bound = max(bound, 0.0)  # no cost is below 0
