@@ -36,6 +36,7 @@ from sklearn.preprocessing import (
 from holdfast import ActionSet, NormBall, RobustRecourse, Status
 from holdfast.actions import NumberFeature, check
 from holdfast.actions.ranges import range_of
+from holdfast.datasets import load_german
 from holdfast.models.additive import AdditiveModel
 from holdfast.models.encoding import ColumnRule
 
@@ -479,3 +480,15 @@ def test_what_is_in_the_way_of_a_bent_number(settings, said):
             **{constraint.setting: freed[constraint.feature][constraint.setting]}
         )
     assert ours.recommend(people).ways(0)[0].cost == pytest.approx(release.cost, rel=1e-9)
+
+
+def test_who_cannot_be_helped_by_a_bent_number_without_a_step_is_told_so_quietly():
+    data = load_german()
+    table = data.features[["duration", "credit_amount"]]
+    steps = FunctionTransformer(np.log1p), StandardScaler(), LogisticRegression()
+    model = make_pipeline(*steps).fit(table, data.approved)
+    actions = ActionSet.from_data(table, immutable=["duration"])
+    actions.set("credit_amount", step=None, integer=False)
+    recourse = RobustRecourse(model, robust_to=NormBall(2, 0.1), actions=actions, guarantee=0.7)
+    told = recourse.recommend(table[:20]).to_frame()
+    assert (told["status"] == Status.INFEASIBLE).sum() > 5

@@ -21,9 +21,11 @@ from holdfast.discrete import (
     solve_discrete,
     solve_linked,
 )
+from holdfast.discrete import frame as frame_module
+from holdfast.discrete import solve as solve_module
 from holdfast.discrete.boxes import Best, neighbours_of
 from holdfast.discrete.cuts import solve_cuts
-from holdfast.discrete.frame import Numbers
+from holdfast.discrete.frame import Frame, Numbers, numbers_of
 from holdfast.discrete.linked import row_links, take_row
 from holdfast.problem import ModelSet, RecourseProblem
 from holdfast.problem.goal import Goal
@@ -414,3 +416,86 @@ def test_numbers_of_many_steps_against_every_value(monkeypatch):
         assert result.price[0] == pytest.approx(best, rel=1e-7, abs=1e-7)
         assert result.lower_bound[0] <= best + 1e-7 * (1.0 + best)
     assert sum(joined) >= 5  # numbers were made one near an answer
+
+
+def unaligned(values: np.ndarray) -> np.ndarray:
+    """Return a copy at an odd address."""
+    room = np.zeros(values.nbytes + 1, dtype=np.int8)
+    copied = np.ndarray(values.shape, values.dtype, room, 1)
+    copied[...] = values
+    return copied
+
+
+def test_arrays_at_odd_addresses_are_read_too():
+    rng = np.random.default_rng(413)
+    for _ in range(20):
+        problem, links = many_steps(rng)
+        odd = {name: unaligned(getattr(problem, name)) for name in ("step", "anchor", "current")}
+        other = replace(problem, **odd)
+        wanted, told = (solve_linked(each, links, guarantee=0.6) for each in (problem, other))
+        assert np.array_equal(wanted.recourse_array, told.recourse_array, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, ">f8"])
+def test_steps_of_other_types_are_read_too(dtype):
+    rng = np.random.default_rng(407)
+    for _ in range(40):
+        problem, links = many_steps(rng)
+        if not np.array_equal(problem.step, problem.step.astype(dtype)):
+            problem = replace(problem, step=np.ceil(problem.step))
+        other = replace(problem, step=problem.step.astype(dtype))
+        wanted, told = (solve_linked(each, links, guarantee=0.6) for each in (problem, other))
+        assert np.array_equal(wanted.recourse_array, told.recourse_array, equal_nan=True)
+        assert np.array_equal(wanted.lower_bound, told.lower_bound, equal_nan=True)
+
+
+def asked_of(frame: Frame, numbers: list[Numbers], goal: Goal) -> bytes:
+    return b"".join(each.tobytes() for each in frame.search(numbers, goal, 1e-9))
+
+
+def questions(rng: np.random.Generator, problem: DiscreteProblem) -> list[tuple[list, Goal]]:
+    """Return questions of several goals and numbers of rows, in no order."""
+    own, loss = numbers_of(problem), problem.problem.loss
+    goals = [
+        Goal.of(loss, guarantee=0.6),
+        Goal.of(loss, guarantee=0.8),
+        Goal.of(loss, cost_weight=0.1),
+    ]
+    asked = []
+    for _ in range(12):
+        costs = own.cost * rng.uniform(0.5, 2.0, size=(int(rng.integers(1, 4)), own.cost.size))
+        rows = [own._replace(cost=cost) for cost in costs]
+        asked.append((rows, goals[int(rng.integers(3))]))
+    return asked
+
+
+def test_a_frame_answers_many_questions_as_new_ones_do():
+    rng = np.random.default_rng(409)
+    for _ in range(10):
+        problem, _ = many_steps(rng)
+        frame = Frame(problem)
+        for numbers, goal in questions(rng, problem):
+            assert asked_of(frame, numbers, goal) == asked_of(Frame(problem), numbers, goal)
+
+
+def test_a_frame_made_before_the_solver_of_leaves_finds_it_later(monkeypatch):
+    rng = np.random.default_rng(411)
+    problem, _ = many_steps(rng)
+    wanted, early = Frame(problem), Frame(problem)
+    (numbers, goal), *_ = questions(rng, problem)
+    told = asked_of(wanted, numbers, goal)  # compiles the search
+    early._private = early._private.replaced(leaves=0)
+    with monkeypatch.context() as without:  # the search is compiled, what it calls is not
+        for module in (frame_module, solve_module):
+            without.setattr(module, "leaves_for", lambda ball: NoLeaves())
+        assert asked_of(early, numbers, goal) == told
+        assert early._private.leaves == 0
+    assert asked_of(early, numbers, goal) == told
+    assert early._private.leaves == wanted._private.leaves
+
+
+class NoLeaves:
+    """A solver of leaves that is still being compiled."""
+
+    def address(self, others):
+        return 0

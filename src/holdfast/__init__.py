@@ -1,4 +1,4 @@
-"""Holdfast: robust algorithmic recourse, provably optimal, with a certificate for every answer."""
+"""Holdfast: robust algorithmic recourse; for linear models provably optimal, and every gap told."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -32,7 +32,7 @@ class ActionSet:
     links : iterable of AtMost, Follows and Linear
         Constraints between numbers, in the attribute `links`.
     max_changes : int, optional
-        At most so many features may change.
+        How many features may change at most; derived ones do not count.
     derived : iterable of Ratio and Product
         Numbers that are computed from others, in the attribute `derived`. They change with
         these, and cost nothing themselves.
@@ -94,9 +94,9 @@ class ActionSet:
         """Draft an action set from a table of people, such as the training data.
 
         It is a draft: everything may change, within the range and the levels seen in the table,
-        in steps that people can type. That nobody gets younger is for you to say, and what is
-        `immutable` or `protected`: no name of a column tells. Columns of numbers without
-        fractions are whole numbers, and one without a negative number never gets negative
+        in steps that people can type. Say yourself what is `immutable` or `protected`, and that
+        age only rises: the names of columns are not read. Columns of numbers without fractions
+        are whole numbers, and one without a negative number never gets negative
         (`possible_lower`); texts and pandas categories are categories, and an ordered one keeps
         its order. Missing values are passed over.
 

@@ -16,7 +16,7 @@ __all__ = ["Answers", "largest_radii", "largest_score", "new_answers"]
 
 def new_answers(n: int, d: int) -> Answers:
     """Return room for the answers to n rows."""
-    return Answers(np.empty((n, d)), np.empty(n), np.empty(n, dtype=np.int8))
+    return Answers.zeros((n, d), n, n)
 
 
 def largest_radii(

@@ -68,7 +68,22 @@ class EllipsoidScratch(Struct):
 
 
 def new_scratch(d: int, k: int) -> EllipsoidScratch:
-    return EllipsoidScratch.zeros(d, d, d, (d + 1, k), (d + 1, d + 1), k, d, d, d, k, k, d, d, d)
+    return EllipsoidScratch.zeros(
+        where=d,
+        sign=d,
+        free=d,
+        axes=(d + 1, k),
+        corner=(d + 1, d + 1),
+        rest=k,
+        rest_in=d,
+        nearest=d,
+        ahead=d,
+        nearest_out=k,
+        ahead_out=k,
+        by_norm=d,
+        by_tau=d,
+        fixed=d,
+    )
 
 
 class Arc(NamedTuple):

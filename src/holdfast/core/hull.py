@@ -73,7 +73,23 @@ def new_hull_scratch(m: int, d: int) -> HullScratch:
     """Return the buffers for m models of d features."""
     both = d + m
     return HullScratch.zeros(
-        (m, d), m, m, m, (m, d + 1), m, d, m, (m, 4), m, d + 1, both, both, both, both, both, both
+        models=(m, d),
+        at_start=m,
+        terms_at_start=m,
+        terms=m,
+        table=(m, d + 1),
+        in_row=m,
+        in_column=d,
+        speed=m,
+        noise=(m, 4),
+        tilt=m,
+        pull=d + 1,
+        value=both,
+        low=both,
+        high=both,
+        slope=both,
+        price=both,
+        size=both,
     )
 
 

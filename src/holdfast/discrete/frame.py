@@ -21,7 +21,7 @@ from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Batch, Outcomes, Searcher, new_outcomes, search_rows
 from holdfast.discrete.solve import few_nodes, make_batch, run_search
 from holdfast.discrete.stack import new_stack
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, as_read
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
 
@@ -76,8 +76,8 @@ class Frame:
         """Return the frame of a problem that has another model, scale or step of its numbers."""
         new, base = copy(self), problem.problem
         new.problem, new._rooms = problem, {}
-        new._rows = {"coef": base.coef, "intercept": base.intercept}
-        new._layout = {"step": np.ascontiguousarray(problem.step)}
+        rows, step = base.rows(), as_read(problem.step)
+        new._rows, new._layout = {"coef": rows.coef, "intercept": rows.intercept}, {"step": step}
         new._ball = {"ball": base.robust_to.numbers(base.n_features)}
         return new
 
@@ -151,6 +151,11 @@ class Frame:
         self, batch: Batch, which: NDArray[np.int64], limits: tuple[float, int]
     ) -> Outcomes:
         base = self.problem.problem
+        if not self._private.leaves and hasattr(search_rows, "py_func"):
+            leaves = leaves_for(batch.ball).address(lambda: None)
+            if not leaves:  # compiled, the search would call what is not there
+                return run_search(self.problem, batch, which, limits, 1)
+            self._private = self._private.replaced(leaves=leaves)
         out = new_outcomes(which.size, base.n_features, len(self.problem.groups))
         first = (limits[0], min(limits[1], _FEW_NODES), np.zeros(1, dtype=np.int8))
         search_rows(self._private, batch, first, which, out, 0, which.size)

@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.discrete.problem import DiscreteProblem, Group, in_rows
 from holdfast.machinery.compile import viewing_kernel as kernel
-from holdfast.machinery.numbers import Floats, Ints
+from holdfast.machinery.numbers import Floats, Ints, as_read
 from holdfast.machinery.structs import Struct
 from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import GoalNumbers
@@ -85,11 +85,11 @@ def make_layout(problem: DiscreteProblem) -> Layout:
         _starts([width for width, m in zip(widths, counts, strict=True) for _ in range(m)]),
         _joined(values),
         _joined([option_sizes(group, ball) for group in groups]),
-        np.ascontiguousarray(problem.step, dtype=np.float64),
-        np.ascontiguousarray(problem.anchor, dtype=np.float64),
+        as_read(problem.step),
+        as_read(problem.anchor),
         _joined(problem.option_costs),
-        np.ascontiguousarray(problem.fees, dtype=np.float64),
-        np.ascontiguousarray(problem.current, dtype=np.int64),
+        as_read(problem.fees),
+        as_read(problem.current, np.int64),
         d + 1 if most is None else int(most),
     )
 

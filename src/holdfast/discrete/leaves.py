@@ -47,7 +47,7 @@ def _example(robust_to: ModelSet) -> tuple[Any, ...]:
     """Return what the solver of leaves works on, for its types."""
     problem = _problem(robust_to)
     base, layout = problem.problem, make_layout(problem)
-    ball = robust_to.numbers(1)
+    ball = robust_to.numbers(1)  # its arrays as a struct has them: to kernels they may be written
     ball = ball._make(np.array(each) if np.ndim(each) else each for each in ball)
     case = Case(np.zeros(1), np.ones(1), 0.0, ball, _goal(problem).numbers())
     return layout, new_buffers(layout, 1), case, new_work(base)

@@ -253,10 +253,9 @@ def along(part: Part, link: Link) -> Iterator[Part]:
 
 
 def _without(step: Floats, columns: NDArray[np.int64]) -> Floats:
-    """Return steps with none in some columns; as writable as they were, which kernels see."""
+    """Return steps with none in some columns."""
     result = step.copy()
     result[:, columns] = 0.0
-    result.flags.writeable = step.flags.writeable
     return result
 
 

@@ -141,7 +141,9 @@ def viewing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def choice(position: int) -> Callable[[Callable[..., Any]], Any]:
-    """Make a name for several kernels: the type of one argument, a named tuple, says which.
+    """Make a name for several kernels: the class of one argument tells which.
+
+    That is a struct or a named tuple.
 
     The function that is decorated only says what they have in common; versions are added with
     ``@name.of(Kind)`` above ``@kernel``.

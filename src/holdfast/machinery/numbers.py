@@ -18,6 +18,15 @@ _SHOWN = 80  # characters of a value in an error
 _MOST_SEED = 2**63 - 1  # what torch takes
 
 
+def as_read(values: Any, dtype: Any = np.float64) -> Any:
+    """Return an array as kernels read it: contiguous, aligned, in the machine's order of bytes."""
+    if isinstance(values, np.ndarray) and values.dtype == dtype:
+        flags = values.flags
+        if flags.c_contiguous and flags.aligned:  # as a rule it is, and numpy takes long to see it
+            return values
+    return np.require(values, dtype, ["C_CONTIGUOUS", "ALIGNED"])
+
+
 def to_number(value: Any) -> float:
     """Read an argument as a float; NaN, which no range allows, for what is not a number."""
     if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):

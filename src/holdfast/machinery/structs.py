@@ -45,14 +45,14 @@ class Struct:
 
     Python makes them, and they stay as they are; what is in the arrays may change. Kernels read
     the fields, and cannot make a struct. To kernels all arrays may be written, so that there is one
-    version of a kernel for all: it must not write those that are not its own.
+    version of a kernel for all: it must not write those that are not its own. Nobody counts who
+    holds them: a kernel must never return one to Python.
 
     Attributes
     ----------
     address : int
         Where the words are that stand for the fields: numbers; of an array, where it is and its
         shape; of a struct, its address.
-    numba_type : StructType
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Struct:
     """
 
     address: int
-    numba_type: StructType
+    _numba_type_: StructType  # numba asks for it by this name
     _memory: array[int]
     _names: ClassVar[tuple[str, ...]]
     _dtypes: ClassVar[tuple[Any, ...]]  # of arrays of zeros
@@ -79,7 +79,9 @@ class Struct:
         cls._names, cls._dtypes = tuple(said), tuple(_DTYPES.get(kind) for kind in said.values())
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        values += tuple(named[name] for name in self._names[len(values) :])
+        values += tuple(named.pop(name) for name in self._names[len(values) :] if name in named)
+        if named or len(values) != len(self._names):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self._names)}")
         words: list[int] = []
         kinds: list[Any] = [type(self)]
         for name, value in zip(self._names, values, strict=True):
@@ -91,25 +93,24 @@ class Struct:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{name} of {type(self).__name__} stays as it is; see replaced()")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{name} of {type(self).__name__} stays")
+
     def __reduce__(self) -> tuple[Any, ...]:  # a copy has an address of its own
         return type(self), tuple(getattr(self, name) for name in self._names)
 
     @classmethod
-    def zeros(cls, *shapes: Any) -> Self:
-        """Return one with arrays of zeros: all in one piece, which takes a third of the time.
+    def zeros(cls, *shapes: Any, **named: Any) -> Self:
+        """Return one with arrays of zeros, all in one piece: that takes a third of the time.
 
         Parameters
         ----------
-        *shapes
+        *shapes, **named
             For each field the shape of its array; or what it holds, if that is a struct.
         """
-        places = []
-        size = 0
-        for shape, dtype in zip(shapes, cls._dtypes, strict=True):
-            places.append(size)
-            if not isinstance(shape, Struct):
-                count = math.prod(shape) if isinstance(shape, tuple) else shape
-                size += -(-count * dtype.itemsize // 8) * 8
+        shapes += tuple(named[name] for name in cls._names[len(shapes) :])
+        plain = tuple(None if isinstance(shape, Struct) else shape for shape in shapes)
+        size, places = _places(cls._dtypes, plain)
         block = np.zeros(size, dtype=np.int8)
         begin = block.__array_interface__["data"][0]
         values: list[Any] = []
@@ -119,7 +120,7 @@ class Struct:
             if isinstance(shape, Struct):
                 values.append(shape)
                 words.append(shape.address)
-                kinds.append(shape.numba_type)
+                kinds.append(shape._numba_type_)
             else:
                 values.append(made := np.ndarray(shape, dtype, block, place))
                 words += [begin + place, *made.shape]
@@ -132,12 +133,12 @@ class Struct:
         memory = array("q", words)
         self.__dict__.update(zip(self._names, values, strict=True))
         self.__dict__.update(
-            _memory=memory, address=memory.buffer_info()[0], numba_type=_type_of(tuple(kinds))
+            _memory=memory, address=memory.buffer_info()[0], _numba_type_=_type_of(tuple(kinds))
         )
 
     def _words(self, name: str, value: Any) -> tuple[list[int], Any]:
         """Return the words that stand for the value of a field, and what kind of value it is."""
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray) and value.ndim:
             flags = value.flags
             if not (flags.c_contiguous and flags.aligned and value.dtype.isnative):
                 raise ValueError(
@@ -147,18 +148,24 @@ class Struct:
             place = value.__array_interface__["data"][0]
             return [place, *value.shape], (value.dtype.char, value.ndim)
         if isinstance(value, Struct):
-            return [value.address], value.numba_type
+            return [value.address], value._numba_type_
         if isinstance(value, tuple):
             parts = [self._words(name, part) for part in value]
             words = [word for more, _ in parts for word in more]
             return words, (type(value), *(kind for _, kind in parts))
         if isinstance(value, float):
             return [struct.unpack("=q", struct.pack("=d", value))[0]], float
-        return [int(value)], int
+        if isinstance(value, (int, np.integer)):
+            return [int(value)], int
+        raise TypeError(
+            f"{name} of {type(self).__name__} is {type(value).__name__}, which kernels do not read"
+        )
 
     def replaced(self, **fields: Any) -> Self:
         """Return the same with other values of some fields, of the same types."""
-        known, memory = self.numba_type, self._memory[:]
+        if unknown := fields.keys() - set(self._names):
+            raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
+        known, memory = self._numba_type_, self._memory[:]
         for name, value in fields.items():
             words, kind = self._words(name, value)
             if _field_type(kind) != known.fields[name]:
@@ -168,6 +175,18 @@ class Struct:
         new.__dict__.update(self.__dict__, **fields)
         new.__dict__.update(_memory=memory, address=memory.buffer_info()[0])
         return new
+
+
+@functools.lru_cache(1024)
+def _places(dtypes: tuple[Any, ...], shapes: tuple[Any, ...]) -> tuple[int, list[int]]:
+    """Return how many bytes arrays of such shapes take, and where each begins; None takes none."""
+    places, size = [], 0
+    for shape, dtype in zip(shapes, dtypes, strict=True):
+        places.append(size)
+        if shape is not None:
+            count = math.prod(shape) if isinstance(shape, tuple) else shape
+            size += -(-count * dtype.itemsize // 8) * 8
+    return size, places
 
 
 class StructType(_types.Type):  # type: ignore[misc]
@@ -208,10 +227,6 @@ def _count(field: Any) -> int:
     if isinstance(field, _types.NamedTuple):
         return sum(map(_count, field.types))
     return 1 + (field.ndim if isinstance(field, _types.Array) else 0)
-
-
-def _type_of_struct(value: Struct, context: Any) -> StructType:
-    return value.numba_type
 
 
 @_extending.register_model(StructType)
@@ -288,6 +303,5 @@ def _read_array(context: Any, builder: Any, pointer: Any, place: int, field: Any
     return made
 
 
-_extending.typeof_impl.register(Struct)(_type_of_struct)
 _extending.unbox(StructType)(_unbox_struct)
 _extending.lower_getattr_generic(StructType)(_lower_field)

@@ -19,7 +19,6 @@ import llvmlite.binding as llvm
 from numba.core import codegen, compiler, dispatcher, event, registry, targetconfig, types
 
 from holdfast.machinery.meanwhile import meanwhile
-from holdfast.machinery.structs import Struct
 
 # what numba is made of: without types, and none of it promised
 _codegen: Any = codegen
@@ -52,10 +51,6 @@ class Kernel(_registry.CPUDispatcher):  # type: ignore[misc]
         # what runs as Python calls parts that nobody compiles by themselves: numba need not look
         return self.py_func(*args) if meanwhile.is_inside else super().__call__(*args)
 
-    def typeof_pyval(self, val: Any) -> Any:
-        """Return the type of an argument that numba does not know by itself."""
-        return val.numba_type if isinstance(val, Struct) else super().typeof_pyval(val)
-
     def _compile_for_args(self, *args: Any) -> Any:
         """Return what answers a call that no machine code is there for."""
         if not meanwhile.is_on or meanwhile.is_compiler:
@@ -73,7 +68,7 @@ class Kernel(_registry.CPUDispatcher):  # type: ignore[misc]
 
 
 class Choice(Kernel):
-    """Kernels of one name, for different kinds of one argument: a named tuple tells which.
+    """Kernels of one name, for different classes of one argument, a struct or a named tuple.
 
     A caller is compiled with the version of its own kind alone.
     """

@@ -88,15 +88,15 @@ def find_recourse(
     X : (n, d) array or data frame
         The people turned down, as the model takes them. For a pipeline recourse is found behind
         the scalers and encoders that it begins with: the result is a data frame of the encoded
-        columns, and so are costs and bounds. Columns that are made from others (polynomials, bins,
-        splines) are recomputed for each point. A one-hot column is a number like any other here;
-        where it comes out a fraction, the status is FRACTIONAL: that is for study, and
-        `RobustRecourse` gives advice that people can follow.
+        columns, in which costs and bounds are given too. Columns that are made from others
+        (polynomials, bins, splines) are recomputed for each point. A one-hot column is a number
+        like any other here; where it comes out a fraction, the status is FRACTIONAL: that is for
+        study, and `RobustRecourse` gives advice that people can follow.
     model : object
         Whatever `holdfast.models.as_model` understands.
     method : str or Method, optional
-        A name of `list_methods`, or a method with its settings. By default ``refine`` for a network
-        with a guarantee over a ball or a `LastLayer`, and ``exact`` for all else.
+        The name of one of `list_methods()`, or a method with its settings. By default ``refine``
+        for a network with a guarantee over a ball or a `LastLayer`, and ``exact`` for all else.
     robust_to : NormBall, Ellipsoid, ModelList or LastLayer
         The models that the recourse must withstand: around the coefficients of a linear model,
         or around those of the surrogate; with ``refine``, around the parameters of a network: all

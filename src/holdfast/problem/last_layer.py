@@ -20,7 +20,7 @@ class LastLayer(ModelSet):
     The score of such a network is linear in what the layers before the last one make of a point,
     its embedding. So the worst of these networks is known exactly for each point, whichever set it
     is: what a result says of the worst case is proven. With a ball around all parameters it is
-    searched for instead.
+    bounded from below, not known: see `prove_network`.
 
     It is for networks: `find_recourse` with the method "refine", `RobustRecourse`, `prove_network`,
     `judge_network` and `evaluate_recourse` take it. Everything else refuses it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast.machinery.numbers import (
     Floats,
+    as_read,
     is_frame,
     is_series,
     read_floats,
@@ -157,8 +159,12 @@ class RecourseProblem:
 
     def rows(self) -> Rows:
         """Return the problem as the kernels read it."""
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> Rows:
         parts = (self.X, self.coef, self.intercept, self.feature_costs, self.lower, self.upper)
-        return Rows(*(np.ascontiguousarray(values, dtype=np.float64) for values in parts))
+        return Rows(*(as_read(values) for values in parts))
 
     def in_even_costs(self) -> tuple[RecourseProblem, NDArray[np.int64]]:
         """Return the problem with the costs of each row around 1, and the power of 2 taken out.
@@ -171,7 +177,9 @@ class RecourseProblem:
         costs = scaled(self.feature_costs, -exponent[:, None])
         costs[is_uneven(self.feature_costs)] = np.nan
         costs.flags.writeable = False
-        return replace(self, feature_costs=costs), exponent
+        even = replace(self, feature_costs=costs)
+        even.__dict__["_rows"] = self.rows().replaced(cost=costs)  # all others are the same
+        return even, exponent
 
     def score(self, X: Floats) -> Floats:
         """Score of point i under the model of row i."""
@@ -206,7 +214,7 @@ class RecourseProblem:
 
 
 def frozen(values: Floats) -> Floats:
-    """Make an array read-only: kernels are compiled for such arrays."""
+    """Make an array read-only: a problem stays as it was checked."""
     values.flags.writeable = False
     return values
 

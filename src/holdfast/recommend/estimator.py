@@ -31,16 +31,17 @@ if TYPE_CHECKING:
 class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     """Recourse that holds for every model of a set, in raw units, within what people can do.
 
-    For a linear classifier the answer is exact: categories, whole numbers, steps and at-most-k are
-    solved by branch and bound, and the cheapest change there is comes with its proof. For a
-    network it is searched for, within the same constraints: what every network of the set gives
-    it is proven, that nothing is cheaper is not.
+    For a linear classifier the answer is exact: categories, whole numbers, steps and `max_changes`
+    are solved by branch and bound, and the cheapest change there is comes with its proof; where a
+    proof leaves something open, the status and the gap say so. For a network it is searched for,
+    within the same constraints: what every network of the set gives it is proven, that nothing is
+    cheaper is not.
 
     Parameters
     ----------
     model : fitted pipeline or classifier
         Scalers and encoders (in a `ColumnTransformer` or in sequence), then a linear classifier
-        or an `MLPClassifier`.
+        or an `MLPClassifier`; docs/models.md lists all that is read.
     robust_to : NormBall, Ellipsoid, ModelList or LastLayer
         The models that may come, around the classifier's coefficients in encoded columns. For a
         network a `NormBall` around all of its parameters, or a `LastLayer`.
@@ -171,7 +172,8 @@ is 2.25."
         Parameters
         ----------
         X : DataFrame or (n, d) array
-            People, in raw units, as the model takes them. Who cannot be used gets a reason.
+            People, in raw units, as the model takes them. A row that cannot be used gets a reason
+            instead.
 
         Returns
         -------

@@ -27,7 +27,7 @@ from holdfast.models.encoding import Encoded, Number
 from holdfast.models.encoding.unwrap import AGREEMENT
 from holdfast.recommend.features import changed_features, take_people
 from holdfast.recommend.ways import Ways, join_ways
-from holdfast.result.status import GAP_TOLERANCE, Status, are_proven
+from holdfast.result.status import Status, are_proven, proof_room
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -535,7 +535,7 @@ def _room(ways: Ways, price: Floats, proven: NDArray[np.bool_], aim: Aim) -> Flo
     not use it up, rounding may, without what is on top.
     """
     gaps = ways.gap + 8.0 * EPS * (1.0 + price)
-    more = GAP_TOLERANCE * (price + (0.0 if aim.weight is None else 1.0))
+    more = proof_room(price, aim.weight is None)
     return np.where(proven, np.maximum(gaps, more), gaps + more)
 
 

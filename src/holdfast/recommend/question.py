@@ -22,7 +22,7 @@ from holdfast.recommend.features import changed_features
 from holdfast.recommend.printed import Aim
 from holdfast.recommend.ways import Ways
 from holdfast.result.result import RecourseResult
-from holdfast.result.status import GAP_TOLERANCE, Status, are_proven, sort_proven
+from holdfast.result.status import Status, are_proven, proof_room, sort_proven
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,8 +124,9 @@ class Question:
             return answer
         best = self.solve(relaxed, links)
         bound = np.minimum(answer.lower_bound, best.lower_bound)
-        status, gap = answer.status.copy(), answer.price - bound
-        room = GAP_TOLERANCE * (np.abs(answer.price) + (0.0 if self.goal.is_guarantee else 1.0))
+        with np.errstate(invalid="ignore"):  # without an answer both may be infinite
+            status, gap = answer.status.copy(), answer.price - bound
+        room = proof_room(answer.price, self.goal.is_guarantee)
         is_hopeless = status == Status.INFEASIBLE
         status[are_proven(status) & ~is_hopeless & ~(gap <= room)] = Status.GAP_OPEN
         status[is_hopeless & (best.status != Status.INFEASIBLE)] = Status.GAP_OPEN

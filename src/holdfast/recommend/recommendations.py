@@ -380,7 +380,7 @@ class Recommendations:
         return places[option - 1]
 
     def ways(self, label: Any) -> list[Way]:
-        """Return the ways of a person, each with its certificate."""
+        """Return the ways of a person, each with what is proven of it."""
         if self._position(label) in self._refused:
             return []
         places, options = self._places(self._usable(label)), self._outcome.options

@@ -22,7 +22,7 @@ from holdfast.result.status import Status
 
 
 class Way(NamedTuple):
-    """One recourse of one person, with its certificate.
+    """One recourse of one person, with what is proven of it.
 
     Attributes
     ----------

@@ -250,7 +250,7 @@ def hopeless_words(result: Recommendations, label: Any) -> str:
         nothing = f"Nothing that you may change gets you approved by {who}"
     said = [f"{nothing}: the best within reach is {best}." if best else f"{nothing}."]
     if np.isfinite(radius):
-        said.append(f"It becomes possible at a radius of {below(radius)}.")
+        said.append(f"It becomes possible at a radius of {below(radius)} or less.")
     elif (
         np.isfinite(reach) and result.robust_to.radius > 0.0 and result.robust_to.has_size
     ):  # with links neither of the two is known
@@ -271,7 +271,7 @@ def in_the_way(
         said = f"In the way: {first.words}. Without {that}, it would cost {first.cost:.3g}."
         if others:
             words = "; or ".join(other.words for other in others[:2])
-            said += f" Instead of that, this could be lifted: {words}."
+            said += f" Or else, what could be lifted: {words}."
         return said
     codes = result._codes_of(label)
     stays = [

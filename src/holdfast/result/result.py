@@ -94,7 +94,7 @@ class RecourseResult:
     price : array
         What was minimised: worst-case loss + cost weight * cost; for a guarantee, the cost.
     lower_bound, gap : arrays
-        The certificate: nothing is better than `lower_bound`; ``gap = price - lower_bound``.
+        What is proven: nothing is better than `lower_bound`; ``gap = price - lower_bound``.
     worst_case_loss, worst_case_score, worst_case_validity : arrays
         Loss, score and probability of approval of the recourse under the worst model in the set.
     current_validity : array

@@ -13,7 +13,7 @@ from holdfast.problem.goal import Goal
 from holdfast.result.appraisal import Appraisal
 from holdfast.result.found import Found
 
-# A row is called optimal when the certificate leaves less than this, relative to 1 + price; for a
+# A row is called optimal when the proof leaves at most this, relative to 1 + price; for a
 # guarantee, relative to its cost + the least cost of a unit of score (`is_proven`).
 GAP_TOLERANCE = 1e-9
 
@@ -49,12 +49,12 @@ class Status(StrEnum):
 
     @property
     def is_proven(self) -> bool:
-        """Whether a certificate proves that nothing better exists."""
+        """Whether it is proven that nothing better exists."""
         return self in (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
 
 
 _SENTENCES = {
-    Status.OPTIMAL: "The best recourse there is, proven by its certificate.",
+    Status.OPTIMAL: "The best recourse there is, proven by its bound.",
     Status.ALREADY_VALID: "Every model of the set approves this point as it is; nothing to do.",
     Status.STILL_REFUSED: "The best that was asked for, proven; but today's model still refuses "
     "this point. Ask for a guarantee, or a higher one, to get a yes.",
@@ -152,6 +152,11 @@ def is_proven(
         most = tolerance * (np.abs(price) + unit)
         closed = (above - lower_bound <= most) & (price - lower_bound >= -most)
         return np.asarray(np.isfinite(price) & sure & closed)
+
+
+def proof_room(price: Floats, is_guarantee: bool) -> Floats:
+    """Return a gap that a proof may leave, whatever a unit of score costs, which counts on top."""
+    return GAP_TOLERANCE * (np.abs(price) + (0.0 if is_guarantee else 1.0))
 
 
 def statuses_of(
