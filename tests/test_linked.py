@@ -499,3 +499,37 @@ class NoLeaves:
 
     def address(self, others):
         return 0
+
+
+def test_a_row_of_which_older_releases_of_highs_prove_too_much():
+    today = [-1.2529495983813466, 0.6241603168049203, -2.504606191635626]
+    others = [
+        ([-1.5463568204695766, 0.6526270772186951, -2.3298430309026243], 30.67509502942274),
+        ([-0.9528596248485308, 0.4162713571342037, -2.0946634232547696], 30.805509650108423),
+        ([-0.6490749659562371, 0.5229974736805498, -3.188873397132953], 30.73603008813494),
+        ([-1.4489879517739812, 0.5742656329581923, -2.139599317735818], 30.408951789212637),
+        ([-1.4146478680990873, 0.3375162248654114, -2.710076248446084], 30.597006660543578),
+    ]
+    base = RecourseProblem.build(
+        [[-2.1748586923688977, 0.5, 14.0]],
+        today,
+        30.661657745534082,
+        robust_to=ModelList(others),
+        feature_costs=[1.722578376691364, 1.4262096751748057, 0.7376562534567837],
+        bounds=([-3.9, -2.5, -21.0], [12.3, 25.5, 32.0]),
+    )
+    problem = DiscreteProblem(
+        base,
+        np.array([[0.3, 0.5, 1.0]]),
+        np.zeros((1, 3)),
+        [],
+        np.empty((1, 0), dtype=int),
+        [],
+        max_changes=2,
+        fixed_costs=np.array([[0.822196277831632, 0.5474470825345534, 0.0]]),
+    )
+    matrix = np.array([[-0.7, 0.0, -1.0], [-0.7, -0.7, 0.0]])
+    upper = np.array([[-11.477598915341773, 2.1724010846582282]])
+    answer = solve_linked(problem, Links(matrix, np.full((1, 2), -np.inf), upper), guarantee=0.6)
+    assert answer.recourse_array[0] == pytest.approx([5.1, 0.5, 8.0])
+    assert answer.lower_bound[0] <= answer.cost[0] == pytest.approx(17.779648075532208)
