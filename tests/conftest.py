@@ -6,6 +6,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from holdfast.machinery.meanwhile import meanwhile
+
 with contextlib.suppress(ImportError):
     # its solvers and those of cvxpy are both linked with HiGHS: only this one bears to be first
     import optbinning  # noqa: F401
@@ -16,6 +18,13 @@ torch.set_num_threads(1)
 # the same examples in every run; other seeds with `pytest --hypothesis-profile=default`
 settings.register_profile("same", derandomize=True)
 settings.load_profile("same")
+
+
+@pytest.fixture(autouse=True)
+def compiled_at_once():
+    """What a test of the service has begun, to answer in Python meanwhile, ends with the test."""
+    yield
+    meanwhile.is_on = False
 
 
 @pytest.fixture(scope="module")
