@@ -30,9 +30,9 @@ def random_discrete(rng: np.random.Generator, n: int = 2, **fixed: Any) -> Discr
     n_groups = fixed.get("groups", int(rng.integers(0, 3)))
     if n_whole + n_free + n_groups == 0:
         n_free = 1
-    most_options, reach = fixed.get("options", 3), fixed.get("reach", 3)
+    most_levels, reach = fixed.get("levels", 3), fixed.get("reach", 3)
     numbers = n_whole + n_free
-    widths = [int(rng.integers(1, most_options + 1)) for _ in range(n_groups)]
+    widths = [int(rng.integers(1, most_levels + 1)) for _ in range(n_groups)]
     ordinal = [bool(rng.random() < 0.25) for _ in range(n_groups)]
     d = numbers + sum(1 if o else m for m, o in zip(widths, ordinal, strict=True))
     order = rng.permutation(d)
@@ -44,7 +44,7 @@ def random_discrete(rng: np.random.Generator, n: int = 2, **fixed: Any) -> Discr
     points[rng.random(points.shape) < 0.1] = 0.0
 
     columns = list(order[numbers:])
-    groups, current, option_costs = [], np.zeros((n, n_groups), dtype=np.int64), []
+    groups, current, level_costs = [], np.zeros((n, n_groups), dtype=np.int64), []
     for g, (m, is_ordinal) in enumerate(zip(widths, ordinal, strict=True)):
         own = np.sort([columns.pop() for _ in range(1 if is_ordinal else m)])
         options = rng.normal(size=(m, 1)).round(1) if is_ordinal else np.eye(m)
@@ -54,7 +54,7 @@ def random_discrete(rng: np.random.Generator, n: int = 2, **fixed: Any) -> Discr
         costs[rng.random((n, m)) < 0.15] = np.inf
         costs[np.arange(n), current[:, g]] = 0.0
         groups.append(Group(own.astype(np.int64), options))
-        option_costs.append(costs)
+        level_costs.append(costs)
 
     step, anchor = np.zeros((n, d)), np.zeros((n, d))
     lower, upper = np.full((n, d), -np.inf), np.full((n, d), np.inf)
@@ -89,7 +89,7 @@ def random_discrete(rng: np.random.Generator, n: int = 2, **fixed: Any) -> Discr
     fees = None
     if fixed.get("fees"):
         fees = rng.exponential(size=(n, d)) * rng.choice([0.0, 0.3, 1.0], size=(n, d))
-    return DiscreteProblem(base, step, anchor, groups, current, option_costs, most, fees)
+    return DiscreteProblem(base, step, anchor, groups, current, level_costs, most, fees)
 
 
 def lattice(x0: float, lower: float, upper: float, step: float, anchor: float) -> list[float]:
@@ -112,7 +112,7 @@ def choices_of(problem: DiscreteProblem, i: int) -> tuple[list[list[Any]], list[
         lattice(base.X[0, j], base.lower[0, j], base.upper[0, j], row[0][j], row[1][j])
         for j in whole
     ]
-    for costs in problem.option_costs:
+    for costs in problem.level_costs:
         own = costs[i] if costs.shape[0] > 1 else costs[0]
         choices.append([k for k in range(len(own)) if own[k] < np.inf])
     return choices, whole, free
@@ -138,8 +138,8 @@ def all_choices(problem: DiscreteProblem, i: int) -> tuple[RecourseProblem, np.n
             cost += fees[j] if value != x0[j] else 0.0
             changed += int(value != x0[j])
         for g, k in enumerate(choice[len(whole) :]):
-            x[problem.groups[g].columns] = problem.groups[g].options[k]
-            costs = problem.option_costs[g]
+            x[problem.groups[g].columns] = problem.groups[g].levels[k]
+            costs = problem.level_costs[g]
             cost += costs[i, k] if costs.shape[0] > 1 else costs[0, k]
             changed += int(k != problem.current[i, g])
         left = len(free) if most is None else min(most - changed, len(free))
@@ -189,7 +189,7 @@ def take(problem: DiscreteProblem, i: int) -> DiscreteProblem:
         step=own(problem.step),
         anchor=own(problem.anchor),
         current=problem.current[i : i + 1],
-        option_costs=[own(costs) for costs in problem.option_costs],
+        level_costs=[own(costs) for costs in problem.level_costs],
         fixed_costs=None if problem.fixed_costs is None else own(problem.fixed_costs),
     )
 
@@ -210,11 +210,11 @@ def permuted(rng: np.random.Generator, problem: DiscreteProblem) -> DiscreteProb
     )
     groups, current, costs = [], [], []
     for g in rng.permutation(len(problem.groups)):
-        turn = rng.permutation(len(problem.groups[g].options))
+        turn = rng.permutation(len(problem.groups[g].levels))
         old = problem.groups[g]
-        groups.append(Group(where[old.columns], old.options[turn]))
+        groups.append(Group(where[old.columns], old.levels[turn]))
         current.append(np.argsort(turn)[problem.current[:, g]])
-        costs.append(problem.option_costs[g][:, turn])
+        costs.append(problem.level_costs[g][:, turn])
     now = np.array(current, dtype=np.int64).reshape(len(groups), base.n_rows).T
     return DiscreteProblem(
         moved,

@@ -46,13 +46,13 @@ class Program:
         return len(self.cost) - 1
 
     def add_group(self, g: int) -> Any:
-        group, fees = self.problem.groups[g], self.own(self.problem.option_costs[g])
+        group, fees = self.problem.groups[g], self.own(self.problem.level_costs[g])
         taken = [
             self.variable(fee if fee < np.inf else 0.0, 0.0, float(fee < np.inf), 1) for fee in fees
         ]
         self.rows.append((dict.fromkeys(taken, 1.0), 1.0, 1.0))
         for c, j in enumerate(group.columns):
-            self.forms[j] = (dict(zip(taken, group.options[:, c], strict=True)), 0.0)
+            self.forms[j] = (dict(zip(taken, group.levels[:, c], strict=True)), 0.0)
         home = self.problem.current[self.i, g]
         self.changes.update({v: 1.0 for k, v in enumerate(taken) if k != home})
         return group.columns
@@ -169,9 +169,9 @@ def polished(problem: DiscreteProblem, i: int, x: Any, **goal: float) -> float:
     start, lower, upper = x0.copy(), x0.copy(), x0.copy()
     grouped = {int(j) for group in problem.groups for j in group.columns}
     for g, group in enumerate(problem.groups):
-        k = int(np.argmin(np.abs(group.options - x[group.columns]).sum(axis=1)))
-        start[group.columns] = group.options[k]
-        fees = problem.option_costs[g]
+        k = int(np.argmin(np.abs(group.levels - x[group.columns]).sum(axis=1)))
+        start[group.columns] = group.levels[k]
+        fees = problem.level_costs[g]
         fixed_cost += (fees[i] if fees.shape[0] > 1 else fees[0])[k]
     step, anchor = (v[i] if v.shape[0] > 1 else v[0] for v in (problem.step, problem.anchor))
     touching = problem.fixed_costs

@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 
 import numpy as np
 
-from holdfast.actions import AtMost, Linear, NumberFeature, to_problem
+from holdfast.actions import AtMost, Linear, NumberFeature, pose_problem
 from holdfast.actions.check import ROUNDING
 from holdfast.models.encoding.reading import is_missing, plain, shorten
 from holdfast.recommend.reasons import _MOST_TRIALS, _NEUTRAL, Release, constraints_of
@@ -26,7 +26,7 @@ def check_person(actions, before, after):
     """Say what is wrong with the change of one person, from two dicts."""
     old = {name: plain(value) for name, value in before.items()}
     new = {name: plain(value) for name, value in after.items()}
-    wrong = [f"{name} is missing from what is advised" for name in old if name not in new]
+    wrong = [f"{name} is missing from the advice" for name in old if name not in new]
     changed = [name for name in new if not _same(old.get(name), new[name])]
     for name in changed:
         if name not in old or name not in actions:
@@ -57,12 +57,12 @@ def _check_number(feature, old, new):
     name, unit = feature.name, f" {feature.unit}" if feature.unit else ""
     is_given = is_missing(old) and not is_missing(new)
     if is_given and feature.provide_cost is None:
-        return [f"{name} is given, but stays missing where it is"]
+        return [f"{name} is filled in, but must stay missing"]
     for value in (new,) if is_given else (old, new):
         if not isinstance(value, numbers.Real) or not math.isfinite(value):
             return [f"{name} = {value!r} is not a finite number"]
     if is_given and feature.stays:
-        return [f"{name} is given, but may not change"]
+        return [f"{name} is filled in, but may not change"]
     if is_given:  # there is nothing that it could rise or fall from, or be outside of already
         return _check_ends(feature, new, -math.inf, math.inf) + _check_grid(feature, new)
     change = new - old
@@ -88,13 +88,13 @@ def _check_ends(feature, new, most, least):
     known = [abs(value) for value in (most, new) if math.isfinite(value)]
     room = 0.0 if feature.integer else ROUNDING * max(known)
     if feature.upper is not None and new > max(feature.upper, most) + room:
-        wrong.append(f"{here} is above {_show(feature.upper)}, its upper end")
+        wrong.append(f"{here} is above {_show(feature.upper)}, its upper bound")
     if feature.lower is not None and new < min(feature.lower, least) - room:
-        wrong.append(f"{here} is below {_show(feature.lower)}, its lower end")
+        wrong.append(f"{here} is below {_show(feature.lower)}, its lower bound")
     if feature.possible_upper is not None and new > max(feature.possible_upper, most) + room:
-        wrong.append(f"{here} is above {_show(feature.possible_upper)}, the most that is possible")
+        wrong.append(f"{here} is above {_show(feature.possible_upper)}, the highest possible value")
     if feature.possible_lower is not None and new < min(feature.possible_lower, least) - room:
-        wrong.append(f"{here} is below {_show(feature.possible_lower)}, the least that is possible")
+        wrong.append(f"{here} is below {_show(feature.possible_lower)}, the lowest possible value")
     return wrong
 
 
@@ -176,17 +176,17 @@ def ways_of_person(first, count, solve):
 
 
 def releases_of_person(person, question):
-    """Return the smallest sets of constraints whose release helps, every set compiled anew."""
+    """Return the smallest sets of constraints whose release helps, every set posed anew."""
 
     def cost_without(chosen):
-        compiled = to_problem(
+        posed = pose_problem(
             person,
             question.encoding,
             _released(question.actions, chosen),
             robust_to=question.robust_to,
             loss=question.goal.loss,
         )
-        answer = question.solve(compiled.problem, compiled.links)
+        answer = question.solve(posed.problem, posed.links)
         return float(answer.cost[0]) if len(answer) else np.inf
 
     constraints = tuple(constraints_of(question.actions))

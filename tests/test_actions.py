@@ -1,4 +1,4 @@
-"""Action sets: settings, drafts, compilation against the raw-unit rules, and decoding."""
+"""Action sets: settings, drafts, problems against the raw-unit rules, and decoding."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from holdfast.actions import (
     NumberFeature,
     check,
     decode,
+    pose_problem,
     raw_cost,
-    to_problem,
 )
 from holdfast.datasets import load_german
 from holdfast.models.encoding import Encoding
@@ -70,22 +70,38 @@ def small_set() -> ActionSet:
         ),
         ("age", {"direction": "sideways"}, "direction = 'sideways' is not allowed; it must be one"),
         ("age", {"immutable": "yes"}, "immutable = 'yes' is not allowed; it must be True or False"),
-        ("age", {"unit": 3}, "age: unit = 3 is not allowed; it must be a text"),
-        ("age", {"moves": {}}, "feature 'age' has no setting 'moves'; there are: unit, immutable"),
+        ("age", {"unit": 3}, "age: unit = 3 is not allowed; it must be a string"),
+        ("age", {"moves": {}}, "feature 'age' has no setting 'moves'; available: unit, immutable"),
         ("age", {"name": "x"}, "feature 'age' has no setting 'name'; the name cannot be changed"),
         ("savings", {"lower": 3}, "feature 'savings' has no setting 'lower'"),
         ("savings", {"direction": "up"}, "savings: direction = 'up' needs an order"),
         ("savings", {"cost_by": "step"}, "savings: cost_by = 'step' needs an order"),
-        ("savings", {"order": ["low", "best"]}, "order names the level 'best', which is none of"),
+        (
+            "savings",
+            {"order": ["low", "best"]},
+            "order names the level 'best', which is not one of",
+        ),
         ("savings", {"order": ["low", "low"]}, "it must be a list of different levels"),
         ("savings", {"order": "low"}, "order = 'low' is not allowed; it must be a list of levels"),
         ("savings", {"allowed": []}, "allowed = [] is not allowed"),
-        ("savings", {"moves": ["low"]}, "it must be a dict from each level to a list of levels"),
-        ("savings", {"moves": {"best": []}}, "moves names the level 'best', which is none of"),
-        ("savings", {"moves": {"low": ["best"]}}, "moves names the level 'best', which is none of"),
+        (
+            "savings",
+            {"moves": ["low"]},
+            "it must be a dict that maps each level to a list of levels",
+        ),
+        ("savings", {"moves": {"best": []}}, "moves names the level 'best', which is not one of"),
+        (
+            "savings",
+            {"moves": {"low": ["best"]}},
+            "moves names the level 'best', which is not one of",
+        ),
         ("savings", {"moves": {"low": "high"}}, "moves['low'] = 'high' is not allowed"),
         ("savings", {"cost": -1}, "savings: cost = -1 is not allowed; it must be a positive"),
-        ("savings", {"cost": {"low": 1}}, "it must be a number, or a dict from pairs (from, to)"),
+        (
+            "savings",
+            {"cost": {"low": 1}},
+            "it must be a number, or a dict that maps pairs (from, to)",
+        ),
         ("savings", {"cost": {("low", "best"): 1}}, "cost names the level 'best'"),
         ("savings", {"cost": {("low", "high"): 0}}, "cost[('low', 'high')] = 0 is not allowed"),
         ("savings", {"levels": []}, "levels = [] is not allowed"),
@@ -118,11 +134,11 @@ def test_unknown_names_are_errors():
     for wrong in (0, 1.5, True, "2"):
         with pytest.raises(ValueError, match=r"max_changes = .* is not allowed"):
             actions.max_changes = wrong
-    with pytest.raises(ValueError, match="two features of the name 'a'"):
+    with pytest.raises(ValueError, match="two features named 'a'"):
         ActionSet([NumberFeature("a"), NumberFeature("a")])
     with pytest.raises(TypeError, match="neither a NumberFeature nor"):
         ActionSet(["a"])
-    with pytest.raises(ValueError, match="is not a text"):
+    with pytest.raises(ValueError, match="is not a string"):
         NumberFeature("")
 
 
@@ -149,10 +165,14 @@ def test_links_are_checked_when_they_come_in():
             actions.links.append(wrong)
         with pytest.raises((TypeError, ValueError), match=message):
             actions.links[0] = wrong
-    with pytest.raises(ValueError, match=r"age: it must be able to change, because it is in F"):
+    with pytest.raises(
+        ValueError, match=r"age: it must be able to change, because it is part of F"
+    ):
         actions["age"].immutable = True
     assert not actions["age"].immutable
-    with pytest.raises(ValueError, match=r"age: it must be able to change, because it is in F"):
+    with pytest.raises(
+        ValueError, match=r"age: it must be able to change, because it is part of F"
+    ):
         actions["age"].protected = True
     del actions.links[0]
     actions["age"].immutable = True
@@ -171,7 +191,7 @@ def test_copies_are_independent():
         assert twin == actions
         twin["age"].immutable = True
         assert twin != actions
-        with pytest.raises(ValueError, match="is none of"):
+        with pytest.raises(ValueError, match="is not one of"):
             twin["savings"].allowed = ["best"]
 
 
@@ -179,7 +199,7 @@ def test_what_was_changed_behind_our_back_is_noticed():
     actions = small_set()
     actions["savings"].moves = {"low": ["high"]}
     actions["savings"].moves["low"] = ["best"]
-    with pytest.raises(ValueError, match="'best', which is none of"):
+    with pytest.raises(ValueError, match="'best', which is not one of"):
         actions.validate()
 
 
@@ -243,12 +263,12 @@ def test_costs_from_the_data():
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        ({"a": [1]}, {"costs": "variance"}, "costs = 'variance' is not known; there are: std, mad"),
-        ({"a": [None]}, {}, "column 'a' has no value at all"),
+        ({"a": [1]}, {"costs": "variance"}, "costs = 'variance' is not known; available: std, mad"),
+        ({"a": [None]}, {}, "column 'a' has no values"),
         ({"a": ["x", 1]}, {}, "column 'a' mixes int and str"),
         ({"a": pd.to_datetime(["2020-01-01"])}, {}, "column 'a' holds datetime64"),
         ({"a": [np.inf]}, {}, "column 'a' holds infinite values"),
-        ({3: [1]}, {}, "column 3: the name of a column must be a text"),
+        ({3: [1]}, {}, "column 3: a column name must be a string"),
         ({"a": [1]}, {"units": {"b": "years"}}, "units: column 'b' is not known"),
         ({"a": [1]}, {"categories": ["b"]}, "categories: column 'b' is not known"),
     ],
@@ -315,9 +335,9 @@ def test_the_draft_knows_what_cannot_be_and_who_is_protected():
         ({"direction": "down"}, 30, 31, "age rises by 1 years, but may only fall"),
         ({"max_increase": 2}, 30, 33, "age rises by 3 years; at most 2 are allowed"),
         ({"max_decrease": 2}, 30, 27, "age falls by 3 years; at most 2 are allowed"),
-        ({"upper": 75}, 30, 80, "age = 80 years is above 75, its upper end"),
-        ({"lower": 19}, 30, 18, "age = 18 years is below 19, its lower end"),
-        ({"upper": 75}, 78, 79, "age = 79 years is above 75, its upper end"),
+        ({"upper": 75}, 30, 80, "age = 80 years is above 75, its upper bound"),
+        ({"lower": 19}, 30, 18, "age = 18 years is below 19, its lower bound"),
+        ({"upper": 75}, 78, 79, "age = 79 years is above 75, its upper bound"),
         ({"upper": 75}, 78, 77, None),  # outside already: not further out
         ({"integer": True}, 30.5, 31.5, "age = 31.5 years is not a whole number"),
         ({"integer": True}, 30.5, 31, None),
@@ -329,12 +349,12 @@ def test_the_draft_knows_what_cannot_be_and_who_is_protected():
         ({"step": 0.01}, 1e6, 1e6 + 0.01, None),
         ({"step": 0.1}, 0.1, 0.7, None),
         ({"protected": True}, 30, 33, "age rises by 3 years, but may not change"),
-        ({"possible_lower": 0}, 3, -1, "age = -1 years is below 0, the least that is possible"),
+        ({"possible_lower": 0}, 3, -1, "age = -1 years is below 0, the lowest possible value"),
         (
             {"possible_upper": 120},
             3,
             130,
-            "age = 130 years is above 120, the most that is possible",
+            "age = 130 years is above 120, the highest possible value",
         ),
         ({}, 30, "old", "age = 'old' is not a finite number"),
         ({}, 30, math.nan, "age = nan is not a finite number"),
@@ -357,7 +377,7 @@ def test_the_checker_on_categories_links_and_whole_sets():
     assert say(savings="high", age=31) == []
     assert say(id=8) == ["id changes, but is not a feature of the action set"]
     assert say(extra=1) == ["extra changes, but is not a feature of the action set"]
-    assert check(actions, person, person.drop("age")) == ["age is missing from what is advised"]
+    assert check(actions, person, person.drop("age")) == ["age is missing from the advice"]
     actions.set("savings", order=LEVELS[:3], direction="up")
     assert say(savings="high") == []
     assert say(savings="low")[0].endswith("to 'low', but may only move up in the order")
@@ -389,7 +409,7 @@ def test_the_checker_on_categories_links_and_whole_sets():
         check(actions, 3, person)
 
 
-# ---------------------------------------------------------------- compilation, by brute force
+# ---------------------------------------------------------------- problems, by brute force
 
 RAW = {"a": np.arange(-2.0, 8.5, 0.5), "b": np.arange(-1.0, 6.5, 0.5), "c": LEVELS, "d": [0, 1, 2]}
 
@@ -490,11 +510,11 @@ def small_encoding(one_hot, weight):
 ENCODINGS = [small_encoding(True, 1.0), small_encoding(False, -0.3)]
 
 
-def encoded_answer(compiled, candidates):
+def encoded_answer(posed, candidates):
     """Which candidates the discrete problem allows, and what they cost, by its definition."""
-    problem, links = compiled.problem, compiled.links
+    problem, links = posed.problem, posed.links
     base = problem.problem
-    points = compiled.encoding.encode(candidates)
+    points = posed.encoding.encode(candidates)
     start = np.broadcast_to(base.X[0], points.shape)
     fine = np.ones(len(points), dtype=bool)
     cost, changes = np.zeros(len(points)), np.zeros(len(points), dtype=int)
@@ -512,10 +532,10 @@ def encoded_answer(compiled, candidates):
         cost += np.where(stays, 0.0, moved)
         changes += ~stays
     for g, group in enumerate(problem.groups):
-        near = np.abs(points[:, None, group.columns] - group.options).max(axis=2) < 1e-9
+        near = np.abs(points[:, None, group.columns] - group.levels).max(axis=2) < 1e-9
         assert (near.sum(axis=1) == 1).all()
         option = near.argmax(axis=1)
-        cost += problem.option_costs[g][0, option]
+        cost += problem.level_costs[g][0, option]
         changes += option != problem.current[0, g]
     fine &= np.isfinite(cost)
     if problem.max_changes is not None:
@@ -530,14 +550,14 @@ def encoded_answer(compiled, candidates):
 def test_the_problem_allows_exactly_what_the_checker_allows(actions, encoding, data):
     person = {name: data.draw(st.sampled_from(list(values))) for name, values in RAW.items()}
     before = pd.DataFrame([person])
-    compiled = to_problem(before, encoding, actions, robust_to=BALL)
-    assert compiled.refused == []
-    base = compiled.problem.problem
+    posed = pose_problem(before, encoding, actions, robust_to=BALL)
+    assert posed.refused == []
+    base = posed.problem.problem
     assert (base.lower <= base.X).all()
     assert (base.upper >= base.X).all()
-    rows = base.X @ compiled.links.matrix.T
-    assert (compiled.links.lower <= rows + 1e-12).all()
-    assert (rows <= compiled.links.upper + 1e-12).all()
+    rows = base.X @ posed.links.matrix.T
+    assert (posed.links.lower <= rows + 1e-12).all()
+    assert (rows <= posed.links.upper + 1e-12).all()
 
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     candidates = pd.DataFrame({name: rng.choice(values, 150) for name, values in RAW.items()})
@@ -545,7 +565,7 @@ def test_the_problem_allows_exactly_what_the_checker_allows(actions, encoding, d
         keep = rng.random(150) < 0.6
         candidates.loc[keep, name] = person[name]
     candidates.loc[0] = person
-    allowed, cost = encoded_answer(compiled, candidates)
+    allowed, cost = encoded_answer(posed, candidates)
     assert allowed[0]
     for i in range(len(candidates)):
         after = candidates.iloc[[i]]
@@ -560,9 +580,9 @@ def test_the_problem_allows_exactly_what_the_checker_allows(actions, encoding, d
 def test_what_is_decoded_is_what_was_encoded(actions, encoding, data):
     person = {name: data.draw(st.sampled_from(list(values))) for name, values in RAW.items()}
     before = pd.DataFrame([person])
-    compiled = to_problem(before, encoding, actions, robust_to=BALL)
-    problem = compiled.problem
-    stay = decode(compiled, problem.problem.X, problem.current)
+    posed = pose_problem(before, encoding, actions, robust_to=BALL)
+    problem = posed.problem
+    stay = decode(posed, problem.problem.X, problem.current)
     pd.testing.assert_frame_equal(stay, before, check_exact=True)
 
     target = {name: data.draw(st.sampled_from(list(values))) for name, values in RAW.items()}
@@ -570,12 +590,12 @@ def test_what_is_decoded_is_what_was_encoded(actions, encoding, data):
         return
     wanted = pd.DataFrame([target])
     points = encoding.encode(wanted)
-    chosen = [[list(compiled.levels[n]).index(target[n]) for n in compiled.levels]]
+    chosen = [[list(posed.levels[n]).index(target[n]) for n in posed.levels]]
     dust = points * (1 + 1e-15)
     np.testing.assert_allclose(
-        decode(compiled, dust, chosen)[["a", "b"]], wanted[["a", "b"]], rtol=1e-12, atol=1e-12
+        decode(posed, dust, chosen)[["a", "b"]], wanted[["a", "b"]], rtol=1e-12, atol=1e-12
     )
-    after = decode(compiled, points, chosen)
+    after = decode(posed, points, chosen)
     assert check(actions, before, after) == []
     assert list(after["c"]) == list(wanted["c"])
     assert after["d"].dtype == before["d"].dtype
@@ -588,23 +608,23 @@ def test_what_is_decoded_is_what_was_encoded(actions, encoding, data):
 # ---------------------------------------------------------------- decoding
 
 
-def compiled_numbers(table, people=None, **features):
+def posed_numbers(table, people=None, **features):
     actions = ActionSet.from_data(table)
     for name, given_ in features.items():
         actions.set(name, **given_)
     scaled = make_pipeline(StandardScaler(), LogisticRegression())
     scaled.fit(table, np.arange(len(table)) % 2 == 1)
     people = table if people is None else people
-    return to_problem(people, Encoding.of(scaled), actions, robust_to=BALL)
+    return pose_problem(people, Encoding.of(scaled), actions, robust_to=BALL)
 
 
-def move(compiled, **targets):
+def move(posed, **targets):
     """Encoded points in which the first person takes these raw values."""
-    points = compiled.problem.problem.X.copy()
+    points = posed.problem.problem.X.copy()
     for name, value in targets.items():
-        number = compiled.encoding[name]
+        number = posed.encoding[name]
         points[0, number.column] = number.encode(value)
-    return decode(compiled, points, compiled.problem.current)
+    return decode(posed, points, posed.problem.current)
 
 
 def test_types_are_kept_where_they_can_be():
@@ -619,12 +639,12 @@ def test_types_are_kept_where_they_can_be():
         index=["p", "q", "r"],
     )
     free = {"step": None}
-    compiled = compiled_numbers(table, text={"integer": True}, small={"upper": 300}, single=free)
-    after = move(compiled, int=7 + 1e-10, small=6, nullable=4, single=0.25, text=2)
+    posed = posed_numbers(table, text={"integer": True}, small={"upper": 300}, single=free)
+    after = move(posed, int=7 + 1e-10, small=6, nullable=4, single=0.25, text=2)
     assert after.dtypes.to_dict() == table.dtypes.to_dict()
     assert after.loc["p"].tolist() == [7, 6, 4, 0.25, 2]
     pd.testing.assert_frame_equal(after.loc[["q", "r"]], table.loc[["q", "r"]])
-    after = move(compiled, single=0.15, small=200)
+    after = move(posed, single=0.15, small=200)
     assert (after["single"].dtype, after["small"].dtype) == (np.float64, np.float64)
     assert after.loc["p", "small"] == 200.0
     assert after["int"].dtype == np.int64
@@ -632,30 +652,30 @@ def test_types_are_kept_where_they_can_be():
 
 def test_decimal_steps_leave_no_dust():
     table = pd.DataFrame({"rate": [0.1, 0.5, 2.0], "other": [1.0, 2.0, 3.0]})
-    compiled = compiled_numbers(table, rate={"step": 0.1})
+    posed = posed_numbers(table, rate={"step": 0.1})
     for k in range(1, 20):
-        assert move(compiled, rate=0.1 + k * 0.1).loc[0, "rate"] == float(f"{0.1 * (k + 1):.1f}")
+        assert move(posed, rate=0.1 + k * 0.1).loc[0, "rate"] == float(f"{0.1 * (k + 1):.1f}")
 
 
 def test_bounds_hold_to_the_last_bit_in_raw_units():
     table = pd.DataFrame({"x": [0.1, 0.7, 1e6 / 3], "y": [1.0, 2.0, 3.0]})
-    compiled = compiled_numbers(table, x={"step": None})
-    points = compiled.problem.problem.X.copy()
-    points[:, 0] = compiled.problem.problem.upper[:, 0] * (1 + 1e-13)
-    after = decode(compiled, points, compiled.problem.current)
+    posed = posed_numbers(table, x={"step": None})
+    points = posed.problem.problem.X.copy()
+    points[:, 0] = posed.problem.problem.upper[:, 0] * (1 + 1e-13)
+    after = decode(posed, points, posed.problem.current)
     assert after["x"].tolist() == [1e6 / 3] * 3
 
 
 def test_only_rows_with_a_recourse_are_decoded():
-    compiled = compiled_numbers(pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1, 2, 3]}))
-    points = compiled.problem.problem.X.copy()
+    posed = posed_numbers(pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1, 2, 3]}))
+    points = posed.problem.problem.X.copy()
     points[1] = np.nan
     with pytest.raises(ValueError, match="person 1 has no recourse"):
-        decode(compiled, points, compiled.problem.current)
-    kept = decode(compiled, points, compiled.problem.current, rows=[True, False, True])
+        decode(posed, points, posed.problem.current)
+    kept = decode(posed, points, posed.problem.current, rows=[True, False, True])
     assert list(kept.index) == [0, 2]
     with pytest.raises(ValueError, match=r"recourse has shape \(2, 2\)"):
-        decode(compiled, points[:2], compiled.problem.current)
+        decode(posed, points[:2], posed.problem.current)
 
 
 def test_a_pandas_category_learns_new_levels():
@@ -663,8 +683,8 @@ def test_a_pandas_category_learns_new_levels():
     columns = ColumnTransformer([("c", OneHotEncoder(), ["c"])], remainder="passthrough")
     pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [False, True, True])
     people = table.iloc[:1].assign(c=pd.Categorical(["x"]))
-    compiled = to_problem(people, Encoding.of(pipeline), ActionSet.from_data(table), robust_to=BALL)
-    assert list(decode(compiled, compiled.problem.problem.X, [[2]])["c"]) == ["z"]
+    posed = pose_problem(people, Encoding.of(pipeline), ActionSet.from_data(table), robust_to=BALL)
+    assert list(decode(posed, posed.problem.problem.X, [[2]])["c"]) == ["z"]
 
 
 # ---------------------------------------------------------------- people and pipelines that differ
@@ -680,24 +700,24 @@ def test_people_who_cannot_be_used_have_their_reason_and_the_others_go_on():
         index=list("pqrst"),
     )
     encoding = Encoding.of(pipeline)
-    compiled = to_problem(people, encoding, actions, robust_to=BALL)
-    assert compiled.refused == [
+    posed = pose_problem(people, encoding, actions, robust_to=BALL)
+    assert posed.refused == [
         (1, "n = 'much': a finite number was expected"),
         (2, "n is missing"),
         (3, "c = 'gold': the encoder has never seen it, only 'x', 'y', 'z'"),
         (4, "c = 'z': the action set has no such level"),
     ]
-    assert compiled.rows.tolist() == [0]
-    assert list(compiled.people.index) == ["p"]
+    assert posed.rows.tolist() == [0]
+    assert list(posed.people.index) == ["p"]
     # older than anybody in the data, and may stay
-    problem = compiled.problem.problem
+    problem = posed.problem.problem
     j = encoding["n"].column
     assert problem.upper[0, j] == problem.X[0, j] == pytest.approx(encoding["n"].encode(9.0))
     assert problem.feature_names == ["c=x", "c=y", "c=z", "n"]
-    assert compiled.problem.option_costs[0].tolist() == [[0.0, 1.0, np.inf]]
+    assert posed.problem.level_costs[0].tolist() == [[0.0, 1.0, np.inf]]
     actions["c"].immutable = True
-    assert to_problem(people, encoding, actions, robust_to=BALL).rows.tolist() == [0, 4]
-    nobody = to_problem(people.iloc[1:3], encoding, actions, robust_to=BALL)
+    assert pose_problem(people, encoding, actions, robust_to=BALL).rows.tolist() == [0, 4]
+    nobody = pose_problem(people.iloc[1:3], encoding, actions, robust_to=BALL)
     assert nobody.problem.problem.X.shape == (0, 4)
     assert len(decode(nobody, np.empty((0, 4)), np.empty((0, 1)))) == 0
 
@@ -709,34 +729,34 @@ def test_action_sets_that_do_not_fit_the_pipeline():
     encoding = Encoding.of(pipeline)
     draft = ActionSet.from_data(table)
     with pytest.raises(ValueError, match="n: the pipeline reads it as a category, but the action"):
-        to_problem(table, encoding, draft, robust_to=BALL)
+        pose_problem(table, encoding, draft, robust_to=BALL)
     fitting = ActionSet.from_data(table.assign(more=1), encoding=encoding)
     assert fitting["n"].levels == (1, 2, 3)
-    compiled = to_problem(table, encoding, fitting, robust_to=BALL)
-    assert compiled.fixed == {
-        "unused": "no column that the classifier reads comes from it",
+    posed = pose_problem(table, encoding, fitting, robust_to=BALL)
+    assert posed.fixed == {
+        "unused": "the classifier reads no column made from it",
         "more": "the pipeline was not fitted on it",
     }
     with pytest.raises(ValueError, match=r"has no features for the columns \['c'\]"):
-        to_problem(table, encoding, ActionSet.from_data(table[["n"]]), robust_to=BALL)
+        pose_problem(table, encoding, ActionSet.from_data(table[["n"]]), robust_to=BALL)
     plain = Encoding.of(([1.0, 2.0], 0.0))
     two = ActionSet([NumberFeature("x0"), CategoryFeature("x1", ["a", "b"])])
     with pytest.raises(ValueError, match="x1: the pipeline reads it as a number, not as 'a'"):
-        to_problem(np.zeros((1, 2)), plain, two, robust_to=BALL)
+        pose_problem(np.zeros((1, 2)), plain, two, robust_to=BALL)
     linked = ActionSet(
         [NumberFeature("x0"), NumberFeature("x1"), NumberFeature("y")], [AtMost("x0", "y")]
     )
     with pytest.raises(ValueError, match="the pipeline does not use 'y'"):
-        to_problem(np.zeros((1, 2)), plain, linked, robust_to=BALL)
+        pose_problem(np.zeros((1, 2)), plain, linked, robust_to=BALL)
     costly = ActionSet([NumberFeature("x0"), CategoryFeature("x1", [0, 1], cost={(0, 1): 2})])
-    with pytest.raises(ValueError, match="x1: a switch from 1 to 0 is allowed, but has no cost"):
-        to_problem(np.zeros((1, 2)), plain, costly, robust_to=BALL)
+    with pytest.raises(ValueError, match="x1: a switch from 1 to 0 is allowed but has no cost"):
+        pose_problem(np.zeros((1, 2)), plain, costly, robust_to=BALL)
 
 
 def test_scores_of_surrogates_follow_their_rows():
     actions = ActionSet([NumberFeature("x0")])
     people = np.array([[1.0], [np.nan], [3.0]])
-    compiled = to_problem(
+    posed = pose_problem(
         people,
         Encoding.of(([1.0], 0.0)),
         actions,
@@ -744,17 +764,17 @@ def test_scores_of_surrogates_follow_their_rows():
         coef=[[1.0], [2.0], [3.0]],
         intercept=[4.0, 5.0, 6.0],
     )
-    assert compiled.problem.problem.coef.tolist() == [[1.0], [3.0]]
-    assert compiled.problem.problem.intercept.tolist() == [4.0, 6.0]
+    assert posed.problem.problem.coef.tolist() == [[1.0], [3.0]]
+    assert posed.problem.problem.intercept.tolist() == [4.0, 6.0]
 
 
 def test_booleans_read_as_numbers_are_groups():
     actions = ActionSet([CategoryFeature("x0", [False, True])])
-    compiled = to_problem(
+    posed = pose_problem(
         pd.DataFrame({"x0": [True, False]}), Encoding.of(([1.0], 0.0)), actions, robust_to=BALL
     )
-    assert compiled.problem.groups[0].options.tolist() == [[0.0], [1.0]]
-    after = decode(compiled, [[0.0], [0.0]], [[0], [0]])
+    assert posed.problem.groups[0].levels.tolist() == [[0.0], [1.0]]
+    after = decode(posed, [[0.0], [0.0]], [[0], [0]])
     assert after["x0"].dtype == bool
     assert after["x0"].tolist() == [False, False]
 
@@ -785,13 +805,13 @@ def test_german_credit_from_the_table_to_the_problem_and_back():
     actions.max_changes = 3
     denied = german.features[~pipeline.predict(german.features)]
     encoding = Encoding.of(pipeline)
-    compiled = to_problem(denied, encoding, actions, robust_to=BALL)
-    problem = compiled.problem
-    assert compiled.refused == []
+    posed = pose_problem(denied, encoding, actions, robust_to=BALL)
+    problem = posed.problem
+    assert posed.refused == []
     np.testing.assert_allclose(
         problem.problem.score(problem.problem.X), pipeline.decision_function(denied)
     )
-    assert set(compiled.fixed) == set(german.features.columns) - set(numbers) - set(categories)
+    assert set(posed.fixed) == set(german.features.columns) - set(numbers) - set(categories)
     age = encoding["age"].column
     assert (problem.problem.lower[:, age] == problem.problem.upper[:, age]).all()
 
@@ -801,11 +821,11 @@ def test_german_credit_from_the_table_to_the_problem_and_back():
     hundreds = (denied["credit_amount"] // 100 * 100).to_numpy(dtype=float)
     points[:, duration.column] -= duration.scale
     points[:, amount.column] = amount.encode(hundreds)
-    g = list(compiled.levels).index("other_parties")
-    levels = compiled.levels["other_parties"]
+    g = list(posed.levels).index("other_parties")
+    levels = posed.levels["other_parties"]
     none = chosen[:, g] == levels.index("none")
     chosen[none, g] = levels.index("guarantor")
-    after = decode(compiled, points, chosen)
+    after = decode(posed, points, chosen)
     assert (after["duration"] == denied["duration"] - 1).all()
     assert (after["credit_amount"] == hundreds).all()
     assert after.dtypes.equals(denied.dtypes)

@@ -380,7 +380,7 @@ def test_points_are_a_line_of_the_log_odds(scale, reverse, intercept_based):
     up = 1.0 if scale == "none" or reverse else -1.0
     assert points.of(up * log_odds) == pytest.approx(score, rel=1e-10)
     assert points_of(card, up > 0.0) == points
-    with pytest.raises(ValueError, match="speak against the class"):
+    with pytest.raises(ValueError, match="count against the class"):
         points_of(card, up < 0.0)
     if scale == "odds":  # as it is written down
         assert points.factor == pytest.approx(20.0 / np.log(2.0), rel=1e-12)
@@ -398,7 +398,7 @@ def test_points_that_are_no_line_are_refused():
     with pytest.raises(ValueError, match="favorable_class = 'good'"):
         points_of(card, "good")
     card._df_scorecard.iloc[0, card._df_scorecard.columns.get_loc("Points")] += 1.0
-    with pytest.raises(ValueError, match="no straight line"):
+    with pytest.raises(ValueError, match="not a linear function"):
         points_of(card)
     library = optbinning()
     unfitted = library.Scorecard(library.BinningProcess(["income"]), LogisticRegression())
@@ -451,11 +451,11 @@ class Doubled:
 
 
 def test_a_column_that_is_kept():
-    with pytest.raises(ValueError, match="a column that is kept says nothing else"):
+    with pytest.raises(ValueError, match="that keeps its column must not say anything else"):
         ColumnRule(is_kept=True, specials=iter([-1]))
     encoding = Encoding.of(AdditiveModel(Doubled(), [1.0]))
     assert encoding["x0"] == Number("x0", 0, 0.0, 1.0)
-    with pytest.raises(ValueError, match="'x0' is not understood: the pipeline encodes it as 6"):
+    with pytest.raises(ValueError, match="'x0' is misread: the pipeline encodes it as 6"):
         encoding.encode([[3.0]])
 
 
@@ -482,7 +482,9 @@ def test_sets_of_models():
     ) == (pytest.approx(np.minimum(model.decision_function(table), again.decision_function(table))))
     numbers = table[["income", "cards"]].to_numpy(dtype=float)
     own = AdditiveModel(Card(), [1.0, 0.5, 0.8], -2.0)
-    with pytest.raises(ValueError, match="AdditiveModel is given by its numbers, and cannot be re"):
+    with pytest.raises(
+        ValueError, match="AdditiveModel is given by its coefficients, so it cannot be re"
+    ):
         sets.bootstrap(own, numbers, y)
 
 

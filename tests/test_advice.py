@@ -17,9 +17,10 @@ from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse, Statu
 from holdfast.actions import check, raw_cost
 from holdfast.datasets import load_german
 from holdfast.models.encoding import Encoding
+from holdfast.problem.goal import Goal
 from holdfast.recommend.advised import _solve_held
 from holdfast.recommend.numerals import numeral, numerals
-from holdfast.recommend.printed import Aim, settle
+from holdfast.recommend.printed import settle
 from holdfast.recommend.words import _proof
 
 SCALERS = {"standard": StandardScaler(), "minmax": MinMaxScaler(), "maxabs": MaxAbsScaler()}
@@ -173,31 +174,31 @@ def test_a_way_that_misses_as_it_is_printed_is_found_anew(advised):
     """As if rounding in the pipeline had taken the guarantee away."""
     recourse, people, _ = advised
     question = recourse._question(Encoding.of(recourse.model))
-    compiled = question.compile(people)
-    answer = question.solve(compiled.problem, compiled.links)
-    nothing = np.zeros((len(people), len(compiled.names)), dtype=bool)
-    found, _ = question.read(answer, compiled, np.arange(len(people)), nothing)
+    posed = question.pose(people)
+    answer = question.solve(posed.problem, posed.links)
+    nothing = np.zeros((len(people), len(posed.names)), dtype=bool)
+    found, _ = question.read(answer, posed, np.arange(len(people)), nothing)
     target = np.log(0.6 / 0.4)
     # back to where they came from: refused
-    start, current = compiled.problem.problem.X, compiled.problem.current
+    start, current = posed.problem.problem.X, posed.problem.current
     missing = replace(found, recourse=start, levels=current)
-    aim, asked = Aim(target, None, 0.0), []
+    goal, asked = Goal.of_score(question.goal.loss, target), []
 
     def resolve(ways, margin):
         asked.append((ways.who.tolist(), margin))
-        return _solve_held(question, compiled, ways.who, ways.held, margin)[0]
+        return _solve_held(question, posed, ways.who, ways.held, margin)[0]
 
-    ((settled, after),) = settle(compiled, [missing], aim, resolve)
+    ((settled, after),) = settle(posed, [missing], goal, resolve)
     assert asked == [(list(range(len(people))), 1e-12)]
     assert settled.who.tolist() == list(range(len(people)))
     assert list(after.index) == list(people.index)
     assert (settled.worst_case_score >= target).all()
     np.testing.assert_allclose(settled.cost, answer.cost, rtol=1e-9)
     some = np.arange(len(people)) % 2 == 0  # the others are not found again
-    ((half, rows),) = settle(compiled, [missing], aim, lambda ways, _: found.take(some))
+    ((half, rows),) = settle(posed, [missing], goal, lambda ways, _: found.take(some))
     assert half.who.tolist() == [0, 2, 4, 6]
     assert list(rows.index) == list(people.index[some])
-    ((hopeless, none),) = settle(compiled, [missing], aim, lambda ways, _: found.take(~some & some))
+    ((hopeless, none),) = settle(posed, [missing], goal, lambda ways, _: found.take(~some & some))
     assert len(hopeless) == 0
     assert list(none.columns) == list(people.columns)
     assert len(none) == 0
@@ -274,12 +275,12 @@ def test_people_go_by_label_and_options_from_one(advised):
             row = table[(table.index == label) & (table["option"] == option)].iloc[0]
             assert ", ".join(result.changes(label, option)) == row["changes"]
             assert result.after(option).loc[label, "income"] == row["recourse.income"]
-    assert result.frontier(last, points=2).cost[0] == 0.0
+    assert result.frontier(last, n_points=2).cost[0] == 0.0
     assert result.changes(last) == result.changes(last, 1)
     for wrong in (0, 3):
         with pytest.raises(ValueError, match=f"option (= )?{wrong}"):
             result.changes(last, wrong)
-    with pytest.raises(ValueError, match="there is no row 0; there are: 'p"):
+    with pytest.raises(ValueError, match="there is no row 0; the rows are: 'p"):
         result.explain(0)
 
 
@@ -298,7 +299,9 @@ def test_a_label_that_stands_for_several_is_refused(advised):
     ball = NormBall(1, 0.0)
     numbered = RobustRecourse(model, robust_to=ball, actions=free, guarantee=0.5).recommend(plain)
     assert list(numbered.labels) == list(range(8))
-    with pytest.raises(ValueError, match="there is no row -1; there are: 0, 1, 2, 3, 4 and 3 more"):
+    with pytest.raises(
+        ValueError, match="there is no row -1; the rows are: 0, 1, 2, 3, 4 and 3 more"
+    ):
         numbered.explain(-1)
 
 
@@ -311,7 +314,7 @@ def test_results_of_the_core_go_by_label_too():
         solve(points, [1.0], -3.0, robust_to=NormBall(1, 0.1), guarantee=0.5).cost[0]
     )
     for ask in (result.explain, result.certificate, result.frontier):
-        with pytest.raises(ValueError, match="there is no row 'y'; there are: 'x', 0, 'z'"):
+        with pytest.raises(ValueError, match="there is no row 'y'; the rows are: 'x', 0, 'z'"):
             ask("y")
     twice = solve(
         points.set_axis(["x", "x", "z"]), [1.0], -3.0, robust_to=NormBall(1, 0.1), guarantee=0.5
@@ -382,7 +385,7 @@ def test_what_nobody_can_lift_is_never_in_the_way():
             for constraint in release.constraints:
                 proposed.add((constraint.feature, constraint.setting))
         words = result.explain(label)
-        assert not re.search(r"\b(years|home|offset)\b", words.partition("In the way")[2])
+        assert not re.search(r"\b(years|home|offset)\b", words.partition("in the way")[2])
     assert proposed
     assert {name for name, _ in proposed} <= {"income", "ratio", "rate", "tiny"}
 
@@ -395,8 +398,8 @@ def test_what_is_lifted_falls_back_to_what_is_possible():
         model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5
     ).recommend(table)
     assert result.releases(0) == []
-    assert "no change would do" in result.explain(0)
-    assert "that can be lifted" in result.explain(0)
+    assert "no change is enough" in result.explain(0)
+    assert "every removable constraint" in result.explain(0)
     actions.set("x0", possible_lower=None)
     freed = RobustRecourse(
         model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5
@@ -428,7 +431,7 @@ def test_sentences_are_for_applicants(advised):
     label = people.index[0]
     words = result.explain(label)
     assert re.search(r"chance of \d+%\. Change \w+ from \S+ to \S+", words)
-    assert ": provably the cheapest way." in words
+    assert ". This is provably the cheapest way." in words
     assert "Every model within a radius of 0.05 of today's then gives you at least 60%." in words
     assert " as it is and change " in words
     for strict in (0.6, 0.99):
@@ -441,7 +444,7 @@ def test_sentences_are_for_applicants(advised):
             assert not re.search(r"\b(gap|price|ball)\b|→", said)
     approved = people.assign(income=5e5)
     said = recourse.recommend(approved).explain(label)
-    assert said.endswith("You need not change anything.")
+    assert said.endswith("You do not need to change anything.")
 
 
 def test_a_low_guarantee_is_told_beside_the_refusal(advised):
@@ -467,7 +470,7 @@ def test_staying_can_be_another_way(advised):
     ).recommend(people)
     said = weighed.explain(people.index[0])
     assert said.count("Staying as you are") == 0
-    assert re.search(r"Without changing \w+, staying as you are is provably the best bal", said)
+    assert re.search(r"With \w+ unchanged, staying as you are is provably the best bal", said)
 
 
 def test_proven_is_said_only_of_what_is(advised):
@@ -475,7 +478,7 @@ def test_proven_is_said_only_of_what_is(advised):
     label = people.index[0]
     way = result.ways(label)[0]._replace(status=Status.GAP_OPEN, gap=0.25)
     said = _proof(result, way)
-    assert said == "there may be a cheaper way, but it is better by at most 0.25."
+    assert said == "There may be a cheaper way, but it would cost at most 0.25 less."
 
 
 # ---------------------------------------------------------------- nothing changes afterwards
@@ -549,7 +552,7 @@ def test_what_it_costs_to_begin_is_a_corner_too():
     recourse = RobustRecourse(
         ([1.0], -1.0), robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5
     )
-    curve = recourse.recommend(table[:1]).frontier(0, points=5)
+    curve = recourse.recommend(table[:1]).frontier(0, n_points=5)
     assert curve.cost[1] == pytest.approx(0.5, abs=1e-6)  # nothing is had yet
     assert curve.worst_case_validity[1] == pytest.approx(curve.worst_case_validity[0], abs=1e-9)
     assert curve.is_step.tolist() == [False, True, *[False] * (len(curve.cost) - 2)]
@@ -561,7 +564,7 @@ def test_the_dashed_line_is_what_was_asked_for(advised):
     pytest.importorskip("matplotlib").use("Agg")
     recourse, people, result = advised
     label = people.index[0]
-    axes = result.frontier(label, points=3).plot()
+    axes = result.frontier(label, n_points=3).plot()
     assert axes.lines[1].get_ydata() == [0.6, 0.6]
     x, y = axes.lines[0].get_data()
     assert (np.diff(x) >= -1e-12).all()
@@ -569,7 +572,7 @@ def test_the_dashed_line_is_what_was_asked_for(advised):
     weighed = RobustRecourse(
         recourse.model, robust_to=NormBall(1, 0.05), actions=recourse.actions, cost_weight=0.3
     ).recommend(people)
-    assert weighed.frontier(label, points=3).asked == 0.5
+    assert weighed.frontier(label, n_points=3).asked == 0.5
 
 
 def test_columns_in_single_precision_are_judged_as_the_pipeline_computes():

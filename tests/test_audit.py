@@ -251,7 +251,7 @@ def test_the_command(tmp_path, capsys):
     assert code == 1
     assert json.loads(said)["must_be_told"] == read_audit(tmp_path / "audit.csv").must_be_told
     code, said, _ = run(capsys, "audit", path, "--model", path.parent / "model.skops")
-    assert (code, "Nobody must be told." in said) == (0, True)
+    assert (code, "Nobody needs to be told." in said) == (0, True)
 
 
 @pytest.mark.parametrize("name", ["recourse.parquet", "./x/../recourse.parquet", "people.csv"])
@@ -297,7 +297,7 @@ def test_it_is_said_which_class_is_taken_where_no_file_says_it(tmp_path, capsys)
     code, said, warned = run(capsys, "audit", german_file().path, "--model", later, "--json")
     assert code == 0
     assert json.loads(said)["first_holds"] == 149
-    assert f"{later} does not say which class people want: 0 is taken, as in the run" in warned
+    assert f"{later} does not say which class people want: assuming 0, as in the run" in warned
     asked = ("--model", later, "--favorable", "0", "--json")
     assert run(capsys, "audit", german_file().path, *asked)[2] == ""
 
@@ -317,7 +317,7 @@ def test_where_a_run_wants_false_a_later_model_that_says_nothing_does_too(tmp_pa
     of_run = SimpleNamespace(model_file=lambda: SimpleNamespace(favorable_class=False))
     of_run.later_model = lambda *given: RecourseFile.later_model(of_run, *given)
     assert load_later(of_run, later, None).favorable_class is False
-    assert "False is taken, as in the run" in capsys.readouterr().err
+    assert "assuming False, as in the run" in capsys.readouterr().err
     save_model(load_model(later).model, later, favorable_class=True)
     assert load_later(of_run, later, None).favorable_class is True
     assert capsys.readouterr().err == ""
@@ -363,11 +363,11 @@ def test_what_is_no_table_of_an_audit(tmp_path, capsys):
     path = tmp_path / "other.parquet"
     pd.DataFrame({"row": [1], "x": [2]}).to_parquet(path)
     with pytest.raises(
-        ValueError, match="cannot be read as a table of holdfast audit: it has no column"
+        ValueError, match="cannot be read as a table written by `holdfast audit`: it has no column"
     ):
         read_audit(path)
     path.write_text("nonsense")
-    with pytest.raises(ValueError, match="cannot be read as a table of holdfast audit"):
+    with pytest.raises(ValueError, match="cannot be read as a table written by `holdfast audit`"):
         read_audit(path)
 
 

@@ -99,7 +99,7 @@ def discrete(**other: Any) -> DiscreteProblem:
         "anchor": np.zeros((1, 3)),
         "groups": [Group(np.array([1, 2]), np.eye(2))],
         "current": np.array([[0]]),
-        "option_costs": [np.array([[0.0, 1.0]])],
+        "level_costs": [np.array([[0.0, 1.0]])],
     }
     return DiscreteProblem(**{**arguments, **other})
 
@@ -555,7 +555,7 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
             ("groups", [None, 3, "x", [3], [Group(np.array([1, 9]), np.eye(2))]]),
             ("groups", [[Group(np.array([1, 1]), np.eye(2))], [Group("ab", np.eye(2))]]),
             ("current", [None, "x", [[0, 0]], [0], [[0.5]], [["a"]]]),
-            ("option_costs", [None, 3, "x", [], [np.ones((1, 5))], ["ab"], [None]]),
+            ("level_costs", [None, 3, "x", [], [np.ones((1, 5))], ["ab"], [None]]),
             ("max_changes", [-1, 1.5, "x", [], NAN, True, {}]),
         )
     ),
@@ -592,7 +592,6 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
     *((call, "random_state", NO_SEED, "random_state") for call in (judged, population)),
     *((call, "memory", NO_POSITIVE, "memory") for call in (judged, published)),
     *((call, "keep_change", NO_FLAG, "keep_change") for call in (judged, published, population)),
-    (judged, "loss_cap", [-1.0, "x", [], NAN, 1j, True], "loss_cap"),
     (published, "start", ["x", 3, [], {}, None], "start"),
     (published, "tolerance", NO_TOLERANCE, "tolerance"),
     (published, "learning_rate", NO_POSITIVE, "learning_rate"),

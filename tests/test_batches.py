@@ -26,9 +26,9 @@ from holdfast.discrete import DiscreteProblem
 from holdfast.discrete.answer import costs_of
 from holdfast.models.encoding import Encoding
 from holdfast.problem import RecourseProblem
-from holdfast.recommend import advised, printed
+from holdfast.recommend import advised, printed, rounding
 from holdfast.recommend.advised import _solve_held
-from holdfast.recommend.printed import round_to
+from holdfast.recommend.rounding import round_to
 from holdfast.recommend.ways import other_ways
 
 # ---------------------------------------------------------------- the check
@@ -170,20 +170,20 @@ def test_other_ways_are_those_of_each_person_alone(ties, count):
 
 def compare_ways(question, people, count):
     """Find the ways of everybody, and of one after another; return the latter."""
-    compiled = question.compile(people)
-    answer = question.solve(compiled.problem, compiled.links)
-    none = np.zeros((len(people), len(compiled.names)), dtype=bool)
-    first, _ = question.read(answer, compiled, np.arange(len(people)), none)
-    options = other_ways(first, count, lambda who, held: _solve_held(question, compiled, who, held))
+    posed = question.pose(people)
+    answer = question.solve(posed.problem, posed.links)
+    none = np.zeros((len(people), len(posed.names)), dtype=bool)
+    first, _ = question.read(answer, posed, np.arange(len(people)), none)
+    options = other_ways(first, count, lambda who, held: _solve_held(question, posed, who, held))
     together = {i: [] for i in first.who.tolist()}
     for ways in options:
         for k, i in enumerate(ways.who.tolist()):
             together[i].append(plain_way(ways, k))
 
     def solve(i, held):
-        mask = np.zeros((1, len(compiled.names)), dtype=bool)
+        mask = np.zeros((1, len(posed.names)), dtype=bool)
         mask[0, list(held)] = True
-        ways, _ = _solve_held(question, compiled, np.array([i]), mask)
+        ways, _ = _solve_held(question, posed, np.array([i]), mask)
         return plain_way(ways, 0) if len(ways) else None
 
     alone = {
@@ -351,10 +351,10 @@ def test_digits_that_are_left_out_would_not_have_done(monkeypatch, goal):
         return attempt(judge, trial, encoded)
 
     monkeypatch.setattr(printed, "_attempt", counted)
-    monkeypatch.setattr(printed, "_AT_ONCE", 1)  # one after another
+    monkeypatch.setattr(rounding, "_AT_ONCE", 1)  # one after another
     assert_same(everything(recourse, table), found)
     few = sum(tried)
-    monkeypatch.setattr(printed._Draft, "_skip_digits", lambda draft: None)
+    monkeypatch.setattr(rounding.Draft, "_skip_digits", lambda draft: None)
     tried.clear()
     assert_same(everything(recourse, table), found)
     assert sum(tried) > 2 * few or "cost_weight" in goal  # which nothing is left out for

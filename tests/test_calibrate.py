@@ -21,7 +21,9 @@ from holdfast.calibration.families import Family
 from holdfast.calibration.search import Rehearsal, smallest_radius
 from holdfast.calibration.sizing import ALONE
 from holdfast.calibration.worlds import Worlds, low_survival, most_short
+from holdfast.models import Model
 from holdfast.models.encoding import Encoding
+from holdfast.problem.goal import Goal
 from holdfast.sets.retrain import draw_bootstrap, draw_half, retrain
 from holdfast.sets.space import Space
 
@@ -30,6 +32,12 @@ N = 300
 X = RNG.normal(size=(N, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 1.0]
 Y = (X - [0.0, 5.0, 1.0]) / [1.0, 10.0, 0.1] @ [1.0, -1.0, 0.5] + RNG.logistic(size=N) > 0.5
 MODEL = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+
+
+def even_chance(model: Model) -> Goal:
+    return model.goal(model.choose_loss(None), guarantee=0.5)
+
+
 QUICK = {"n_models": 40, "families": ["l2"], "survival": 0.9}
 
 
@@ -56,7 +64,7 @@ def test_survival_is_what_the_retrained_pipelines_themselves_decide():
     space = Space.of(MODEL, X, None)
     models = retrain(space, Y, [draw_bootstrap(N)] * 6, 7)
     denied = np.flatnonzero(~MODEL.predict(X))[:15]
-    adviser = Adviser(space.today, space.points[denied], 0.5, 1)
+    adviser = Adviser(space.today, space.points[denied], even_chance(space.today), 1)
     rehearsal = Rehearsal(Worlds.of_resamples(models), adviser, np.arange(15), 0.9, 0.5)
     trial = rehearsal.run(Family("l2", lambda radius: NormBall(2, radius)), 0.15)
     fitted = []
@@ -83,7 +91,7 @@ def test_the_radius_is_the_smallest_that_was_tried_and_one_just_below_fails():
     space = Space.of(MODEL, X, None)
     models = retrain(space, Y, [draw_bootstrap(N)] * 30, 0)
     denied = np.flatnonzero(~MODEL.predict(X))
-    adviser = Adviser(space.today, space.points[denied], 0.5, 1)
+    adviser = Adviser(space.today, space.points[denied], even_chance(space.today), 1)
     rehearsal = Rehearsal(Worlds.of_resamples(models), adviser, np.arange(40), 0.9, 0.9)
     for family in (
         Family("l1", lambda radius: NormBall(1, radius)),
@@ -122,8 +130,8 @@ def test_the_best_is_the_cheapest_that_reaches(sizing):
     reaching = sizing.table.iloc[1:]
     assert sizing.chosen.name == reaching["cost"].idxmin()
     assert sizing.best.radius == reaching["radius"][sizing.chosen.name]
-    assert f"Take {sizing.chosen.name} with a radius of" in str(sizing)
-    assert "90% was wanted" in str(sizing)
+    assert f"Use {sizing.chosen.name} with a radius of" in str(sizing)
+    assert "90% was asked for" in str(sizing)
     assert f"best {sizing.chosen.name}" in repr(sizing)
 
 
@@ -224,7 +232,7 @@ def test_links_are_respected():
     linked.links = [holdfast.AtMost("debt", "income")]
     encoding = Encoding.of(LENDER)
     denied = TABLE[~LENDER.predict(TABLE)][:5]
-    adviser = ActionAdviser(encoding, denied, linked, 0.5, 1)
+    adviser = ActionAdviser(encoding, denied, linked, even_chance(encoding.model), 1)
     advice = adviser(NormBall(2, 0.1), np.arange(5))
     after = encoding.decode(advice.recourse[advice.found])
     assert (after["debt"] <= after["income"] + 1e-9).all()
@@ -252,7 +260,7 @@ def test_what_nobody_can_reach_is_said():
     with pytest.raises(ValueError, match=r"no family reaches a survival of 99%. The best is l1"):
         _ = hopeless.best
     assert "No family reaches" in str(hopeless)
-    assert "none of them will do" in repr(hopeless)
+    assert "none of them is enough" in repr(hopeless)
 
 
 # --- other models, other thresholds ---
@@ -305,12 +313,12 @@ def test_past_models_play_today_in_turn():
         make_pipeline(MinMaxScaler(), LogisticRegression()).fit(X[k : k + 120], Y[k : k + 120])
         for k in range(0, 180, 30)
     ]
-    with pytest.warns(UserWarning, match="a confidence of 75% is possible, not of 95%"):
+    with pytest.warns(UserWarning, match="a confidence of 75% is possible, but not one of 95%"):
         sizing = calibrate(MODEL, X, Y, families=["l2"], survival=0.8, past_models=past)
     assert sizing.n_worlds == (3, 3)
     assert sizing.confidence == 0.75
     assert sizing.best.radius > 0.0
-    with pytest.raises(ValueError, match="needs models of resamples"):
+    with pytest.raises(ValueError, match="needs models trained on resamples"):
         calibrate(MODEL, X, Y, families=["bootstrap"], confidence=0.5, past_models=past)
 
 
@@ -338,21 +346,21 @@ def test_a_world_that_changes_needs_more():
         ({"survival": 1.0}, "survival = 1.0"),
         ({"confidence": 0.0}, r"confidence = 0\.0"),
         ({"n_models": 3}, "n_models = 3 is not allowed"),
-        ({"families": ["l7"]}, "families: 'l7' is not known; there are margin, l1,"),
+        ({"families": ["l7"]}, "families: 'l7' is not known; available: margin, l1,"),
         ({"families": "l1"}, "families = 'l1' is not allowed"),
-        ({"families": ["l1", "l1"]}, "'l1' is there twice"),
+        ({"families": ["l1", "l1"]}, "'l1' appears twice"),
         ({"how": "thirds"}, "how = 'thirds'"),
         ({"time": [1, 2]}, r"time has shape \(2,\), expected \(300,\)"),
         ({"time": np.arange(N), "n_periods": 2}, "n_periods = 2"),
-        ({"time": np.arange(N), "past_models": [MODEL]}, "give one of them"),
+        ({"time": np.arange(N), "past_models": [MODEL]}, "give only one of them"),
         ({"past_models": []}, "past_models: 0 is too few"),
         ({"past_models": [MODEL, 3]}, r"past_models\[1\]"),
         ({"y": Y[:7]}, r"y has shape \(7,\), expected \(300,\)"),
-        ({"y": np.ones(N, dtype=bool)}, "y holds one class only, True"),
+        ({"y": np.ones(N, dtype=bool)}, "y holds only one class, True"),
         ({"y": np.where(Y, "a", "b")}, "does not hold the classes"),
         ({"X": np.where(np.arange(3 * N).reshape(N, 3) == 12, np.nan, X)}, "X"),
         ({"model": DecisionTreeClassifier().fit(X, Y)}, "not linear in its score"),
-        ({"time": np.sort(Y)[::-1].argsort(), "n_periods": 150}, "has one class only"),
+        ({"time": np.sort(Y)[::-1].argsort(), "n_periods": 150}, "has only one class"),
     ],
 )
 def test_wrong_arguments_are_explained(arguments, said):
@@ -362,7 +370,7 @@ def test_wrong_arguments_are_explained(arguments, said):
 
 def test_nobody_denied_is_said():
     approved = X[MODEL.predict(X)]
-    with pytest.raises(ValueError, match=f"approves all {len(approved)} rows of X: nobody"):
+    with pytest.raises(ValueError, match=f"approves all {len(approved)} rows of X, so nobody"):
         calibrate(MODEL, approved, Y[MODEL.predict(X)])
 
 

@@ -395,13 +395,13 @@ def test_bounds_of_a_curve_without_a_step(p, goal):
             np.log1p,
             {"lower": 0, "upper": 400, "integer": False, "step": None},
             9.0,
-            "some models of the set take a larger number for better and others for worse: give it",
+            "some models of the set reward larger numbers and others smaller ones: give it",
         ),
         (
             np.log1p,
             {"lower": -5, "upper": 400, "integer": False, "step": None},
             0.01,
-            "makes nothing finite of -5: give it a lower and an upper end",
+            "-5 has no finite result: give it lower and upper bounds",
         ),
         (
             "spline",

@@ -73,14 +73,20 @@ FIT = ("fit", "loans.csv", "--target", "default", "--favorable", "0")
 def test_fit_writes_the_default_model_and_shows_it(run, folder):
     code, out, beside = run(*FIT, "--drop", "id", "--out", "again.skops")
     assert code == 0
-    assert "by their names, age may be protected by law. Where they are, the model must" in beside
+    assert "judging by their names, age may be protected by law. If so, the model must" in beside
     people = german()[COLUMNS]
     fitted = fit_default(german(), "default", 0, drop=["id"])
     found = load_model(folder / "again.skops")
     expected = fitted.model.predict_proba(people)
     assert found.model.predict_proba(people).tobytes() == expected.tobytes()
     assert found.favorable_class == 0
-    for text in ("right decisions", "Brier score", "calibration", "checking_status", "again.skops"):
+    for text in (
+        "correct decisions",
+        "Brier score",
+        "calibration",
+        "checking_status",
+        "again.skops",
+    ):
         assert text in out
     assert f"{fitted.measures.auc:.3f}" in out
     assert len(list(folder.glob(".again*"))) == 0
@@ -105,7 +111,7 @@ def test_fit_says_beside_its_output_what_it_leaves_out(run, folder):
         "gaps.skops",
     )  # fmt: skip
     assert code == 0
-    assert "5 rows have no 'default', and are left out" in beside
+    assert "5 rows have no 'default' and are left out" in beside
     assert "the column 'one' is left out: everybody has the same value, 1" in beside
     assert "995 people" in out
 
@@ -134,7 +140,7 @@ def test_actions_warns_of_names_that_sound_protected(run):
         "actions", "loans.csv", "--target", "default", "--drop", "id", "--out", "warned.yaml"
     )[2]
     assert (
-        "by their names, age may be protected by law. Where they are, say --protected age" in beside
+        "judging by their names, age may be protected by law. If so, pass --protected age" in beside
     )
 
 
@@ -150,7 +156,10 @@ def test_check_lists_all_that_does_not_fit(run, folder):
     out = " ".join(out.split())  # lines are broken at the width of the terminal
     assert code == 1
     assert "no features for the columns ['age']" in out
-    assert "housing: the pipeline reads it as a category, but the action set as a number" in out
+    assert (
+        "housing: the pipeline reads it as a category, but the action set treats it as a number"
+        in out
+    )
     assert "duration: the pipeline reads it as a number, not as 'short'" in out
     assert "the pipeline does not use 'extra'" in out
     assert "does not fit: 4 problems" in out
@@ -245,10 +254,10 @@ def test_calibrate_says_warnings_in_words(run):
         *CALIBRATE, "--survival", "0.7", "--confidence", "0.95", "--families", "l2"
     )
     assert code == 0
-    assert "Take l2 with a radius of" in out
+    assert "Use l2 with a radius of" in out
     assert beside.endswith(
-        "holdfast: with 10 changes of models to learn from, a confidence of 91% is possible, not "
-        "of 95%: all of them must be survived\n"
+        "holdfast: with 10 model changes to learn from, a confidence of 91% is possible, but "
+        "not one of 95%: all of them must be survived\n"
     )
 
 
@@ -276,7 +285,7 @@ def test_calibrate_ends_with_1_where_nothing_is_enough(run, folder):
         *CALIBRATE, "--actions", "nothing.yaml", "--families", "l2", "--out", "none.yaml"
     )
     assert code == 1
-    assert "no set is enough, and nothing was written" in beside
+    assert "no set is enough; nothing was written" in beside
     assert "no family reaches" in out.lower()
     assert not (folder / "none.yaml").exists()
 
@@ -334,11 +343,14 @@ CHECK = ("actions", "check")
 DRAFT = ("actions", "loans.csv", "--target", "default")
 WRONG = {
     "no table": (("fit", "none.csv", *FIT[2:], "--out", "m.skops"), "none.csv does not exist"),
-    "no kind of table": (("fit", "model.json", *FIT[2:], "--out", "m.skops"), "a table ends in"),
-    "an id": ((*FIT, "--out", "m.skops"), "id: it numbers the rows, one after another"),
+    "no kind of table": (
+        ("fit", "model.json", *FIT[2:], "--out", "m.skops"),
+        "a table must end in",
+    ),
+    "an id": ((*FIT, "--out", "m.skops"), "id: it numbers the rows one after another"),
     "another class": (
         (*FIT[:-1], "good", "--drop", "id", "--out", "m.skops"),
-        "'good' is none of the classes: 0, 1",
+        "'good' is not one of the classes: 0, 1",
     ),
     "another target": (
         ("fit", "loans.csv", "--target", "defalt", *FIT[4:], "--out", "m.skops"),
@@ -350,19 +362,19 @@ WRONG = {
     "a draft's id": ((*DRAFT, "--out", "a.yaml"), "leave them out with --drop id"),
     "a draft that was edited": (
         (*DRAFT, "--drop", "id", "--out", "actions.yaml"),
-        "--out actions.yaml is there already, and may have been edited: delete it",
+        "--out actions.yaml already exists and may have been edited: delete it",
     ),
     "a draft among the table's parts": (
         ("actions", "parts", *DRAFT[2:], "--out", "parts/a.yaml"),
-        "lies in parts, whose files are read",
+        "is inside parts, whose files are read",
     ),
     "a model among the table's parts": (
         ("fit", "parts", *FIT[2:], "--out", "parts/m.skops"),
-        "lies in parts, whose files are read",
+        "is inside parts, whose files are read",
     ),
     "no unit": (
         (*DRAFT, "--drop", "id", "--unit", "duration", "--out", "a.yaml"),
-        "--unit 'duration' is not a column and its unit, such as duration=months",
+        "--unit 'duration' is not a column with its unit, such as duration=months",
     ),
     "a unit of nothing": (
         (*DRAFT, "--drop", "id", "--unit", "lenght=months", "--out", "a.yaml"),
@@ -374,7 +386,10 @@ WRONG = {
     ),
     "no actions": ((*CHECK, "none.yaml", "model.skops"), "none.yaml cannot be read"),
     "no model": ((*CHECK, "actions.yaml", "none.skops"), "none.skops cannot be read"),
-    "the wrong way round": ((*CHECK, "model.skops", "actions.yaml"), "actions.yaml: a model is"),
+    "the wrong way round": (
+        (*CHECK, "model.skops", "actions.yaml"),
+        "actions.yaml: a model file must end",
+    ),
     "no set in the file": (
         (*CHECK, "loans.csv", "model.skops"),
         "path = loans.csv does not end in one of .yaml, .yml, .json",
@@ -385,7 +400,7 @@ WRONG = {
     ),
     "coefficients only": (
         ("calibrate", "model.json", "loans.csv", "--target", "default"),
-        "model.json holds coefficients only, and cannot be trained again. Give earlier versions",
+        "model.json holds coefficients only, so it cannot be retrained. Give earlier versions",
     ),
     "no column": (
         ("calibrate", "model.skops", "loans.csv", "--target", "bad"),
@@ -395,7 +410,7 @@ WRONG = {
     "no dates": ((*CALIBRATE, "--time", "housing"), "housing does not hold dates"),
     "another outcome": (
         ("calibrate", "model.skops", "loans.csv", "--target", "age"),
-        "is none of the model's classes, 0, 1",
+        "is not one of the model's classes, 0, 1",
     ),
     "no family": (
         (*CALIBRATE, "--families", "l1,l3"),
@@ -409,7 +424,7 @@ WRONG = {
     ),
     "the action set as output": (
         (*CALIBRATE, "--actions", "actions.yaml", "--out", "./actions.yaml"),
-        "out = actions.yaml would overwrite an input: write to another file",
+        "out = actions.yaml would overwrite an input: choose another file",
     ),
     "the model as output": (
         ("calibrate", "model.json", *CALIBRATE[2:], "--out", "model.json"),
@@ -421,7 +436,7 @@ WRONG = {
     ),
     "both": (
         (*CALIBRATE, "--time", "age", "--past-models", "model.skops"),
-        "past_models and time: give one of them",
+        "past_models and time: give only one of them",
     ),
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -89,6 +91,27 @@ def test_a_result_is_not_the_problem(goal):
             if isinstance(values, np.ndarray):
                 for name in ARRAYS:
                     assert not np.shares_memory(values, getattr(problem, name)), name
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda result: dataclasses.replace(result, method="another"),
+        lambda result: pickle.loads(pickle.dumps(result)),
+    ],
+    ids=["copy", "deepcopy", "replace", "pickle"],
+)
+def test_a_copied_result_still_proves_its_rows(copied):
+    result = holdfast.continuous.solve.solve_problem(
+        build(given(), NormBall(2, 0.1)), guarantee=0.5
+    )
+    twin = copied(result)
+    for one, other in zip(result.worst_models(), twin.worst_models(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert twin.certificate(0).multiplier == result.certificate(0).multiplier
+    assert twin.frontier(0).max_score == result.frontier(0).max_score
 
 
 def test_a_frontier_is_not_the_problem():

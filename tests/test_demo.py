@@ -65,13 +65,13 @@ def test_everything_is_proven(demo):
 def test_robust_recourse_costs_more_and_lasts_longer(demo):
     both = demo.plain.found & demo.robust.found
     assert both.sum() > 80
-    assert np.all(demo.robust.price[both] >= demo.plain.price[both] - 1e-9)
+    assert np.all(demo.robust.cost[both] >= demo.plain.cost[both] - 1e-9)
     assert demo.robust.held[both].mean() > demo.plain.held[both].mean() + 0.15
 
 
 def test_the_same_at_every_run(demo):
     again = run_demo(n_models=30)
-    np.testing.assert_array_equal(demo.robust.price, again.robust.price)
+    np.testing.assert_array_equal(demo.robust.cost, again.robust.cost)
     np.testing.assert_array_equal(demo.plain.held, again.plain.held)
 
 
@@ -82,8 +82,8 @@ def test_the_command_shows_it():
     for words in ("months", "DM", "savings from <100", "guarantor", "robust recourse", "gap"):
         assert words in done.stdout
     # a person whom nothing can help, with the reason
-    assert "Nothing that you may change" in " ".join(done.stdout.split())
-    assert "In the way: credit_history may not change." in " ".join(done.stdout.split())
+    assert "No change you can make" in " ".join(done.stdout.split())
+    assert "What stands in the way: credit_history may not change." in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,6 @@ def test_the_files_hold_the_lender_of_the_demonstration(tmp_path):
     np.testing.assert_allclose(refused["initial_validity"], shown.probability, rtol=1e-14)
     found = refused["option"].to_numpy() == 1
     np.testing.assert_array_equal(found, shown.robust.found)
-    np.testing.assert_array_equal(refused["price"][found], shown.robust.price[found])
+    np.testing.assert_array_equal(refused["price"][found], shown.robust.cost[found])
     for label in refused.index[found]:
         assert refused.loc[label, "changes"] == ", ".join(shown.robust.result.changes(label))

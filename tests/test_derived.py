@@ -25,7 +25,7 @@ from holdfast import (
     RobustRecourse,
     Status,
 )
-from holdfast.actions import CategoryFeature, NumberFeature, check, raw_cost, to_problem
+from holdfast.actions import CategoryFeature, NumberFeature, check, pose_problem, raw_cost
 from holdfast.actions import joint as joint_module
 from holdfast.actions.check import check_changes
 from holdfast.models.encoding import Encoding
@@ -273,7 +273,7 @@ def test_a_person_is_the_same_in_any_batch_and_everything_can_be_said():
         ours, theirs = (each.to_frame().loc[[label]] for each in (together, alone))
         pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
         assert together.explain(label) == alone.explain(label)
-        assert len(alone.frontier(label, points=5).cost) > 1
+        assert len(alone.frontier(label, n_points=5).cost) > 1
         if together.status_of(label) is Status.INFEASIBLE:
             assert isinstance(together.releases(label), list)
     said = " ".join(together.explain(label) for label in some.index)
@@ -295,7 +295,7 @@ def test_who_cannot_be_used_is_told_why(monkeypatch):
 
     monkeypatch.setattr(joint_module, "MOST_COMBINATIONS", 30)
     why = recourse.recommend(people.iloc[:1]).why_refused(people.index[0])
-    assert "combinations, from which used is derived: more than 30; give " in why
+    assert "combinations, from which used is derived, but at most 30 can be tried; give " in why
     for part in why.split("; give ")[1].removesuffix(", at least").split(" and "):
         name, step = part.split(" a step of ")
         actions.set(name, step=float(step))
@@ -309,7 +309,7 @@ def test_who_cannot_be_used_is_told_why(monkeypatch):
     ("change", "message"),
     [
         (lambda a: a.set("balance", step=None), "balance: used is derived from it, .* a step"),
-        (lambda a: a.set("limit", upper=None), "limit: used is derived from it, .* an upper end"),
+        (lambda a: a.set("limit", upper=None), "limit: used is derived from it, .* an upper bound"),
         (lambda a: a.links.append(AtMost("age", "limit")), "'limit' is tried together"),
     ],
 )
@@ -324,12 +324,12 @@ def test_what_cannot_be_listed_is_refused(change, message):
 def test_derived_features_are_checked_when_they_come_in():
     actions = actions_of(np.random.default_rng(0), Ratio("used", "balance", "limit"))
     for wrong, message in [
-        (Ratio("used", "age", "limit"), "'used' is derived already"),
-        (Ratio("age", "used", "limit"), "what is derived cannot be derived from"),
-        (Ratio("limit", "age", "balance"), "what is derived cannot be derived from"),
+        (Ratio("used", "age", "limit"), "'used' is already derived"),
+        (Ratio("age", "used", "limit"), "a derived feature cannot be used to derive another"),
+        (Ratio("limit", "age", "balance"), "a derived feature cannot be used to derive another"),
         (Ratio("agee", "balance", "limit"), "did you mean 'age'"),
         (Product("age", ("balance", "home")), "'home' is not a number"),
-        (AtMost("age", "used"), "is not derived"),
+        (AtMost("age", "used"), "is not a derived feature"),
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
             actions.derived.append(wrong)
@@ -338,10 +338,10 @@ def test_derived_features_are_checked_when_they_come_in():
     actions.derived[0] = Product("used", ("balance", "limit"))  # in place of the other
     actions.derived = []
     actions["used"].protected = True
-    with pytest.raises(ValueError, match="'used' may not change, but it does with"):
+    with pytest.raises(ValueError, match="'used' may not change, but it changes with"):
         actions.derived = [Ratio("used", "balance", "limit")]
     for wrong in (lambda: Ratio("a", "a", "b"), lambda: Product("a", ("b", "b"))):
-        with pytest.raises(ValueError, match="name three different features"):
+        with pytest.raises(ValueError, match="use three different features"):
             wrong()
 
 
@@ -361,7 +361,7 @@ def test_the_checker_knows_what_is_derived():
     )
     assert say(balance=300.0) == ["used = 0.6, but balance / limit is 0.3"]
     assert say(used=0.5) == ["used changes, but balance and limit do not"]
-    assert say(balance=900.0, used=0.9) == ["used = 0.9 is above 0.8, its upper end"]
+    assert say(balance=900.0, used=0.9) == ["used = 0.9 is above 0.8, its upper bound"]
     assert say(balance=300.0, limit=800.0, used=0.375) == [
         "2 features change ('balance', 'limit'); at most 1 may"
     ]
@@ -376,6 +376,6 @@ def test_nothing_changes_where_the_pipeline_reads_none_of_them():
     pipeline = make_pipeline(columns, LogisticRegression())
     pipeline.fit(table, (table["home"] == "own") & (table["age"] > 30))
     actions = actions_of(rng, Ratio("used", "balance", "limit"))
-    compiled = to_problem(table, Encoding.of(pipeline), actions, robust_to=NormBall(2, 0.1))
-    assert set(compiled.fixed) == {"balance", "limit", "used"}
-    assert compiled.joints == []
+    posed = pose_problem(table, Encoding.of(pipeline), actions, robust_to=NormBall(2, 0.1))
+    assert set(posed.fixed) == {"balance", "limit", "used"}
+    assert posed.joints == []

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import holdfast.web.people as room
 from holdfast.demo.files import write_demo
 from holdfast.engines.local import run_job
-from holdfast.files.people import Columns, text_of
+from holdfast.files.people import PeopleColumns, text_of
 from holdfast.files.recourse import RecourseFile
 from holdfast.machinery.threads import limited
 from holdfast.report import (
@@ -184,7 +184,7 @@ def test_people_are_sorted_by_row_and_status(desk, file):
     seen = [decided[row] for row in sorted_rows]
     assert len(set(seen)) > 2
     assert sum(a != b for a, b in itertools.pairwise(seen)) == len(set(seen)) - 1
-    with pytest.raises(ValueError, match="there are row, cost"):
+    with pytest.raises(ValueError, match="choose one of row, cost"):
         desk.people.page("name")
 
 
@@ -231,7 +231,7 @@ def test_before_the_run_people_are_listed_without_advice(job, monkeypatch):
     assert [each.keys["applicant"] for each in page.people if each.status] == []
     assert "286" in [each.keys["applicant"] for each in page.people]
     assert desk.people.progress.state == RunState.RUNNING
-    with pytest.raises(LookupError, match="still being advised"):
+    with pytest.raises(LookupError, match="still being prepared"):
         desk.overview()
     going.set()
     desk.close()
@@ -241,7 +241,7 @@ def test_before_the_run_people_are_listed_without_advice(job, monkeypatch):
 
 
 def read_back(text: str, levels) -> object:
-    columns = Columns({"x": levels}, are_texts=True)
+    columns = PeopleColumns({"x": levels}, are_texts=True)
     return columns.frame(pa.table({"x": pa.array([text], pa.string())}))["x"].iloc[0]
 
 
@@ -305,7 +305,7 @@ def test_a_person_in_the_form_is_the_one_of_the_table(desk, job):
         typed = desk.columns.frame(table).iloc[0]
         read = rows.columns.frame(pa.Table.from_pandas(people.iloc[[row]])).iloc[0]
         assert all(is_same(read[name], typed[name]) for name in read.index)
-    with pytest.raises(LookupError, match="rows go from 0 to 399"):
+    with pytest.raises(LookupError, match="rows run from 0 to 399"):
         desk.people.person(400)
 
 
@@ -348,7 +348,7 @@ def test_a_letter_about_changed_values_bears_no_reference(desk, file):
     assert desk.is_row(row, texts)
     assert not desk.is_row(row, changed)
     assert not desk.is_row(row, texts | {"employment": ""})
-    with pytest.raises(LookupError, match="rows go from 0 to 399"):
+    with pytest.raises(LookupError, match="rows run from 0 to 399"):
         desk.letter(texts, TODAY, row=400)
     assert str(first.loc[row, "applicant"]) in told
 
@@ -441,7 +441,7 @@ def test_nobody_waits_for_another_thing(job, desk, monkeypatch):
     monkeypatch.setattr(Desk, "_summarise", summarise)
     other = replace(desk, _kept=Kept())
     assert other.groupable() == desk.groupable()
-    late = "the overview by employment is still being made"
+    late = "the overview by employment is still being prepared"
     with limited(0.0), pytest.raises(LookupError, match=late):
         other.overview("employment")
     assert other.typical().people == desk.typical().people

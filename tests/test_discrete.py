@@ -78,7 +78,7 @@ def test_agrees_with_every_choice_tried(p):
 def test_agrees_with_every_choice_tried_on_many(seed):
     """10,000 rows and more, of all kinds."""
     rng = np.random.default_rng([43, seed])
-    shapes = [{}, {"whole": 3, "reach": 2}, {"groups": 3, "options": 4}, {"continuous": 4}]
+    shapes = [{}, {"whole": 3, "reach": 2}, {"groups": 3, "levels": 4}, {"continuous": 4}]
     rows = sum(check_by_force(rng, **shapes[k % 4]) for k in range(520))
     assert rows == 1040
 
@@ -124,7 +124,7 @@ def test_agrees_with_highs(p, mode):
 def test_agrees_with_highs_on_larger_rows(p, mode):
     rng = np.random.default_rng([53, int(min(p, 9)), len(mode)])
     for _ in range(150):
-        check_against_highs(rng, p, mode, whole=6, continuous=6, groups=6, options=5, reach=12)
+        check_against_highs(rng, p, mode, whole=6, continuous=6, groups=6, levels=5, reach=12)
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
@@ -225,7 +225,7 @@ def test_a_search_that_needs_more_room_gets_it(p, monkeypatch):
 
 
 def small(points, **changed) -> DiscreteProblem:
-    """A whole number and a category of three options."""
+    """A whole number and a category of three levels."""
     base = RecourseProblem.build(
         points, [1.0, 0.0, 0.5, 1.0], -3.0, robust_to=NormBall(2, 0.1), **changed
     )
@@ -250,7 +250,7 @@ def test_statuses():
         Status.INVALID_INPUT,
         Status.INVALID_INPUT,  # its columns are not those of its current option
     ]
-    assert answer.options.tolist() == [[-1]] * 4
+    assert answer.levels.tolist() == [[-1]] * 4
     done = solve_discrete(small([[9.0, 1, 0, 0]]), guarantee=0.5)
     assert done.status[0] is Status.ALREADY_VALID
     assert done.cost[0] == 0.0
@@ -293,37 +293,37 @@ def test_the_check_finds_what_is_wrong():
     answer = solve_discrete(problem, guarantee=0.5)
     check_answer(problem, answer)
     x, cost = answer.recourse, answer.cost
-    for recourse, options, spent in (
-        (x + 0.5 * np.eye(4)[0], answer.options, cost + 0.5),  # off the lattice
-        (x - np.eye(4)[0], answer.options, cost - 1.0),  # below the guarantee
+    for recourse, levels, spent in (
+        (x + 0.5 * np.eye(4)[0], answer.levels, cost + 0.5),  # off the lattice
+        (x - np.eye(4)[0], answer.levels, cost - 1.0),  # below the guarantee
         (np.array([[9.0, 0, 0, 1]]), np.array([[2]]), np.array([np.inf])),  # a forbidden option
-        (x, answer.options + 1, cost),
-        (x, answer.options, cost + 0.1),
+        (x, answer.levels + 1, cost),
+        (x, answer.levels, cost + 0.1),
     ):
-        wrong = replace(answer, recourse_array=recourse, options=options, cost=spent)
+        wrong = replace(answer, recourse_array=recourse, levels=levels, cost=spent)
         with pytest.raises(AssertionError, match="row 0"):
             check_answer(problem, wrong)
     with pytest.raises(AssertionError, match="too many"):
         check_answer(replace(problem, max_changes=0), answer)
 
 
-# ------------------------------------------------------------------ options of each row's own
+# ------------------------------------------------------------------ levels of each row's own
 
 
 def with_own_options(rng: np.random.Generator, problem: DiscreteProblem) -> DiscreteProblem:
-    """Give every row other options, all but those that it has now."""
+    """Give every row other levels, all but those that it has now."""
     base, groups = problem.problem, []
     n, points = base.n_rows, base.X.copy()
     for g, group in enumerate(problem.groups):
-        options = group.options + 0.5 * rng.normal(size=(n, *group.options.shape)).round(2)
-        points[:, group.columns] = options[np.arange(n), problem.current[:, g]]
-        groups.append(replace(group, options=options))
+        levels = group.levels + 0.5 * rng.normal(size=(n, *group.levels.shape)).round(2)
+        points[:, group.columns] = levels[np.arange(n), problem.current[:, g]]
+        groups.append(replace(group, levels=levels))
     return replace(problem, problem=replace(base, X=points), groups=groups)
 
 
 def shared_row(problem: DiscreteProblem, i: int) -> DiscreteProblem:
-    """Return the problem of row i alone, its options said once for everybody."""
-    groups = [replace(group, options=group.options[i]) for group in problem.groups]
+    """Return the problem of row i alone, its levels said once for everybody."""
+    groups = [replace(group, levels=group.levels[i]) for group in problem.groups]
     return take(replace(problem, groups=groups), i)
 
 
@@ -345,7 +345,7 @@ def test_options_of_each_row_are_as_if_it_were_alone(kind, goal):
     p = 2.0 if kind in ("ellipsoid", "list") else float(kind)
     found = 0
     for k in range(6):
-        problem = random_discrete(rng, n=4, p=p, groups=1 + k % 2, options=4, continuous=k % 3)
+        problem = random_discrete(rng, n=4, p=p, groups=1 + k % 2, levels=4, continuous=k % 3)
         robust_to = some_set(rng, kind, problem)
         problem = replace(problem, problem=replace(problem.problem, robust_to=robust_to))
         own = with_own_options(rng, problem)
@@ -361,7 +361,7 @@ def test_options_of_each_row_are_as_if_it_were_alone(kind, goal):
             row = shared_row(own, i)
             alone = solve_discrete(row, **goal)
             np.testing.assert_array_equal(alone.recourse[0], together.recourse[i])
-            np.testing.assert_array_equal(alone.options[0], together.options[i])
+            np.testing.assert_array_equal(alone.levels[0], together.levels[i])
             np.testing.assert_array_equal(alone.lower_bound[0], together.lower_bound[i])
             assert alone.status[0] is together.status[i]
             forced = by_force(row, 0, **goal)
@@ -381,25 +381,25 @@ def test_options_of_a_wrong_number_of_rows_are_refused():
     rng = np.random.default_rng(37)
     problem = with_own_options(rng, random_discrete(rng, n=3, groups=1, p=2.0))
     group = problem.groups[0]
-    wrong = replace(problem, groups=[replace(group, options=group.options[:2])])
-    with pytest.raises(ValueError, match="options of group 0 have shape"):
+    wrong = replace(problem, groups=[replace(group, levels=group.levels[:2])])
+    with pytest.raises(ValueError, match="levels of group 0 have shape"):
         solve_discrete(wrong, guarantee=0.5)
 
 
 # ------------------------------------------------------------------ groups that count several times
 
 
-def least_price_of_options(problem: DiscreteProblem, i: int, goal: dict[str, float]) -> float:
-    """Return the least price of a row of groups alone, by trying every choice of options."""
+def least_price_of_levels(problem: DiscreteProblem, i: int, goal: dict[str, float]) -> float:
+    """Return the least price of a row of groups alone, by trying every choice of levels."""
     base, best = problem.problem.row(i), np.inf
     x = base.X[0].copy()
     for choice in itertools.product(*(range(group.count) for group in problem.groups)):
-        changes = sum(int(problem.option_changes[g][i, k]) for g, k in enumerate(choice))
+        changes = sum(int(problem.level_changes[g][i, k]) for g, k in enumerate(choice))
         if problem.max_changes is not None and changes > problem.max_changes:
             continue
         for group, k in zip(problem.groups, choice, strict=True):
-            x[group.columns] = group.options[k]
-        cost = sum(float(problem.option_costs[g][i, k]) for g, k in enumerate(choice))
+            x[group.columns] = group.levels[k]
+        cost = sum(float(problem.level_costs[g][i, k]) for g, k in enumerate(choice))
         score = base.robust_to.worst_score(x[None], base.coef, base.intercept)[0]
         if "cost_weight" in goal:
             cost = float(base.loss.value(score)) + goal["cost_weight"] * cost
@@ -414,14 +414,14 @@ def test_options_that_change_several_features_count_as_many(goal):
     rng = np.random.default_rng([41, len(goal)])
     found = several = tighter = 0
     for k in range(24):
-        problem = random_discrete(rng, n=3, whole=0, continuous=0, groups=3, options=5)
+        problem = random_discrete(rng, n=3, whole=0, continuous=0, groups=3, levels=5)
         counts = []
         for g, group in enumerate(problem.groups):
             own = rng.integers(1, 1 + (g < 2) * 2 + 1, size=(3, group.count))
             own[np.arange(3), problem.current[:, g]] = 0
             counts.append(own)
-        problem = replace(problem, max_changes=1 + k % 5, option_changes=counts)
-        free = solve_discrete(replace(problem, option_changes=None), **goal)
+        problem = replace(problem, max_changes=1 + k % 5, level_changes=counts)
+        free = solve_discrete(replace(problem, level_changes=None), **goal)
         ours = solve_discrete(problem, **goal)
         none = Links(
             np.zeros((0, free.recourse_array.shape[1])), np.empty((1, 0)), np.empty((1, 0))
@@ -429,7 +429,7 @@ def test_options_that_change_several_features_count_as_many(goal):
         linked = solve_linked(problem, none, **goal)
         most = largest_reachable_score(problem)
         for i in range(3):
-            theirs = least_price_of_options(problem, i, goal)
+            theirs = least_price_of_levels(problem, i, goal)
             tighter += free.price[i] < theirs - 1e-9
             if np.isinf(theirs):
                 assert ours.status[i] is Status.INFEASIBLE
@@ -440,7 +440,7 @@ def test_options_that_change_several_features_count_as_many(goal):
             assert ours.price[i] == pytest.approx(theirs, rel=1e-9, abs=1e-12)
             assert ours.lower_bound[i] <= theirs + 1e-9
             assert linked.price[i] == pytest.approx(theirs, rel=1e-9, abs=1e-12)
-            several += problem.changes_of(ours.options)[i].max() > 1
+            several += problem.changes_of(ours.levels)[i].max() > 1
     assert found >= 20
     assert several >= 5
     assert tighter >= 5

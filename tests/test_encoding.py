@@ -215,11 +215,11 @@ class MyScaler(StandardScaler):
             [("n", PolynomialFeatures(), ["num", "other"])],
             "transformer 'n': PolynomialFeatures multiplies num by other",
         ),
-        ([("n", MyScaler(), ["num"])], "transformer 'n': MyScaler is not understood"),
+        ([("n", MyScaler(), ["num"])], "transformer 'n': MyScaler is not supported"),
         ([("n", PCA(1), ["num", "other"])], "step 'columns' / transformer 'n': PCA is not"),
         (
             [("n", FunctionTransformer(np.spacing), ["num"])],
-            "'n': FunctionTransformer with the function spacing is not understood",
+            "'n': FunctionTransformer with the function spacing is not supported",
         ),
         (
             [("n", make_pipeline(StandardScaler(), SimpleImputer(missing_values=-1)), ["num"])],
@@ -257,7 +257,7 @@ def test_a_column_may_be_read_more_than_once():
     assert encoding["num"].levels == (0, 1, 2, 3)
     assert encoding["num"].columns.tolist() == [0, 1, 2, 3, 4]
     assert encoding["cat"].levels == ("a", "b", "c")  # the other encoder refuses "d"
-    assert encoding["cat"].options[:, -1].tolist() == [3.0, 2.0, 1.0]
+    assert encoding["cat"].codes[:, -1].tolist() == [3.0, 2.0, 1.0]
     people = TABLE.assign(num=np.arange(N) % 4)
     theirs = pipeline[:-1].transform(people)
     np.testing.assert_array_equal(encoding.encode(people), theirs)
@@ -282,9 +282,11 @@ def test_unused_columns_say_so():
     )
     encoding = Encoding.of(fit(columns, TABLE.assign(cat="a")))
     assert list(encoding.unused) == ["other", "cat"]  # a single level leaves no column
-    with pytest.raises(ValueError, match="column 'cat' is not used: no column that the classifier"):
+    with pytest.raises(
+        ValueError, match="column 'cat' is not used: the classifier reads no column"
+    ):
         encoding["cat"]
-    with pytest.raises(ValueError, match="column 'dog' is not known; there are: num, other, cat"):
+    with pytest.raises(ValueError, match="column 'dog' is not known; available: num, other, cat"):
         encoding["dog"]
 
 
@@ -302,7 +304,7 @@ def test_each_row_that_cannot_be_encoded_has_its_reason():
         },
         index=list("pqrst"),
     )
-    assert encoding.read(people).problems() == [
+    assert encoding.read(people).refused() == [
         (2, "num = '12': a finite number was expected"),
         (3, "num = inf: a finite number was expected"),
     ]
@@ -313,7 +315,7 @@ def test_each_row_that_cannot_be_encoded_has_its_reason():
     assert filled[2, 1:].tolist() == [0.0, 0.0, 0.0]
 
     columns = ColumnTransformer([("n", StandardScaler(), ["num"]), ("c", OneHotEncoder(), ["cat"])])
-    assert Encoding.of(fit(columns, TABLE)).read(people).problems() == [
+    assert Encoding.of(fit(columns, TABLE)).read(people).refused() == [
         (1, "num is missing"),
         (
             2,
@@ -327,7 +329,7 @@ def test_each_row_that_cannot_be_encoded_has_its_reason():
     ]
     assert encoding.encode(people.iloc[:1]).shape == (1, 4)
     assert encoding.encode(people.iloc[:0]).shape == (0, 4)
-    with pytest.raises(ValueError, match="knows its columns by name: give a data frame"):
+    with pytest.raises(ValueError, match="knows its columns by name: pass a data frame"):
         encoding.encode(people.to_numpy())
 
 
@@ -335,16 +337,16 @@ def test_a_missing_value_is_no_level():
     table = TABLE.assign(cat=["a", None, "b"] * (N // 3))
     encoding = Encoding.of(fit(ColumnTransformer([("c", OneHotEncoder(), ["cat"])]), table))
     assert encoding["cat"].levels == ("a", "b")
-    assert encoding["cat"].options.tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    assert encoding["cat"].codes.tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     assert encoding["cat"].missing.tolist() == [0.0, 0.0, 1.0]
-    assert encoding.read(table).problems() == []
+    assert encoding.read(table).refused() == []
 
 
 def test_what_is_misunderstood_is_noticed():
     pipeline = fit(ColumnTransformer([("n", StandardScaler(), ["num"])]), TABLE)
     encoding = Encoding.of(pipeline)
     pipeline[0].named_transformers_["n"].mean_[0] += 1e-6  # as if a step did what we do not know
-    with pytest.raises(ValueError, match="column 'num' is not understood: the pipeline encodes"):
+    with pytest.raises(ValueError, match="column 'num' is misread: the pipeline encodes"):
         encoding.encode(TABLE)
 
 

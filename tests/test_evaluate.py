@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy import optimize, special
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -85,8 +86,8 @@ def test_without_later_models_there_is_a_row_for_each_recourse():
     assert len(table) == 5
     assert table["later_model"].isna().all()
     assert table["future_validity"].isna().all()
-    assert table["price"].isna().all()  # a guarantee was asked for: there is no cost weight
-    assert evaluate_recourse(result, MODEL, cost_weight=0.1)["price"].notna().all()
+    assert (table["price"] == table["cost"]).all()  # a guarantee was asked for
+    assert (evaluate_recourse(result, MODEL, cost_weight=0.1)["price"] > 0.1 * table["cost"]).all()
 
 
 def test_a_model_a_list_and_a_dict_of_later_models():
@@ -199,7 +200,7 @@ def test_later_pipelines_read_raw_columns():
     result = holdfast.find_recourse(
         denied, today, robust_to=NormBall(1, 0.1), guarantee=0.6, bounds=bounds
     )
-    with pytest.raises(ValueError, match="give X, the people as the model takes them"):
+    with pytest.raises(ValueError, match="pass X, the people as the model takes them"):
         evaluate_recourse(result, today, later_models=later)
     judged = evaluate_recourse(result, today, denied, later_models=later)
     raw = denied.copy()
@@ -211,7 +212,7 @@ def test_later_pipelines_read_raw_columns():
     plain = evaluate_recourse(raw, today, denied, robust_to=NormBall(1, 0.1), later_models=later)
     for name in ("cost", "current_validity", "worst_case_validity", "future_validity"):
         np.testing.assert_allclose(plain[name], judged[name], rtol=1e-9)
-    with pytest.raises(ValueError, match="other people"):
+    with pytest.raises(ValueError, match="different people"):
         evaluate_recourse(result, today, denied[::-1], later_models=later)
 
 
@@ -278,3 +279,14 @@ def test_what_does_not_fit_is_an_error_that_names_it(arguments, said):
         evaluate_recourse(**{**given, **arguments})
     with pytest.raises(TypeError, match=r"robust_to = 0\.1 is not a set of models"):
         evaluate_recourse(np.zeros((2, 3)), MODEL, robust_to=0.1)
+
+
+def test_a_calibrated_model_has_prices_too():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X @ [1.0, 2.0, -1.0] + rng.logistic(size=300) > 0.0
+    model = CalibratedClassifierCV(LogisticRegression(), ensemble=False).fit(X, y)
+    denied = X[~model.predict(X)][:3]
+    found = holdfast.find_recourse(denied, model, robust_to=NormBall(1, 0.05), guarantee=0.6)
+    table = evaluate_recourse(found, model, cost_weight=0.1)
+    assert (table["price"] > 0.1 * table["cost"]).all()

@@ -258,7 +258,7 @@ def test_who_changes_for_nothing_changes():
     base = RecourseProblem.build([[1.0, 0.0]], [0.0, 5.0], -3.0, robust_to=NormBall(1, 0.0))
     free = Group(np.array([0, 1]), np.eye(2))
     answer = solve_discrete(with_groups(base, [free], [0], [np.zeros((1, 2))]), guarantee=0.5)
-    assert answer.options.tolist() == [[1]]
+    assert answer.levels.tolist() == [[1]]
     assert answer.status[0] is Status.OPTIMAL
 
 

@@ -168,7 +168,7 @@ def test_rows_without_outcome_and_columns_without_information_are_left_out():
     assert (found.n_rows, found.n_unlabelled) == (290, 10)
     assert found.columns.left_out == {
         "one": "everybody has the same value, 1",
-        "none": "it has no value at all",
+        "none": "it has no values",
     }
     assert [type(k) for k in found.model.classes_.tolist()] == [int, int]
 
@@ -184,7 +184,7 @@ def test_more_rows_than_are_tried_change_only_how_many_are_tried(monkeypatch):
 
 
 REFUSED = {
-    "no target": (loans(), ("worse", 0), "the table has no column 'worse'; there are: months"),
+    "no target": (loans(), ("worse", 0), "the table has no column 'worse'; available: months"),
     "a typing error": (loans(), ("bda", 0), "did you mean 'bad'?"),
     "one class": (
         loans().assign(bad=1),
@@ -200,14 +200,14 @@ REFUSED = {
     "few of a class": (
         loans().assign(bad=np.arange(300) < 3),
         ("bad", True),
-        "is True in 3 rows only; at least 10",
+        "is True in only 3 rows; at least 10",
     ),
-    "another class": (loans(), ("bad", "good"), "'good' is none of the classes: 0, 1"),
-    "another type": (loans(), ("bad", True), "True is none of the classes: 0, 1"),
+    "another class": (loans(), ("bad", "good"), "'good' is not one of the classes: 0, 1"),
+    "another type": (loans(), ("bad", True), "True is not one of the classes: 0, 1"),
     "an id": (
         loans(id=np.arange(300) + 7),
         ("bad", 0),
-        "id: it numbers the rows, one after another: an id, which tells nothing\nleave them",
+        "id: it numbers the rows one after another: an id, which carries no information\nleave",
     ),
     "names": (
         loans(who=[f"p{k}" for k in range(300)]),
@@ -239,7 +239,11 @@ REFUSED = {
         ("bad", 0),
         "x: it holds values of the type list",
     ),
-    "nothing left": (loans()[["bad"]].assign(x=1), ("bad", 0), "there is no column left to learn"),
+    "nothing left": (
+        loans()[["bad"]].assign(x=1),
+        ("bad", 0),
+        "there are no columns left to learn",
+    ),
     "several at once": (
         loans(id=np.arange(300), day=pd.date_range("2024-01-01", periods=300)),
         ("bad", 0),
@@ -259,7 +263,7 @@ def test_what_cannot_be_fitted_is_said(case):
 def test_columns_can_be_dropped():
     table = loans(id=np.arange(300))
     assert fit_default(table, "bad", 0, drop=["id"]).columns.used == ["months", "home"]
-    with pytest.raises(ValueError, match="--drop: the table has no column 'it'; there are: m"):
+    with pytest.raises(ValueError, match="--drop: the table has no column 'it'; available: m"):
         fit_default(table, "bad", 0, drop=["it"])
     with pytest.raises(ValueError, match="--drop: 'bad' is the target"):
         fit_default(table, "bad", 0, drop=["bad"])
@@ -303,7 +307,7 @@ def test_numbers_can_be_categories_and_ids_are_found_with_gaps():
         favorable_class=False,
     )
     assert len(recourse.recommend(table.drop(columns="bad"))) == 300
-    with pytest.raises(ValueError, match="--category: the table has no such feature as 'regoin'"):
+    with pytest.raises(ValueError, match="--category: the table has no feature 'regoin'"):
         fit_default(table, "bad", False, categories=["regoin"])
     counted = table.assign(id=np.arange(300))
     counted["bad"] = counted["bad"].astype(object)

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from problems import EXPONENTS, random_problem
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
 
 import holdfast
 from holdfast import NormBall, Status
@@ -154,3 +156,18 @@ def test_a_sample_has_both_ends(p):
     assert table["worst_case_score"].iloc[-1] == pytest.approx(curve.max_score)
     assert np.isfinite(table["cost"]).all()
     assert curve.is_piecewise_linear == (p in SHARP)
+
+
+def test_points_of_a_result_s_curve_know_the_model_s_threshold():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X @ [1.0, 2.0, -1.0] + rng.logistic(size=300) > 0.0
+    fitted = LogisticRegression().fit(X, y)
+    for threshold in (0.3, 0.7):
+        model = FixedThresholdClassifier(fitted, threshold=threshold).fit(X, y)
+        denied = X[~model.predict(X)][:3]
+        found = holdfast.find_recourse(denied, model, robust_to=NormBall(1, 0.05), guarantee=0.8)
+        for guarantee in (0.35, 0.55, 0.75):
+            point = found.frontier(0).at_guarantee(guarantee)
+            is_approved = bool(model.predict(point.recourse_array)[0])
+            assert (point.status[0] is Status.STILL_REFUSED) == (not is_approved)

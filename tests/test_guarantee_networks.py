@@ -228,7 +228,9 @@ def test_who_is_proven_already_stays(small):
     assert (result.cost == 0.0).all()
     np.testing.assert_array_equal(result.recourse, points)
     said = result.explain(0)
-    assert said.startswith("Every network within a radius of 0.1 of today's gives this point at")
+    assert said.startswith(
+        "Every network within a radius of 0.1 of today's provably gives this point at"
+    )
     # today's network accepts them, but not every network of a larger ball gives the guarantee
     wide = find_recourse(points, small, robust_to=NormBall(1, 1.0), guarantee=GUARANTEE)
     assert not (wide.status == Status.ALREADY_VALID).all()
@@ -250,8 +252,8 @@ def test_what_is_out_of_reach_is_not_called_valid(small):
         assert result.bracket.proven_score[i] >= best - 0.02
     said = result.explain(0)
     assert said.startswith(
-        "No change was found that every network within a radius of 0.5 of today's provably gives "
-        "90%; that none exists is not proven."
+        "No change was found that provably gets 90% from every network within a radius of 0.5 of "
+        "today's, but one may still exist."
     )
 
 
@@ -260,7 +262,7 @@ def test_words_frames_and_refusals(small):
     given = {"robust_to": NormBall(1, 0.1), "guarantee": 0.53}
     result = find_recourse(points.to_numpy(), small, **given)
     assert result.explain(0) == (
-        "Every network within a radius of 0.1 of today's then gives at least 53%, proven; a "
+        "Every network within a radius of 0.1 of today's then provably gives at least 53%. A "
         "cheaper way may exist."
     )
     frame = result.to_frame()
@@ -279,7 +281,8 @@ def test_words_frames_and_refusals(small):
     assert "proven_validity" not in plain.to_frame()
     last = find_recourse(points, small, robust_to=LastLayer(NormBall(2, 0.1)), guarantee=0.53)
     assert last.explain("u").startswith(
-        "Every network whose last layer is within a radius of 0.1 of today's then gives at least "
+        "Every network whose last layer is within a radius of 0.1 of today's then provably "
+        "gives at least "
     )
 
 
@@ -326,7 +329,7 @@ def test_a_pipeline_with_a_category():
     result = find_recourse(denied, model, robust_to=NormBall(2, 0.01), guarantee=GUARANTEE)
     assert (result.status == Status.FRACTIONAL).all()
     assert (result.bracket.proven_validity >= GUARANTEE).all()
-    assert "proven" in result.explain(denied.index[0])
+    assert "provably gives at least 60%" in result.explain(denied.index[0])
     assert "for study" in result.explain(denied.index[0])
 
 
@@ -336,7 +339,7 @@ def test_a_low_guarantee_does_not_call_a_refusal_valid(small):
     refused = small.score(result.recourse) < 0.0
     assert refused.any()
     assert (result.status[refused] == Status.NOT_VALID).all()
-    assert "today's model refuses that all the same" in result.explain(int(refused.argmax()))
+    assert "but today's model still refuses that" in result.explain(int(refused.argmax()))
 
 
 def test_which_method_is_the_usual_one(small):
@@ -361,9 +364,9 @@ def test_what_it_cannot_do_is_refused(small):
 
     refused("scale has 2 numbers, but the network has 6", robust_to=NormBall(1, 0.1, [1.0, 2.0]))
     refused("intercept = False", robust_to=NormBall(1, 0.1, intercept=False))
-    refused("knows balls", robust_to=Ellipsoid(np.eye(4), 0.1))
+    refused("only supports balls", robust_to=Ellipsoid(np.eye(4), 0.1))
     refused("a linear model is not a network", network=([1.0] * 3, 0.0))
-    refused("knows the losses", loss="probit")
+    refused("supports the losses", loss="probit")
     refused("gives no guarantee", method="roar")
     curved = Network(nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1)))
     refused("GELU", network=curved)
@@ -372,5 +375,5 @@ def test_what_it_cannot_do_is_refused(small):
     last = LastLayer(NormBall(2, 0.01))
     assert find_recourse(points, curved, robust_to=last, guarantee=0.4).bracket is not None
     (info,) = (method for method in holdfast.list_methods() if method.name == "refine")
-    assert "proven" in info.guarantees
+    assert "provably" in info.guarantees
     assert info.needs == "a network"

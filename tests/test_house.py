@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import fnmatch
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -18,24 +22,20 @@ from holdfast.machinery.compile import kernel_sources
 PACKAGE = Path(holdfast.__file__).parent
 ROOMS = sorted(PACKAGE.rglob("*.py"))
 
-# From what is asked to what is shown: a room imports only rooms that stand before it.
+# The house from the ground up: a room imports only rooms of the floors below its own.
 FLOOR_PLAN = [
-    {"machinery"},
-    {"problem"},
-    {"core", "certificate"},
-    {"result"},
-    {"continuous", "discrete"},
-    {"models"},
-    {"actions"},
-    {"recommend", "methods", "sets", "datasets"},
-    {"evaluate", "calibration"},
-    {"files", "fitting"},
-    {"engines", "report"},
-    {"paper", "demo", "web"},
-    {"cli"},
+    {"machinery"},  # 1: how kernels are compiled, and numbers, threads and files handled
+    {"problem", "datasets"},  # 2: what is asked, of whom, and the tables to try it on
+    {"core", "certificate", "result"},  # 3: solve it, bound it; how all answer
+    {"continuous", "discrete", "models"},  # 4: proven answers of both kinds; scores read off models
+    {"actions", "methods", "sets", "evaluate"},  # 5: what people can do, and models may become
+    {"recommend", "calibration", "fitting"},  # 6: advice in raw units, and what it rests on
+    {"files"},  # 7: all of that read from files, and written to them
+    {"engines", "report"},  # 8: many people at once; pages and letters
+    {"web", "demo", "paper"},  # 9: wings, each a use of the whole
+    {"cli"},  # 10: the door
 ]
-# Doors that open only when they are used, so that no cycle arises at import.
-LATE = {("result", "continuous")} | {(room, "__init__") for room in ("cli", "files", "web")}
+FLOORS = {room: floor for floor, rooms in enumerate(FLOOR_PLAN) for room in rooms}
 
 
 def room_of(path: Path) -> str:
@@ -43,25 +43,40 @@ def room_of(path: Path) -> str:
     return "cli" if room == "__main__" else room
 
 
-def modules_of(path: Path) -> set[tuple[str, bool]]:
-    """Modules of ours that are imported by a file, and whether at its top level."""
-    tree = ast.parse(path.read_text())
+def modules_of(code: str) -> set[str]:
+    """Modules of ours that are imported by code, wherever in it."""
     found = set()
-    for node in ast.walk(tree):
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and node.module == "holdfast":
+            found |= {f"holdfast.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        for name in names:
-            if name == "holdfast" or name.startswith("holdfast."):
-                found.add((name, node in tree.body))
-    return found
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name == "holdfast" or name.startswith("holdfast.")}
 
 
-def imports_of(path: Path) -> set[tuple[str, bool]]:
-    """Rooms imported by a file, and whether at its top level."""
-    return {((*name.split("."), "__init__")[1], at_top) for name, at_top in modules_of(path)}
+def imports_of(code: str) -> set[str]:
+    """Rooms imported by code."""
+    return {(*name.split("."), "__init__")[1] for name in modules_of(code)}
+
+
+def doctests_of(path: Path) -> str:
+    """The code that the docstrings of a file show."""
+    places = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, places)]
+    parser = doctest.DocTestParser()
+    return "".join(
+        example.source
+        for node in nodes
+        for example in parser.get_examples(ast.get_docstring(node) or "")
+    )
+
+
+def test_every_room_has_a_floor():
+    there = {room_of(path) for path in ROOMS} - {"__init__"}
+    assert there == set(FLOORS)
+    assert sum(len(rooms) for rooms in FLOOR_PLAN) == len(FLOORS), "a room is on two floors"
 
 
 @pytest.mark.parametrize("path", ROOMS, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -69,19 +84,22 @@ def test_imports_go_one_way(path):
     room = room_of(path)
     if room == "__init__":
         return
-    floor = {name: k for k, rooms in enumerate(FLOOR_PLAN) for name in rooms}
-    assert room in floor, f"{room} has no place in the floor plan"
-    for other, at_top in imports_of(path):
-        if other == room or (not at_top and (room, other) in LATE):
-            continue
-        allowed = floor[other] < floor[room]
-        assert allowed, f"{room} must not import {other}"
+    for other in imports_of(path.read_text()) - {room}:
+        assert other in FLOORS, f"{path} must import from a room, not from the package"
+        assert FLOORS[other] < FLOORS[room], f"{room} must not import {other}"
+
+
+def test_doctests_of_the_product_do_without_the_paper():
+    """Examples may show what stands above them, but nothing that belongs to the paper alone."""
+    for path in ROOMS:
+        if room_of(path) != "paper":
+            assert "paper" not in imports_of(doctests_of(path)), path
 
 
 def test_the_certificate_knows_nothing_of_the_solvers():
-    assert "core" not in {name for name, _ in imports_of(PACKAGE / "certificate.py")}
+    assert "core" not in imports_of((PACKAGE / "certificate.py").read_text())
     for path in (PACKAGE / "core").glob("*.py"):
-        assert "certificate" not in {name for name, _ in imports_of(path)}
+        assert "certificate" not in imports_of(path.read_text())
 
 
 def files_imported_by(path: Path) -> set[Path]:
@@ -97,19 +115,38 @@ def files_imported_by(path: Path) -> set[Path]:
     return files & set(ROOMS)
 
 
+KERNEL_FILES = [path for path in ROOMS if "kernel\ndef " in path.read_text()]
+
+
 def test_machine_code_answers_to_all_that_kernels_are_made_of():
     sources = set(kernel_sources(PACKAGE))
-    holders = [path for path in ROOMS if "kernel\ndef " in path.read_text()]
-    assert len(holders) > 20
-    assert sources >= set(holders)
+    assert len(KERNEL_FILES) > 20
+    assert sources >= set(KERNEL_FILES)
     for path in sources:
         missing = files_imported_by(path) - sources
         assert not missing, f"{path} may lend kernels something of {missing}"
 
 
 def test_machine_code_stays_valid_when_other_rooms_change():
-    rooms = {room_of(path) for path in kernel_sources(PACKAGE)}
-    assert not rooms & {"actions", "recommend", "evaluate", "cli", "demo"}
+    """Those beside or above the last room with kernels, but for the wing of the paper."""
+    with_kernels = {room_of(path) for path in KERNEL_FILES}
+    last = max(FLOORS[room] for room in with_kernels - {"paper"})
+    others = {room for room, floor in FLOORS.items() if floor >= last} - with_kernels
+    assert "recommend" in others
+    assert not others & {room_of(path) for path in kernel_sources(PACKAGE)}
+
+
+def test_only_kernels_may_go_untyped():
+    """Every module that need not say its types holds kernels, or is one of a room that does."""
+    settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    (loose,) = (
+        each["module"]
+        for each in settings["tool"]["mypy"]["overrides"]
+        if each.get("disallow_untyped_defs") is False
+    )
+    with_kernels = {".".join(path.relative_to(PACKAGE.parent).parts) for path in KERNEL_FILES}
+    for name in loose:
+        assert any(fnmatch.fnmatch(module, f"{name}.py") for module in with_kernels), name
 
 
 @pytest.mark.parametrize(
@@ -153,13 +190,25 @@ def test_machine_code_is_kept_for_one_state_of_all_sources(tmp_path):
         before = after
 
 
+def public_name(node: ast.stmt) -> str | None:
+    """The name that a class, a function or an alias of types brings into its module."""
+    name = None
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        name = node.name
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        name = node.targets[0].id
+        if not re.match("[A-Z]+[a-z]", name):  # a constant, or a private one
+            return None
+    return None if name is None or name.startswith("_") else name
+
+
 def test_a_name_is_one_thing():
-    """Classes, and functions that other modules may import, have names of their own."""
+    """Classes, aliases of types, and functions that others may import, have names of their own."""
     places: dict[str, list[str]] = {}
     for path in ROOMS:
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
-                places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+            if name := public_name(node):
+                places.setdefault(name, []).append(str(path.relative_to(PACKAGE)))
     several = {name: files for name, files in places.items() if len(files) > 1}
     assert not several
 

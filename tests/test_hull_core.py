@@ -16,11 +16,11 @@ from holdfast import NormBall
 from holdfast.core.batch import load_row
 from holdfast.core.hull import hull_vertices, new_hull_scratch, solve_hull
 from holdfast.core.kinds import make_plan, new_work, read_answer, solve_row
-from holdfast.core.outcome import EXHAUSTED, FOUND, UNBOUNDED
 from holdfast.core.row import Row
 from holdfast.problem import RecourseProblem
 from holdfast.problem.goal import GUARANTEE, PRICE, GoalNumbers
 from holdfast.problem.losses import LOSSES, tilted_minimum
+from holdfast.problem.outcome import EXHAUSTED, FOUND, UNBOUNDED
 
 CONVEX = [loss for loss in LOSSES.values() if loss.convex]
 
@@ -387,7 +387,7 @@ def test_one_model_is_the_separable_kernel_without_a_ball():
             outcome, gain = solve_row(work, case.intercepts[0], ball, goal)
             point = np.empty(d)
             read_answer(work, case.coefs[0], point)
-            answer = ask(case, goal.mode, goal.level, goal.loss)
+            answer = ask(case, goal.mode, goal.amount, goal.loss)
             assert answer.outcome == outcome
             assert answer.gain == pytest.approx(gain, rel=1e-12)
             assert case.cost(answer.x) == pytest.approx(case.cost(point), rel=1e-12, abs=1e-12)

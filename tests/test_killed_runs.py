@@ -301,4 +301,4 @@ def test_two_runs_at_once_do_not_meet(again):
         fcntl.flock(lock, fcntl.LOCK_EX)
         ended = subprocess.run(COMMAND, cwd=again, capture_output=True, text=True)
     assert ended.returncode == 2
-    assert "another run is at work" in ended.stderr
+    assert "another run is using" in ended.stderr

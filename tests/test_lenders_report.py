@@ -374,15 +374,18 @@ def test_nobody_is_called_hopeless_of_whom_no_yes_was_asked_for(tmp_path, capsys
     assert counts.refused == counts.helped + counts.not_helped + counts.not_known
     assert len(found.lost) == min(counts.not_helped, 10)
     page = write_report_page(found)
-    assert f"of {counts.not_known} it is not known, because the run did not ask for a yes" in page
-    assert f"{counts.not_known} not asked for a yes (" in page
-    assert f"{counts.not_known} not asked for a yes.</desc>" in page
-    assert f"Who was not asked for a yes ({counts.not_known}): " in page
+    assert (
+        f"for {counts.not_known} it is not known, because the run did not ask for an approval"
+        in page
+    )
+    assert f"{counts.not_known} unknown, approval not asked for (" in page
+    assert f"{counts.not_known} unknown, approval not asked for.</desc>" in page
+    assert f"Approval was not asked for ({counts.not_known}): " in page
     for untrue in ("% of them can change", "None of them can change", "does not help"):
         assert untrue not in page
     code, said, _ = run(capsys, "report", file.path, "--out", tmp_path / "report.html")
     assert code == 0
-    assert f"cannot; of {counts.not_known} it is not known" in said
+    assert f"cannot; for {counts.not_known} it is not known" in said
 
 
 @pytest.mark.parametrize("asked", [{"cost_weight": 0.1}, {"guarantee": 0.8}, {"guarantee": 0.3}])
@@ -454,7 +457,10 @@ def test_the_command(tmp_path, capsys):
         (["--group", "sex"], "neither a key column"),
         (["--group", "customer"], "more than 20 different values"),
         (["--models", "none.skops"], "none.skops cannot be read"),
-        (["--audit", "none.parquet"], "none.parquet cannot be read as a table of holdfast audit"),
+        (
+            ["--audit", "none.parquet"],
+            "none.parquet cannot be read as a table written by `holdfast audit`",
+        ),
     ],
 )
 def test_wrong_options_are_said(tmp_path, capsys, options, says):

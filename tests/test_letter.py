@@ -209,7 +209,7 @@ def test_ways_say_what_the_file_says(frame):
     letter = letter_to(3)
     assert len(letter.ways) == len(person) == 3
     for (name, lines), (_, option) in zip(letter.ways, person.iterrows(), strict=True):
-        assert name == f"Way {option.option}"
+        assert name == f"Option {option.option}"
         changed = [
             each
             for each in german_file().features
@@ -229,7 +229,7 @@ def test_in_german():
     letter = letter_to(3, language="de", until=date(2027, 3, 31), lender="Hansebank")
     assert letter.ways[0][1][1] == "Credit amount: von 7.882 auf 7.000 DM"
     assert letter.date == "16. November 2026"
-    assert letter.sure[1] == "Er gilt für Anträge, die uns bis zum 31. März 2027 erreichen."
+    assert letter.sure[1] == "Sie gilt für Anträge, die uns bis zum 31. März 2027 erreichen."
     assert letter.reasons[1].yours == "42 Monate"
     page = render_letter(letter)
     assert '<html lang="de">' in page
@@ -269,10 +269,10 @@ def test_units():
 def test_how_sure_it_is(tmp_path):
     first, second = letter_to(3).sure
     assert first.endswith("already allows for such updates, as long as they are not too large.")
-    assert second.startswith("We cannot promise until when it applies.")
+    assert second.startswith("We cannot promise how long it will apply.")
     file = make_recourse(tmp_path, german_people().iloc[:60], robust_to="p=1,radius=0", options=1)
     letter = letter_to(3, file, until=date(2027, 1, 31))
-    assert letter.sure[0].startswith("This advice follows how we decide today.")
+    assert letter.sure[0].startswith("This advice reflects how we decide today.")
     assert letter.sure[1] == "It applies to applications that reach us by 31 January 2027."
 
 
@@ -308,7 +308,7 @@ def test_each_way_is_one_that_the_model_approves(tmp_path):
         letter = letter_to(row, file)
         right = refused[(refused.row == row) & approves]
         assert len(letter.ways) == len(right)
-        assert [name for name, _ in letter.ways] == [f"Way {k + 1}" for k in range(len(right))]
+        assert [name for name, _ in letter.ways] == [f"Option {k + 1}" for k in range(len(right))]
         for (_, lines), (_, option) in zip(letter.ways, right.iterrows(), strict=True):
             changed = [
                 name
@@ -357,7 +357,7 @@ def test_whom_nothing_helps(lost):
         ({"max_decrease": 3, "direction": "any"}, "Duration cannot fall by more than 3 months."),
         ({"lower": 30, "direction": "any"}, "Duration cannot be less than 30 months."),
         ({"direction": "up"}, "Duration can only go up."),
-        ({"immutable": True}, "Duration is not something that you can change."),
+        ({"immutable": True}, "Duration is not something you can change."),
     ],
 )
 def test_what_is_in_the_way(tmp_path, changes, says):
@@ -418,7 +418,7 @@ def test_what_is_missing_and_what_follows(tmp_path):
     row = int(frame[(frame.approved == False) & (frame.option == 1)].row.iloc[0])  # noqa: E712
     (_, lines), *_ = letter_to(row, file).ways
     assert re.fullmatch(r"Debt: from [\d,]+ to [\d,]+ EUR", lines[0])
-    assert re.fullmatch(r"Burden then goes from [\d.]+ to [\d.]+ by itself", lines[1])
+    assert re.fullmatch(r"Burden then changes from [\d.]+ to [\d.]+ automatically", lines[1])
 
 
 def test_what_is_computed_from_something_protected_is_protected(tmp_path):
@@ -468,7 +468,9 @@ def test_a_number_that_is_given(tmp_path):
     missing = frame[(frame.approved == False) & frame["person.income"].isna()]  # noqa: E712
     letter = letter_to(int(missing.row.iloc[0]), file)
     assert letter.reasons[0].yours == "not given"
-    assert re.fullmatch(r"Income: not given so far; [\d,]+ EUR is enough", letter.ways[0][1][0])
+    assert re.fullmatch(
+        r"Income: not given so far; [\d,]+ EUR would be enough", letter.ways[0][1][0]
+    )
 
 
 def run(capsys, *arguments):
@@ -482,7 +484,7 @@ def test_the_command(tmp_path, capsys):
     path = german_file().path
     code, said, warned = run(capsys, "letter", path, "--row", 3, "--out", out)
     assert (code, warned) == (0, "")
-    assert said == f"The letter to row 3 is in {out}.\n"
+    assert said == f"The letter for row 3 is in {out}.\n"
     assert "About your application" in out.read_text()
     by_key = ("--key", "customer=C0003", "--language", "de", "--lender", "A & B Bank")
     code, _, _ = run(capsys, "letter", path, *by_key, "--out", out, "--until", "2099-12-31")
@@ -519,16 +521,19 @@ def test_the_lender_is_warned_of_what_is_protected(tmp_path, capsys):
         (["--row", "0"], "row 0 is approved by today's model"),
         (["--row", "5"], "row 5 could not be used, so there is no letter: duration is missing"),
         (["--row", "200"], "'castle'"),
-        (["--row", "1000"], "has no row 1000; rows go from 0 to 999"),
+        (["--row", "1000"], "has no row 1000; rows run from 0 to 999"),
         ([], "either a row number or a key"),
         (["--row", "3", "--key", "customer=C0003"], "either a row number or a key"),
-        (["--key", "customer=nobody"], "has nobody with customer = nobody"),
+        (["--key", "customer=nobody"], "has customer = nobody"),
         (["--key", "region=west"], "people with region = west"),
         (["--key", "job=1"], "'job' is not a key column of"),
         (["--key", "customer"], "is not a column with its value"),
         (["--row", "3", "--until", "soon"], "is not a date such as 2027-03-31"),
-        (["--row", "3", "--until", "2001-01-01"], "lies in the past"),
-        (["--row", "3", "--language", "fr"], "language = 'fr': there are en and de"),
+        (["--row", "3", "--until", "2001-01-01"], "is in the past"),
+        (
+            ["--row", "3", "--language", "fr"],
+            "language = 'fr' is not available; choose one of en and de",
+        ),
         (["--row", "3", "--words", "none.yaml"], "none.yaml cannot be read"),
         (["--row", "3", "--template", "none.html"], "none.html cannot be read"),
         (["--row", "3", "--reference", "none.csv"], "none.csv does not exist"),
@@ -547,7 +552,7 @@ def test_nobody_to_compare_with(tmp_path, capsys):
     out = tmp_path / "letter.html"
     code, _, wrong = run(capsys, "letter", file.path, "--row", 0, "--out", out)
     assert code == 2
-    assert "holds nobody whom today's model approves" in wrong
+    assert "so there is nobody to compare with" in wrong
     assert "give --reference" in wrong
     code, _, wrong = run(
         capsys, "letter", file.path, "--row", 0, "--out", out, "--reference", file.job.people
@@ -601,17 +606,23 @@ units: {months: {one: mo., many: mos.}, DM: Mark}
         ('greeting: ""', "greeting"),
         ("labels: {durration: Time}", "did you mean 'duration'?"),
         ("labels: [duration]", "labels"),
-        ("values: {savings_status: {1: one}}", "the name 1 is not a text; put it in quotes"),
-        ('change: "{name} changes"', "change: {name} cannot be filled in; there is {label} and"),
+        ("values: {savings_status: {1: one}}", "the name 1 is not a string; put it in quotes"),
+        (
+            'change: "{name} changes"',
+            "change: {name} cannot be filled in; available placeholders: {label} and",
+        ),
         ('change: "{label.__class__}"', "cannot be filled in"),
         ('change: "{label!r}"', "cannot be filled in"),
         ('change: "{0}"', "cannot be filled in"),
-        ('greeting: "Hello {lender}"', "greeting: {lender} cannot be filled in; there is none"),
-        ('greeting: "Hello {"', "a brace is written twice"),
+        (
+            'greeting: "Hello {lender}"',
+            "greeting: {lender} cannot be filled in; available placeholders: none",
+        ),
+        ('greeting: "Hello {"', "to write a brace, double it"),
         ("months: [January]", "months"),
         ("units: {months: {one: month}}", "units.months"),
         ("- greeting", "it must hold names with their values"),
-        ("greeting: [", "not YAML that can be read"),
+        ("greeting: [", "not valid YAML"),
     ],
 )
 def test_wrong_words_are_said(tmp_path, capsys, text, says):

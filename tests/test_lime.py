@@ -207,7 +207,7 @@ def test_impossible_settings_are_errors(settings, words):
 
 def test_training_is_needed(network):
     model, training = network
-    with pytest.raises(ValueError, match="lime needs what the model was trained on"):
+    with pytest.raises(ValueError, match="lime needs the data the model was trained on"):
         Lime().fit(model, training[:2], None, random_state=0)
     with pytest.raises(ValueError, match=r"expected \(m, 3\)"):
         Lime().fit(model, training[:2], training[:, :2], random_state=0)

@@ -284,7 +284,7 @@ def test_no_method_marks_its_own_work():
     assert result.status[0] is Status.GAP_OPEN
     assert result.price[0] == pytest.approx(math.log1p(math.exp(3.1)))
     assert result.gap[0] > 1
-    assert "it is proven only" in result.explain(0)
+    assert "All that is proven is that no recourse" in result.explain(0)
 
 
 def test_exact_through_the_door_is_the_core():
@@ -320,16 +320,19 @@ def test_rows_that_cannot_be_used_lose_nothing_of_the_others():
         ({"method": "roar", "cost_weight": None, "guarantee": 0.5}, "gives no guarantee"),
         ({"method": Algorithm1(), "robust_to": NormBall(2, 0.1)}, "needs p = 1, not 2"),
         ({"method": Algorithm2()}, "needs p = inf, not 1"),
-        ({"method": Algorithm1(), "robust_to": NormBall(1, 0.1, scale=[1, 2])}, "knows no scale"),
-        ({"method": "roar", "loss": "hinge"}, "knows the losses"),
-        ({"linearise": "lime"}, "linear as it is"),
+        (
+            {"method": Algorithm1(), "robust_to": NormBall(1, 0.1, scale=[1, 2])},
+            "does not support a scale",
+        ),
+        ({"method": "roar", "loss": "hinge"}, "supports the losses"),
+        ({"linearise": "lime"}, "already linear"),
         ({"cost_weight": None}, "give exactly one"),
         ({"method": "roar", "learning_rate": float("nan")}, "learning_rate = nan is not allowed"),
         ({"method": "roar", "learning_rate": -1}, "learning_rate = -1 is not allowed"),
         ({"method": "roar", "max_steps": 2.7}, "max_steps = 2.7 is not allowed"),
         ({"method": "roar", "clamped_loss": True}, "roar has no setting 'clamped_loss'"),
-        ({"method": "algorithm1"}, "'algorithm1' is not known; there are: exact, roar"),
-        ({"method": Algorithm1AsPublished(), "loss": "hinge"}, "knows the losses"),
+        ({"method": "algorithm1"}, "'algorithm1' is not known; available: exact, roar"),
+        ({"method": Algorithm1AsPublished(), "loss": "hinge"}, "supports the losses"),
         ({"X_train": [["a", "b"]]}, "X_train cannot be read as numbers"),
     ],
 )
@@ -377,7 +380,7 @@ def test_a_method_that_brings_nothing_back_is_not_called_optimal():
     assert np.isinf(result.price[:2]).all()
     assert np.isinf(result.gap[:2]).all()
     assert np.isfinite(result.price[2])
-    assert result.explain(0) == "The method brought back no finite point."
+    assert result.explain(0) == "The method did not return a finite point."
 
 
 @dataclass(frozen=True)

@@ -235,7 +235,7 @@ def test_releases_and_frontiers_of_people_with_missing_values():
             again = ours.set_params(actions=lifted).recommend(people.loc[[label]])
             assert again.ways(label)[0].cost == pytest.approx(release.cost, rel=1e-9)
             released += 1
-        assert ("In the way" in text) == bool(result.releases(label))
+        assert ("What stands in the way" in text) == bool(result.releases(label))
         ours.set_params(actions=actions)
     assert released >= 3
     assert drawn >= 1

@@ -180,11 +180,11 @@ def test_lists_that_are_none_are_refused():
         ModelList([])
     with pytest.raises(ValueError, match=r"models\[1\] has 1 coefficients, but models\[0\] has 2"):
         ModelList([([1.0, 2.0], 0.0), ([1.0], 0.0)])
-    with pytest.raises(ValueError, match=r"models\[0\] holds numbers that are missing"):
+    with pytest.raises(ValueError, match=r"models\[0\] has missing"):
         ModelList([([1.0, np.nan], 0.0)])
     with pytest.raises(ValueError, match=r"models\[0\] is dict"):
         ModelList([{"coef": [1.0]}])
-    with pytest.raises(ValueError, match=r"intercept of models\[0\] is 2 numbers"):
+    with pytest.raises(ValueError, match=r"intercept of models\[0\] has 2 numbers"):
         ModelList([([1.0], [0.0, 1.0])])
     with pytest.raises(ValueError, match="models have 2 coefficients each, but there are 3"):
         holdfast.solve(

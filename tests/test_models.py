@@ -152,7 +152,7 @@ def test_what_is_not_understood_is_named(model, error, said):
 
 
 def test_a_wrong_favorable_class_is_an_error():
-    with pytest.raises(ValueError, match="'yes' is none of the classes"):
+    with pytest.raises(ValueError, match="'yes' is not one of the classes"):
         as_model(LogisticRegression().fit(X, Y), favorable_class="yes")
 
 
@@ -296,12 +296,14 @@ def test_what_is_proven_of_a_surrogate_is_said_of_it():
         bounds=(points - 0.1, points + 0.1),
     )
     assert (result.status == Status.NOT_FOUND).all()
-    assert result.explain(0).endswith("This is said of the gradient surrogate, not of the model.")
+    assert result.explain(0).endswith(
+        "This applies to the gradient surrogate, not to the model itself."
+    )
     found = find_recourse(points, network, robust_to=BALL, cost_weight=0.1, linearise="gradient")
     assert "the model itself gives the recourse a probability of" in found.explain(0)
     assert {"surrogate_price", "surrogate_gap", "current_validity"} <= set(found.to_frame())
     np.testing.assert_allclose(found.surrogate_error, found.model_score - found.surrogate_score)
-    with pytest.raises(ValueError, match="made around other points"):
+    with pytest.raises(ValueError, match="made for other points"):
         find_recourse(X[5:7], network, robust_to=BALL, cost_weight=0.1, linearise=found.surrogate)
 
 

@@ -209,7 +209,7 @@ def test_who_is_proven_valid_stays(bank):
         assert result.changes(label) == []
         said = result.explain(label)
         assert "Every network within a radius of 0.05 of today's already gives you" in said
-        assert said.endswith("You need not change anything.")
+        assert said.endswith("You do not need to change anything.")
 
 
 def test_less_than_an_approval_may_be_asked_for(bank):
@@ -461,7 +461,7 @@ def test_the_words_say_what_is_proven(bank):
     least = np.floor(100 * result.bracket.proven_validity[list(people.index).index(label)])
     assert (
         "Every network within a radius of 0.1 of today's then gives you at least "
-        f"{least:.0f}%, proven; a cheaper way may exist." in said
+        f"{least:.0f}%. This is proven. A cheaper way may exist." in said
     )
     assert f"Change {result.changes(label)[0]}" in said
     for never in ("provably", "optimal", "cheapest", "nan", "model within"):
@@ -484,11 +484,11 @@ def test_who_is_not_helped_is_told_what_is_not_proven(bank):
     for label in people.index:
         said = result.explain(label)
         assert (
-            "No change was found to which every network within a radius of 50 of today's gives "
-            "90%; that none exists is not proven." in said
+            "No change was found that gets you 90% from every network within a radius of 50 of "
+            "today's, but one may still exist." in said
         )
         assert "impossible" not in said
-        assert "Nothing that you may change" not in said
+        assert "No change you can make" not in said
         assert look_at(result, label).summary == said
 
 
@@ -506,14 +506,16 @@ def test_points_are_told_of_networks_too(bank):
     valid = frame["status"] == "proven valid"
     assert valid.any()
     assert (frame.loc[valid, "worst_case_points"] >= 605.0).all()
-    assert "points, proven; a cheaper way may exist." in result.explain(frame.index[valid][0])
+    assert "points. This is proven. A cheaper way may exist." in result.explain(
+        frame.index[valid][0]
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"guarantee": None, "cost_weight": 0.1}, "cost_weight = 0.1: the classifier is a network"),
-        ({"n_options": 2}, "n_options = 2: the classifier is a network"),
+        ({"guarantee": None, "cost_weight": 0.1}, "cost_weight = 0.1: for a network"),
+        ({"n_options": 2}, "n_options = 2: for a network"),
         ({"guarantee": None}, "give exactly one of them"),
         ({"robust_to": holdfast.Ellipsoid(np.eye(62), radius=0.1)}, "set of linear models"),
         ({"robust_to": LastLayer(NormBall(2, 0.1, scale=[1.0, 2.0]))}, "does not fit the network"),
@@ -533,9 +535,9 @@ def test_what_rests_on_linear_proofs_is_refused_by_name(bank):
     recourse = RobustRecourse(model, robust_to=NormBall(1, 0.1), actions=actions, guarantee=0.5)
     result, label = recourse.recommend(denied[:1]), denied.index[0]
     for name in ("frontier", "opposing", "releases", "reachable"):
-        with pytest.raises(ValueError, match=f"^{name} rests on proofs for linear models"):
+        with pytest.raises(ValueError, match=f"^{name} relies on proofs for linear models"):
             getattr(result, name)(label)
-    with pytest.raises(NoSizes, match=r"^sizes rests on proofs for linear models"):
+    with pytest.raises(NoSizes, match=r"^sizes relies on proofs for linear models"):
         result.sizes(label)
     with pytest.raises(ValueError, match="files, clusters and the page need a linear one"):
         columns_of(recourse)
@@ -558,7 +560,7 @@ def test_nobody_and_a_plain_network(bank):
         plain, robust_to=NormBall(1, 0.05), actions=free, guarantee=0.5, favorable_class=True
     ).recommend(points - 2.0)
     assert (answer.status == Status.PROVEN_VALID).all()
-    with pytest.raises(ValueError, match="has no columns to take apart"):
+    with pytest.raises(ValueError, match="has no columns that can be read"):
         RobustRecourse(
             torch.nn.Sequential(torch.nn.Linear(4, 1)),
             robust_to=NormBall(1, 0.05),

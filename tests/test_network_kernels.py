@@ -13,9 +13,10 @@ from torch import nn
 from holdfast import NormBall
 from holdfast.models.network import Network
 from holdfast.models.networks import project_l1, worst_network
-from holdfast.models.networks.layers import layers_of, turn_layers, turn_layers_back
+from holdfast.models.networks.layers import layers_of, turn_layers
 from holdfast.models.networks.parameters import Parameters
 from holdfast.paper import published_worst_network
+from holdfast.paper.worst_network_as_published import turn_layers_back
 from holdfast.paper.worst_network_steps import into_l1_ball
 
 

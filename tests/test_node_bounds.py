@@ -10,7 +10,6 @@ from discrete_problems import random_discrete
 
 from holdfast import NormBall
 from holdfast.core.kinds import L1, LINF, kind_of, new_work
-from holdfast.core.outcome import FOUND
 from holdfast.discrete import DiscreteProblem, Group
 from holdfast.discrete.aim import question_of
 from holdfast.discrete.buffers import new_buffers
@@ -21,6 +20,7 @@ from holdfast.discrete.rows import open_discrete_row
 from holdfast.discrete.visit import list_candidates
 from holdfast.problem import RecourseProblem
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
+from holdfast.problem.outcome import FOUND
 
 
 def bound_by_hand(relaxed, active, dual, changes: int, target: float, base: float) -> float:
@@ -45,7 +45,7 @@ def opened(problem, kind_and_ball, goal):
     assert open_discrete_row(base.rows(), layout, ball, 0, buffers) == FOUND
     case = Case(base.X[0], base.coef[0], base.intercept[0], ball, goal)
     asked = question_of(ball, layout, buffers, case, kind, 1.0, new_work(base))
-    open_domains(buffers.data, layout.option_start, asked, 1e3, buffers.state)
+    open_domains(buffers.data, layout.level_start, asked, 1e3, buffers.state)
     return layout, buffers, asked
 
 
@@ -69,7 +69,7 @@ def test_budgets_and_charge_belong_to_the_bound(p):
         guess = Dual(-math.inf, 1.0, 1.0, float(rng.exponential()), 1.0)
         dual = bound_node(relaxed, asked, guess, state.active, changes, 1e3)
         limited += changes < state.active.size
-        by_hand = bound_by_hand(relaxed, state.active, dual, changes, goal.level, asked.base)
+        by_hand = bound_by_hand(relaxed, state.active, dual, changes, goal.amount, asked.base)
         assert by_hand == pytest.approx(dual.bound, rel=1e-9, abs=1e-9)
     assert limited > 100
 
@@ -78,7 +78,7 @@ def test_budgets_and_charge_belong_to_the_bound(p):
 def test_only_options_that_another_one_beats_are_dropped(p):
     rng, dropped = np.random.default_rng([193, int(min(p, 9))]), 0
     for _ in range(200):
-        problem = random_discrete(rng, n=1, p=p, whole=1, groups=3, options=5)
+        problem = random_discrete(rng, n=1, p=p, whole=1, groups=3, levels=5)
         base = problem.problem
         ball = base.robust_to.numbers(base.n_features)
         layout, buffers, asked = opened(
@@ -87,12 +87,12 @@ def test_only_options_that_another_one_beats_are_dropped(p):
         data, state = buffers.data, buffers.state
         before = state.allowed.copy()
         drop_dominated(layout, data, asked, state)
-        for g, first in enumerate(layout.option_start[:-1]):
-            own = np.arange(first, layout.option_start[g + 1])
+        for g, first in enumerate(layout.level_start[:-1]):
+            own = np.arange(first, layout.level_start[g + 1])
             assert state.allowed[first + data.current[g]] == 1
             for k in own[(before[own] == 1) & (state.allowed[own] == 0)]:
                 left = own[state.allowed[own] == 1]
-                cheaper = data.option_cost[left] <= data.option_cost[k]
+                cheaper = data.level_cost[left] <= data.level_cost[k]
                 score = data.score[left] - asked.blunt * data.size[left]
                 better = score > data.score[k] - asked.blunt * data.size[k]
                 smaller = (data.size[left] <= data.size[k]) | (asked.kind == LINF)

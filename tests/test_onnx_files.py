@@ -110,7 +110,7 @@ def test_columns_of_a_single_input_are_named_by_the_metadata(tmp_path):
     assert list(found.model.feature_names_in_) == ["months", "age"]
     for wrong, message in (
         ('["months"]', "1 names for 2 columns"),
-        ('["a", "a"]', "holdfast_columns has a name twice"),
+        ('["a", "a"]', "holdfast_columns has the same name twice"),
         ("months", "holdfast_columns is not a JSON list of names"),
     ):
         helper.set_model_props(model, {"holdfast_columns": wrong})
@@ -197,18 +197,18 @@ def classifier(coef, intercepts, post="LOGISTIC", labels=(0, 1), **attributes):
 
 SIGMOID = node("Sigmoid", ["s"], ["p"])
 BAD_GRAPHS = {
-    "Relu": ([node("Relu", ["X"], ["a"])], "the op Relu is not understood; a linear model is"),
+    "Relu": ([node("Relu", ["X"], ["a"])], "the op Relu is not supported; a linear model is"),
     "no probabilities": (
         [node("Gemm", ["X", "W"], ["p"])],
-        "has no probabilities of a linear model",
+        "has no linear-model probabilities",
     ),
     "two layers": (
         [node("Gemm", ["X", "V"], ["a"]), node("Gemm", ["a", "W"], ["s"]), SIGMOID],
-        "the op Gemm on scores is not understood",
+        "the op Gemm on scores is not supported",
     ),
     "a product of people": (
         [node("Mul", ["X", "X"], ["a"])],
-        "the op Mul reads two tensors that are no constants",
+        "the op Mul reads two tensors that are not constants",
     ),
     "a sigmoid too early": (
         [node("Sigmoid", ["X"], ["p"])],
@@ -216,7 +216,7 @@ BAD_GRAPHS = {
     ),
     "something afterwards": (
         [*LINEAR["Gemm"], node("Mul", ["p", "B"], ["q"])],
-        "after the classifier, the op Mul is not understood",
+        "after the classifier, the op Mul is not supported",
     ),
     "no logits": (
         [classifier([1.0, 2.0], [0.0], "NONE")],
@@ -228,7 +228,7 @@ BAD_GRAPHS = {
     ),
     "no opposites": (
         [classifier([1.0, 2.0, 3.0, 4.0], [0.0, 0.0])],
-        "has two scores that are no opposites",
+        "has two scores that are not opposites",
     ),
     "too many coefficients": (
         [classifier([1.0, 2.0, 3.0], [0.0])],
@@ -254,11 +254,11 @@ BAD_GRAPHS = {
     ),
     "a column that there is not": (
         [node("Gather", ["X", "nine"], ["a"], axis=1)],
-        "picks a column that there is not",
+        "picks a column that does not exist",
     ),
     "an imputer": (
         [node("Imputer", ["X"], ["a"], imputed_value_floats=[1.0])],
-        "the op Imputer is not understood",
+        "the op Imputer is not supported",
     ),
     "nothing read": ([node("Identity", ["Y"], ["a"])], "reads ['Y'], which is not known"),
 }
@@ -281,22 +281,22 @@ ENDLESS = {
     "doubled columns": (
         [node("Concat", [f"{k}" if k else "X"] * 2, [f"{k + 1}"], axis=1) for k in range(60)],
         2,
-        "its ops read and make more than 500,000 columns in all",
+        "its ops read and make more than 500,000 columns in total",
     ),
     "many picked": (
         [node("Gather", ["X", "many"], ["a"], axis=1)] * 3,
         2,
-        "its ops read and make more than 500,000 columns in all",
+        "its ops read and make more than 500,000 columns in total",
     ),
     "many levels of many columns": (
         [node("OneHotEncoder", ["X"], ["a"], cats_int64s=list(range(1000)))],
         1000,
-        "its ops read and make more than 500,000 columns in all",
+        "its ops read and make more than 500,000 columns in total",
     ),
     "many passes": (
         [node("Cast", ["X"], ["a"], to=FLOAT)] * 30,
         20_000,
-        "its ops read and make more than 500,000 columns in all",
+        "its ops read and make more than 500,000 columns in total",
     ),
 }
 
@@ -331,7 +331,7 @@ def test_constants_in_other_files_are_not_read(tmp_path):
     tensor = model.graph.initializer[0]
     onnx.external_data_helper.set_external_data(tensor, "/etc/passwd")
     tensor.data_location = TensorProto.EXTERNAL
-    with pytest.raises(ValueError, match="the tensor 'W' lies in another file"):
+    with pytest.raises(ValueError, match="the tensor 'W' is stored in another file"):
         loaded(model, tmp_path)
 
 
@@ -342,7 +342,7 @@ def test_what_was_read_is_compared_with_the_graph(tmp_path, monkeypatch):
     monkeypatch.setattr(
         onnx_models, "pipeline_of", lambda terms, classes, intercept: real(terms, classes, 0.2)
     )
-    with pytest.raises(ValueError, match="gives other probabilities than the graph itself, by"):
+    with pytest.raises(ValueError, match="gives different probabilities from the graph itself, by"):
         loaded(graph_of(LINEAR["Gemm"], constants=CONSTANTS), tmp_path)
 
 

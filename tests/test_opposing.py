@@ -118,7 +118,7 @@ def test_a_slope_is_compared_in_any_unit(bank):
         (0.8, "counts months 20% less heavily"),
         (3.0, "counts months 3 times as heavily"),
         (0.0, "counts months not at all"),
-        (-0.5, "counts months the other way round"),
+        (-0.5, "counts months in the opposite direction"),
     ):
         opposing = result.opposing(label, changed(bank, {0: lambda w, k=times: k * w}, -5.0))
         said = {each.name: each for each in opposing.differences}["months"]
@@ -138,7 +138,7 @@ def test_a_level_counts_for_less(bank):
     assert opposing.differences[0].drop == pytest.approx(1.0)
     assert opposing.words("the plain advice") == (
         f"One of these models gives the plain advice {opposing.gives}, and would refuse it: it "
-        f"counts savings = {level} for less."
+        f"gives less credit for savings = {level}."
     )
 
 

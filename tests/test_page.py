@@ -256,7 +256,7 @@ def check_bars(page, efforts):
 def test_somebody_approved_needs_nothing(visit, desk):
     page = settled(visit(f"/people/{APPROVED}"))
     assert text(page, "#verdict") == "Approved"
-    assert "You need not change anything." in text(page, "#ways")
+    assert "You do not need to change anything." in text(page, "#ways")
     assert page.locator(".way").count() == 0
     assert page.locator("#letter").is_hidden()
 
@@ -481,7 +481,7 @@ def test_what_is_in_the_way(visit, desk):
     told = figures(desk, REFUSED, preferences={name: {"locked": True} for name in locked})
     assert told.ways == []
     assert told.barriers
-    assert text(page, "#ways-title") == "What is in the way"
+    assert text(page, "#ways-title") == "What stands in the way"
     assert texts(page, ".barriers li p:first-child") == [each.words for each in told.barriers]
     assert texts(page, ".barriers b") == [pages.cost(each.cost) for each in told.barriers]
     assert told.reachable in text(page, ".reach")
@@ -556,7 +556,7 @@ def test_wrong_input_is_marked_where_it_is(visit):
     assert page.locator("[data-wrong='duration.lower']").inner_text() == "“much” is not a number."
     limit(page, "duration", "lower", "1000")
     said = page.locator("[data-wrong='duration.lower']").inner_text()
-    assert said == "The lender allows 60 at most; lock it to keep it as it is."
+    assert said == "The lender allows at most 60; lock it to keep it as it is."
     box = page.locator("[data-feature=duration][data-key=lower]")
     assert box.get_attribute("aria-invalid") == "true"
     assert field.get_attribute("aria-invalid") is None
@@ -568,7 +568,7 @@ def test_wrong_input_is_marked_where_it_is(visit):
 def test_pages_that_are_not_there(visit):
     for path in ("/people/4000", "/nothing"):
         page = visit(path, allowed="404")
-        assert text(page, "h1") == "Not here"
+        assert text(page, "h1") == "Page not found"
         page.locator("main a").click()
         page.wait_for_selector("h1 >> text=People")
 
@@ -653,7 +653,7 @@ def test_a_server_that_was_started_again(visit, server, desk):
     lock(page, "duration")
     server.stop()
     page.locator(".field [data-lock=other_parties]").click()
-    page.wait_for_selector("#away.shown >> text=does not answer")
+    page.wait_for_selector("#away.shown >> text=is not answering")
     server.start()
     page.wait_for_selector("#away:not(.shown)", state="attached", timeout=60_000)
     page.wait_for_selector(".chip >> text=other parties locked", timeout=60_000)

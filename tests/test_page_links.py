@@ -17,7 +17,7 @@ from holdfast.web.app import make_service
 from holdfast.web.desk import Desk
 
 ROW = 10  # refused, and somebody else once the table is turned round
-ANOTHER = "This page is of another table or model; load it again."
+ANOTHER = "This page belongs to another table or model; reload it."
 
 
 @pytest.fixture(scope="module")
@@ -137,9 +137,11 @@ def test_nobody_gets_the_values_of_another_after_a_restart(page, server, job):
         assert ANOTHER in opened.value.locator("main").inner_text()
         opened.value.close()
         page.locator(".field [data-lock=other_parties]").click()
-        page.wait_for_selector("#away.shown >> text=of another table or model", timeout=60_000)
+        page.wait_for_selector(
+            "#away.shown >> text=belongs to another table or model", timeout=60_000
+        )
         settled(page)
-        page.locator("#away button", has_text="Load it again").click()
+        page.locator("#away button", has_text="Reload").click()
         page.wait_for_selector("#left-out >> text=another person")
         after = shown(settled(page))
         other = page.context.new_page()

@@ -118,6 +118,6 @@ def test_a_preference_that_is_refused_is_said_beside_the_feature(page):
     assert answer.status == 200
     told = answer.text()
     assert 'data-name="years_here.locked">It changes with age' in told
-    assert 'data-name="debt.upper">The lender allows 500 at least' in told
+    assert 'data-name="debt.upper">The lender allows no less than 500' in told
     assert "years here locked (not possible)" in told
     assert page.locator("[data-wrong='years_here.locked']").count() == 1

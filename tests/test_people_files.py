@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import holdfast
 from holdfast.engines.rows import RowFunction
-from holdfast.files.people import Columns
+from holdfast.files.people import PeopleColumns
 from holdfast.files.tables import open_table, read_frame
 from holdfast.models.encoding import Encoding
 
@@ -51,8 +51,8 @@ def recourse():
     )
 
 
-def columns_of(recourse, *, are_texts: bool = False) -> Columns:
-    return Columns.of(Encoding.of(recourse.model), recourse.actions, are_texts=are_texts)
+def columns_of(recourse, *, are_texts: bool = False) -> PeopleColumns:
+    return PeopleColumns.of(Encoding.of(recourse.model), recourse.actions, are_texts=are_texts)
 
 
 def test_the_types_are_those_of_the_model(recourse):
@@ -147,7 +147,7 @@ def test_a_model_without_names_is_refused():
     model = LogisticRegression().fit(X, X[:, 0] > 0)
     actions = holdfast.ActionSet.from_data(X)
     with pytest.raises(ValueError, match="does not know its columns by name"):
-        Columns.of(Encoding.of(model), actions)
+        PeopleColumns.of(Encoding.of(model), actions)
 
 
 def test_a_text_in_a_typed_table_is_that_text(recourse):
@@ -179,7 +179,7 @@ def test_what_the_model_does_not_feel_goes_through(recourse, notes):
     plain = pa.Table.from_pandas(table, preserve_index=False)
     plain = plain.set_column(4, "note", notes)
     for are_texts in (False, True):
-        columns = Columns(columns_of(recourse).levels, are_texts)
+        columns = PeopleColumns(columns_of(recourse).levels, are_texts)
         advise = RowFunction(recourse, columns, plain.schema)
         found = advise(plain)
         assert found["person.note"].to_pylist() == notes.to_pylist()
@@ -222,7 +222,7 @@ def test_one_bad_cell_costs_little(recourse):
     room._number = counted
     try:
         cells = pa.array(["1.5", "2.5", "soon"] * 1000)
-        values = Columns({"a": None}, are_texts=True).column("a", cells)
+        values = PeopleColumns({"a": None}, are_texts=True).column("a", cells)
     finally:
         room._number = original
     assert len(calls) == 3
@@ -245,11 +245,11 @@ def test_parts_of_different_types_are_one_table(tmp_path):
     batches = list(open_table(tmp_path).batches(10))
     assert [b.column("a").to_pylist() for b in batches] == [[1.0, 2.0], [1.5, None]]
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "part-9.parquet")
-    with pytest.raises(ValueError, match=r"part-9\.parquet has columns of other types"):
+    with pytest.raises(ValueError, match=r"part-9\.parquet does not have the same column types"):
         open_table(tmp_path)
 
 
 def test_a_name_of_ours_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a,holdfast.problem\n1,2\n")
-    with pytest.raises(ValueError, match="a name that is ours"):
+    with pytest.raises(ValueError, match="a name that Holdfast uses itself"):
         open_table(tmp_path / "t.csv")

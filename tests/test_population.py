@@ -106,9 +106,9 @@ def test_a_population_is_never_worse_off_than_its_members(points):
 def test_wrong_arguments_are_named(points):
     ball = NormBall(1, 0.1)
     points[[2, 5], 1] = np.nan
-    with pytest.raises(ValueError, match="2 rows, the first of them row 2; leave out"):
+    with pytest.raises(ValueError, match="2 rows, the first of which is row 2; leave out"):
         population_worst_model(points, COEF, INTERCEPT, ball)
-    with pytest.raises(ValueError, match="2 rows, the first of them row 2; leave out"):
+    with pytest.raises(ValueError, match="2 rows, the first of which is row 2; leave out"):
         population_worst_network(Network(nn.Linear(4, 1)), points, ball)
     with pytest.raises(ValueError, match="one model for all"):
         population_worst_model(points, np.ones((12, 4)), INTERCEPT, ball)

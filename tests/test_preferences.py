@@ -89,14 +89,20 @@ def test_preferences_add_up(actions):
         ({"age": {"change_by": -1}}, "'age': change_by = -1 is not allowed; it must be a positive"),
         ({"age": {"lower": "3"}}, "'age': lower = '3' is not allowed; it must be a finite number"),
         ({"age": {"lower": 9, "upper": 3}}, "'age': lower = 9 is above upper = 3"),
-        ({"duration": {"lower": 80}}, "lower = 80 is above 72, its upper end; lock it instead"),
-        ({"duration": {"upper": 2}}, "upper = 2 is below 4, its lower end; lock it instead"),
-        ({"age": {"avoid": ["own"]}}, "avoid names levels, but it is a number"),
-        ({"home": {"avoid": ["castle"]}}, "avoid names the level 'castle', which is none of 'own'"),
+        ({"duration": {"lower": 80}}, "lower = 80 is above 72, its upper bound; lock it instead"),
+        ({"duration": {"upper": 2}}, "upper = 2 is below 4, its lower bound; lock it instead"),
+        ({"age": {"avoid": ["own"]}}, "avoid is for levels, but it is a number"),
+        (
+            {"home": {"avoid": ["castle"]}},
+            "avoid names the level 'castle', which is not one of 'own'",
+        ),
         ({"home": {"avoid": "own"}}, "avoid = 'own' is not allowed; it must be a list of levels"),
         ({"home": {"change_by": 1}}, "change_by is for numbers, but it is a category"),
         ({"home": {"upper": 1}}, "upper is for numbers, but it is a category"),
-        ({"home": {"times": 0.5}}, "times = 0.5 is not allowed; it must be a finite number from 1"),
+        (
+            {"home": {"times": 0.5}},
+            "times = 0.5 is not allowed; it must be a finite number of at least 1",
+        ),
         ({"home": {"times": math.inf}}, "times = inf is not allowed"),
         ({"home": 3}, "preference for 'home': 3 is neither a Preference nor a dict"),
         ([("home", {})], "preferences = .* is not allowed; it must be a dict"),
@@ -112,9 +118,9 @@ def test_what_changes_with_others_cannot_be_locked_by_itself():
     actions = ActionSet([NumberFeature(name) for name in names])
     actions.derived = [Ratio("used", of="debt", to="limit")]
     actions.links = [Follows("years", of="age")]
-    with pytest.raises(ValueError, match="'used': it changes with debt and limit, and cannot be"):
+    with pytest.raises(ValueError, match="'used': it changes with debt and limit, so it cannot be"):
         actions.with_preferences({"used": {"locked": True}})
-    with pytest.raises(ValueError, match="'years': it changes with age, and cannot be locked"):
+    with pytest.raises(ValueError, match="'years': it changes with age, so it cannot be locked"):
         actions.with_preferences({"years": {"locked": True}})
     mine = actions.with_preferences({"age": {"locked": True}, "used": {"upper": 0.5}})
     assert mine["age"].immutable

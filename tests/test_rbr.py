@@ -500,7 +500,7 @@ def test_wrong_settings_are_errors(people, settings):
         ({"X_train": None}, "X_train"),
         ({"X_train": np.zeros((5, 3))}, r"expected \(n, 4\)"),
         ({"X_train": np.full((5, 4), np.nan)}, "missing values"),
-        ({"X_train": np.array([[-9.0, 9.0, -9.0, -9.0]])}, "no training point the wanted class"),
+        ({"X_train": np.array([[-9.0, 9.0, -9.0, -9.0]])}, "the wanted class to no training point"),
         ({"feature_costs": [1.0, 2.0, 1.0, 1.0]}, "feature_costs"),
         ({"bounds": (-np.full(4, 9.0), np.full(4, 9.0))}, "bounds"),
         ({"cost_weight": None, "guarantee": 0.6}, "guarantee"),

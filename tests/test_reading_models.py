@@ -285,13 +285,15 @@ def test_true_is_the_favourable_one_of_true_and_false():
         PEOPLE, plain().fit(PEOPLE, DEFAULT), favorable_class=0, robust_to=BALL, guarantee=0.6
     )
     np.testing.assert_allclose(a.cost, b.cost, rtol=1e-6)
-    with pytest.raises(ValueError, match="favorable_class = True is none of the classes 0 and 1"):
+    with pytest.raises(
+        ValueError, match="favorable_class = True is not one of the classes 0 and 1"
+    ):
         as_model(plain().fit(PEOPLE, DEFAULT), favorable_class=True)
-    with pytest.raises(ValueError, match="favorable_class = '0' is none of the classes"):
+    with pytest.raises(ValueError, match="favorable_class = '0' is not one of the classes"):
         as_model(plain().fit(PEOPLE, DEFAULT), favorable_class="0")
 
 
-class Columns(ClassifierMixin):
+class PeopleColumns(ClassifierMixin):
     """Probabilities without classes."""
 
     def predict_proba(self, X):
@@ -301,7 +303,7 @@ class Columns(ClassifierMixin):
 
 def test_probabilities_without_classes_must_be_named_too():
     with pytest.raises(ValueError, match="favorable_class=0 or favorable_class=1"):
-        as_model(Columns())
+        as_model(PeopleColumns())
 
 
 # --- models that are not linear ---
@@ -376,7 +378,7 @@ def test_text_before_a_step_that_cannot_be_taken_apart_is_named():
         [("bins", KBinsDiscretizer(4), ["income"]), ("home", OneHotEncoder(), ["home"])]
     )
     model = make_pipeline(columns, LogisticRegression()).fit(table, DEFAULT)
-    with pytest.raises(ValueError, match=r"step 'columntransformer': .* 'home' among these holds"):
+    with pytest.raises(ValueError, match=r"step 'columntransformer': .* 'home', does not hold"):
         find_recourse(table, model, favorable_class=0, robust_to=BALL, guarantee=0.5, X_train=table)
 
 

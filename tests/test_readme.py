@@ -55,7 +55,7 @@ def test_the_examples_of_calibration_run(capsys):
     names = run_examples((ROOT / "docs" / "calibrate.md").read_text())
     assert names["robust_to"].radius == names["sizing"].chosen.radius > 0.0
     assert len(names["known"].models) == 1
-    assert "90% was wanted" in capsys.readouterr().out
+    assert "90% was asked for" in capsys.readouterr().out
 
 
 def test_the_examples_of_the_sets_run(capsys):
@@ -89,7 +89,7 @@ def test_the_numbers_of_the_demonstration_are_those_it_prints():
     both = demo.plain.found & demo.robust.found
     for name, advice in (("plain", demo.plain), ("robust", demo.robust)):
         row = (
-            f"{name} {advice.found.sum()} of {len(both)} {advice.price[both].mean():.2f} "
+            f"{name} {advice.found.sum()} of {len(both)} {advice.cost[both].mean():.2f} "
             f"[0-9]e-1[0-9] ([0-9.]+)%"
         )
         said = re.search(row.replace(" ", " +"), README)

@@ -21,9 +21,9 @@ from small_banks import small_bank
 
 from holdfast import ActionSet, Follows, NormBall, RobustRecourse, Status
 from holdfast.actions import check, raw_cost
-from holdfast.core.outcome import LIMIT
 from holdfast.discrete import largest_reachable_score
 from holdfast.discrete.solve import run_search
+from holdfast.problem.outcome import LIMIT
 
 ROOT = Path(__file__).parent.parent
 
@@ -54,8 +54,8 @@ def test_a_search_that_is_given_up_proves_nothing(bank, monkeypatch):
     result = recourse.recommend(denied(bank)[:1])
     label = result.labels[0]
     assert result.status_of(label) is Status.INFEASIBLE
-    compiled = result._compiled(label)
-    assert np.isfinite(largest_reachable_score(compiled.problem)).all()
+    posed = result._posed(label)
+    assert np.isfinite(largest_reachable_score(posed.problem)).all()
 
     def stopped(*given):
         out = run_search(*given)
@@ -63,7 +63,7 @@ def test_a_search_that_is_given_up_proves_nothing(bank, monkeypatch):
         return out
 
     monkeypatch.setattr("holdfast.discrete.solve.run_search", stopped)
-    assert np.isnan(largest_reachable_score(compiled.problem)).all()
+    assert np.isnan(largest_reachable_score(posed.problem)).all()
 
     def give_up(question, problem, links, guarantee=None):
         n = problem.problem.n_rows
@@ -73,7 +73,7 @@ def test_a_search_that_is_given_up_proves_nothing(bank, monkeypatch):
     monkeypatch.setattr("holdfast.recommend.question.Question.solve", give_up)
     assert result.releases(label) == []
     words = result.explain(label)
-    assert "could not be found out" in words
+    assert "could not be determined" in words
     assert "no change" not in words
 
 
@@ -206,7 +206,7 @@ def test_who_cannot_be_helped_is_told_what_is_in_the_way(bank):
     costs = [release.cost for release in releases]
     assert costs == sorted(costs)
     words = result.explain(i)
-    assert f"the best within reach is {np.floor(100 * reach):.0f}%" in words
+    assert f"The best you can reach is {np.floor(100 * reach):.0f}%" in words
     assert releases[0].words in words
     # releasing it does help, and one constraint fewer does not
     named = {constraint.feature for constraint in releases[0].constraints}
@@ -268,13 +268,13 @@ def test_linked_features_move_together(bank):
     after = result.after()
     found = [i for i in people.index if result.ways(i)]
     assert found
-    curve = result.frontier(found[0], points=4)  # under the link too: never cheaper than without
+    curve = result.frontier(found[0], n_points=4)  # under the link too: never cheaper than without
     free = ActionSet.from_data(table)
     for name in ("income", "savings"):
         free[name].immutable = True
     free.set("age", integer=False, upper=None)
     loose = RobustRecourse(model, robust_to=NormBall(1, 0.05), actions=free, guarantee=0.5)
-    without = loose.recommend(people).frontier(found[0], points=4)
+    without = loose.recommend(people).frontier(found[0], n_points=4)
     for had, cost in zip(curve.worst_case_validity[1:], curve.cost[1:], strict=True):
         # without the link, so much can be had at no more cost
         assert without.cost[without.worst_case_validity <= had].max() <= cost + 1e-6
@@ -299,7 +299,7 @@ def test_the_frontier_rises(bank, tmp_path):
     _, model, actions = bank
     recourse = RobustRecourse(model, robust_to=NormBall(1, 0.05), actions=actions, guarantee=0.5)
     people = denied(bank, 1)
-    curve = recourse.recommend(people).frontier(people.index[0], points=9)
+    curve = recourse.recommend(people).frontier(people.index[0], n_points=9)
     assert (np.diff(curve.cost) >= -1e-9).all()
     assert (curve.worst_case_validity >= curve.guarantee - 1e-12).all()
     axes = curve.plot()
@@ -345,7 +345,7 @@ def test_the_example_explains_three_applicants(capsys):
     printed = capsys.readouterr().out
     assert printed.count("Applicant ") == 3
     assert "months" in printed
-    assert "In the way:" in printed
+    assert "What stands in the way:" in printed
 
 
 def test_what_has_no_cost_is_not_done_whatever_is_lifted():

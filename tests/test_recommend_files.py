@@ -199,7 +199,7 @@ def test_the_manifest_is_a_job_that_can_be_run_again(place, capsys):
     assert (job.options, job.keys, run["counts"]["people"]) == (2, ["number"], 120)
     capsys.readouterr()
     assert main(["recommend", "--settings", "out.parquet.yaml"]) == 0
-    assert "has done this already" in capsys.readouterr().out
+    assert "already did this" in capsys.readouterr().out
 
 
 def test_a_job_goes_from_one_directory_to_another(place, monkeypatch):
@@ -292,50 +292,57 @@ def lost_manifest() -> None:
 nothing = write("nothing", "")
 BAD = {
     "no such table": (nothing, {"people": "nobody.csv"}, "nobody.csv does not exist"),
-    "a table of another kind": (nothing, {"people": "people.xlsx"}, "a table ends in one of .csv"),
+    "a table of another kind": (
+        nothing,
+        {"people": "people.xlsx"},
+        "a table must end in one of .csv",
+    ),
     "an empty table": (write("people.csv", ""), {}, "its first line must name the columns"),
     "a table without names": (write("people.csv", "\n1,2\n"), {}, "has no columns"),
-    "a column twice": (write("people.csv", "age,age\n"), {}, "several columns of the name 'age'"),
-    "not UTF-8": (write("people.csv", b"age,\xff\n1,2\n"), {}, "not a text in UTF-8"),
-    "UTF-16": (write("people.csv", "age,b\n1,2\n".encode("utf-16")), {}, "not a text in UTF-8"),
+    "a column twice": (write("people.csv", "age,age\n"), {}, "several columns named 'age'"),
+    "not UTF-8": (write("people.csv", b"age,\xff\n1,2\n"), {}, "not UTF-8 text"),
+    "UTF-16": (write("people.csv", "age,b\n1,2\n".encode("utf-16")), {}, "not UTF-8 text"),
     "an open quotation mark": (
         write("people.csv", HEADER + '24,"1000,40,<100,own\n' + PERSON),
         {},
-        "is a quotation mark not closed?",
+        "is there an unclosed quotation mark?",
     ),
     "a column is missing": (without("age"), {}, "there is no column 'age'"),
     "two columns are missing": (without("age", "housing"), {}, "'age'\n  there is no column 'hous"),
     "texts for numbers": (
         lambda: pd.read_csv("people.csv").assign(age="old").to_csv("people.csv"),
         {},
-        "column 'age' holds 'old' and others; none is a number",
+        "column 'age' holds 'old' and other values; none of them is a number",
     ),
     "no level is known": (
         lambda: pd.read_csv("people.csv").assign(housing="tent").to_csv("people.csv"),
         {},
-        "column 'housing' holds 'tent' and others; none is one of the model's: 'for free', 'own'",
+        (
+            "column 'housing' holds 'tent' and other values; none of them is one of the model's: "
+            "'for free', 'own'"
+        ),
     ),
     "dates": (column("age", dates), {"people": "people.parquet"}, "column 'age' holds timestamp"),
     "numbers as texts": (
         column("age", lambda n: [str(k) for k in range(n)]),
         {"people": "people.parquet"},
-        "column 'age' holds '0' and others; none is a number",
+        "column 'age' holds '0' and other values; none of them is a number",
     ),
     "lists": (column("age", lists), {"people": "people.parquet"}, "column 'age' holds list"),
     "not Parquet": (
         write("people.parquet", "hello"),
         {"people": "people.parquet"},
-        "is not a Parquet file that can be read",
+        "is not a readable Parquet file",
     ),
     "a part of a Parquet file": (
         truncate("people.parquet"),
         {"people": "people.parquet"},
-        "is not a Parquet file that can be read",
+        "is not a readable Parquet file",
     ),
     "not Arrow": (
         write("people.arrow", "hello"),
         {"people": "people.arrow"},
-        "is not an Arrow file that can be read",
+        "is not a readable Arrow file",
     ),
     "an empty directory": (
         lambda: Path("empty").mkdir(),
@@ -347,11 +354,15 @@ BAD = {
         {"people": "parts"},
         "parts holds 'readme.txt'; a directory must hold Parquet parts and nothing else",
     ),
-    "parts that differ": (parts_differ, {"people": "parts"}, "part-9.parquet has other columns"),
+    "parts that differ": (
+        parts_differ,
+        {"people": "parts"},
+        "part-9.parquet does not have the same columns",
+    ),
     "an output among the input": (
         nothing,
         {"people": "parts", "out": "parts/out.parquet"},
-        "lies in parts, among the parts of the input",
+        "is inside parts, among the parts of the input",
     ),
     "a key that CSV cannot hold": (
         column("tags", lists),
@@ -362,13 +373,17 @@ BAD = {
     "a key of our own": (
         lambda: pd.read_csv("people.csv").assign(status=1).to_csv("people.csv"),
         {"key": "status"},
-        "the key 'status' has the name of a column of the output",
+        "the key 'status' has the same name as a column of the output",
     ),
     "no such model": (nothing, {"model": "no.skops"}, "no.skops"),
     "a pickle": (write("m.pkl", b"\x80\x04."), {"model": "m.pkl"}, "skops.io.dump(joblib.load("),
     "no such actions": (nothing, {"actions": "no.yaml"}, "no.yaml cannot be read: No such file"),
     "actions of another kind": (nothing, {"actions": "a.txt"}, "does not end in one of .yaml"),
-    "no action set": (write("actions.yaml", "a: 1"), {}, "actions.yaml: no action set"),
+    "no action set": (
+        write("actions.yaml", "a: 1"),
+        {},
+        "actions.yaml: this is not a valid action set",
+    ),
     "actions without a feature": (
         actions_without("age"),
         {},
@@ -388,7 +403,7 @@ BAD = {
     "points without a scale": (
         nothing,
         {"guarantee": None, "guarantee_points": "500"},
-        "say what points are",
+        "define the scale",
     ),
     "no options": (nothing, {"options": "0"}, "options"),
     "an unknown loss": (nothing, {"loss": "bad"}, "bad"),
@@ -396,26 +411,30 @@ BAD = {
     "another class than the file's": (nothing, {"favorable": "1"}, "1"),
     "an output of another kind": (nothing, {"out": "out.txt"}, "out.txt does not end in one of"),
     "an output nowhere": (nothing, {"out": "no/out.csv"}, "there is no directory no"),
-    "no output": (nothing, {"out": None}, "say also --out"),
+    "no output": (nothing, {"out": None}, "also give --out"),
     "an output that exists": (
         write("out.parquet", "mine"),
         {},
-        "out.parquet exists, and no run of holdfast has left it",
+        "out.parquet already exists and was not written by holdfast",
     ),
     "other settings": (
         run_before(),
         {"guarantee": "0.6"},
-        "belongs to another run:\n  guarantee was 0.5, and is 0.6",
+        "belongs to another run:\n  guarantee was 0.5, and is now 0.6",
     ),
     "another input": (changed_input, {}, "the file of people has changed"),
     "an output that was changed": (touched_out, {}, "was changed after the run that wrote it"),
-    "an output without its manifest": (lost_manifest, {}, "no run of holdfast has left it"),
-    "an unknown engine": (nothing, {"engine": "abacus"}, "'abacus' is not known; there are: local"),
+    "an output without its manifest": (
+        lost_manifest,
+        {},
+        "already exists and was not written by holdfast",
+    ),
+    "an unknown engine": (nothing, {"engine": "abacus"}, "'abacus' is not known; available: local"),
     "no such settings": (nothing, {"settings": "no.yaml"}, "no.yaml cannot be read"),
     "settings that are none": (
         write("job.yaml", "- 1"),
         {"settings": "job.yaml"},
-        "job.yaml: no job, but a list",
+        "job.yaml: this is not a valid job: it is a list",
     ),
     "an unknown setting": (
         write("job.yaml", "holdfast_job: 1\ncolour: red\n"),
@@ -430,7 +449,7 @@ BAD = {
     "broken settings": (
         write("job.yaml", "a: [1"),
         {"settings": "job.yaml"},
-        "this is not YAML that can be read",
+        "this is not valid YAML",
     ),
 }
 
@@ -452,7 +471,7 @@ def test_all_that_is_wrong_is_said_at_once(place, capsys):
     Path("actions.yaml").write_text("a: 1")
     assert recommend(model="no.skops", people="no.csv", robust_to="p=0.5,radius=1") == 2
     said = capsys.readouterr().err
-    assert all(word in said for word in ("no.skops", "no.csv", "no action set", "p = 0.5"))
+    assert all(word in said for word in ("no.skops", "no.csv", "not a valid action set", "p = 0.5"))
 
 
 def test_an_input_changed_since_the_manifest_is_refused(place, capsys):
@@ -460,7 +479,7 @@ def test_an_input_changed_since_the_manifest_is_refused(place, capsys):
     with open("actions.yaml", "a") as file:
         file.write("\n# a remark\n")
     assert main(["recommend", "--settings", "out.parquet.yaml", "--out", "b.parquet"]) == 2
-    assert "these files have changed: actions" in capsys.readouterr().err
+    assert "these files have changed since that run: actions" in capsys.readouterr().err
 
 
 HARMLESS = settings(
@@ -516,15 +535,15 @@ def test_a_byte_that_is_wrong_does_no_harm(tmp_path, place, value, suffix):
 def test_an_input_that_changes_during_a_run_is_refused(place, capsys, monkeypatch):
     from holdfast.engines import local
 
-    advise = local._Run.advise
+    advise = local._LocalRun.advise
 
     def meanwhile(run) -> None:
         advise(run)
         Path("people.csv").write_text(HEADER + PERSON)
 
-    monkeypatch.setattr(local._Run, "advise", meanwhile)
+    monkeypatch.setattr(local._LocalRun, "advise", meanwhile)
     assert recommend() == 2
-    assert "was changed while the run was at work" in capsys.readouterr().err
+    assert "was changed during the run" in capsys.readouterr().err
     assert not Path("out.parquet").exists()
     assert not Path("out.parquet.work").exists()
 
@@ -533,12 +552,12 @@ def test_a_run_begun_with_other_releases_is_not_gone_on_with(place, capsys, monk
     from holdfast.engines import local
 
     with monkeypatch.context() as first:
-        first.setattr(local._Run, "put_together", lambda run, out: 1 / 0)
+        first.setattr(local._LocalRun, "put_together", lambda run, out: 1 / 0)
         assert recommend() == 70
     note = Path("out.parquet.work/job.yaml")
     note.write_text(note.read_text().replace("numba: ", "numba: 9"))
     assert recommend() == 2
-    assert "was begun with other releases (numba 9" in capsys.readouterr().err
+    assert "was started with other versions (numba 9" in capsys.readouterr().err
 
 
 def test_a_directory_that_is_a_link(place, monkeypatch):

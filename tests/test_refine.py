@@ -117,7 +117,9 @@ def test_the_step_limit_is_said(network, points):
 
 
 def test_what_it_cannot_do_is_refused(network, points):
-    with pytest.raises(ValueError, match="refine with a cost_weight knows no scale of the ball"):
+    with pytest.raises(
+        ValueError, match="refine with a cost_weight does not support a scale of the ball"
+    ):
         find_recourse(
             points,
             network,

@@ -28,7 +28,7 @@ def only_german(monkeypatch):
     """No other data than the embedded, and no way to get any."""
 
     def absent(file, directory=None):
-        raise sources.DataAbsent(f"{file.name} is not here (for this test)")
+        raise sources.DataAbsent(f"{file.name} was not found (for this test)")
 
     for room in ("sba", "south_german"):
         monkeypatch.setattr(f"holdfast.datasets.{room}.fetch", absent)
@@ -151,7 +151,7 @@ def test_what_is_proven_goes_to_the_worker_that_found_it():
 
 
 def test_an_unknown_target_is_refused_by_name():
-    with pytest.raises(ValueError, match="'table4' cannot be reproduced; there are: table1"):
+    with pytest.raises(ValueError, match="'table4' cannot be reproduced; available: table1"):
         plan_pieces(["table4"])
 
 
@@ -162,10 +162,10 @@ def test_what_is_finished_is_kept_and_a_change_touches_only_its_own(
     code, said = run(order)
     assert code == 0
     pieces = list((tmp_path / "pieces").iterdir())
-    assert f"{len(pieces)} pieces, 0 of them finished before" in said
+    assert f"{len(pieces)} pieces, 0 of them already finished" in said
     before = {path: path.stat().st_mtime_ns for path in pieces}
     first = read_table(tmp_path / "results.parquet")[0]
-    assert run(order)[1].startswith(f"{len(pieces)} pieces, {len(pieces)} of them finished")
+    assert run(order)[1].startswith(f"{len(pieces)} pieces, {len(pieces)} of them already finished")
     assert {path: path.stat().st_mtime_ns for path in pieces} == before
     # one setting of one method changes
     changed = command.plan_pieces
@@ -178,7 +178,7 @@ def test_what_is_finished_is_kept_and_a_change_touches_only_its_own(
         ],
     )
     code, said = run(order)
-    assert f"{len(pieces)} pieces, {len(pieces) - 1} of them finished before" in said
+    assert f"{len(pieces)} pieces, {len(pieces) - 1} of them already finished" in said
     second = read_table(tmp_path / "results.parquet")[0]
     assert set(second.loc[second["p"] == 2.0, "cost_weight"]) == {0.2}
     same = first["p"] != 2.0
@@ -203,7 +203,7 @@ def test_an_interrupted_run_goes_on(tmp_path, only_german, small, monkeypatch):
     assert not (tmp_path / "results.parquet").exists()
     code, said = run(order)
     assert code == 0
-    assert ", 2 of them finished before" in said
+    assert ", 2 of them already finished" in said
 
 
 def test_a_piece_that_fails_is_said_and_does_not_stop_the_others(
@@ -229,8 +229,8 @@ def test_a_piece_that_fails_is_said_and_does_not_stop_the_others(
 def test_absent_data_is_said_and_the_rest_is_run(tmp_path, only_german, small):
     code, said = run(Order(out=tmp_path, quick=True, jobs=1))
     assert code == 0
-    assert "not run: data absent: sba: SBAcase.11.13.17.csv is not here" in said
-    assert "not run: data absent: german, shifted: corrected_german.csv is not here" in said
+    assert "not run, data missing: sba: SBAcase.11.13.17.csv was not found" in said
+    assert "not run, data missing: german, shifted: corrected_german.csv was not found" in said
     table, about = read_table(tmp_path / "results.parquet")
     assert set(table["dataset"]) == {"german"}
     assert table["future_validity"].isna().all()
@@ -364,5 +364,5 @@ def test_a_piece_that_is_lost_without_a_word_is_a_failure(
     )
     code, said = run(Order(out=tmp_path, quick=True, jobs=1))
     assert code == 1
-    assert "it was not finished" in said
+    assert "not finished" in said
     assert "Parts of this run failed" in (tmp_path / "index.html").read_text()

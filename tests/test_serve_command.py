@@ -90,7 +90,9 @@ def test_settings_are_those_of_recommend(served, job, tmp_path, capsys):
     content = yaml.safe_load(Path(manifest).read_text())
     content["run"]["checksums"]["model"] = "0" * 64
     Path(manifest).write_text(yaml.safe_dump(content))
-    assert "these files have changed: model" in refused(capsys, "--settings", manifest)
+    assert "these files have changed since that run: model" in refused(
+        capsys, "--settings", manifest
+    )
 
 
 def test_the_demo_needs_nothing(served, capsys):
@@ -105,8 +107,8 @@ def test_the_demo_needs_nothing(served, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "say also --model and --actions, or --demo"),
-        (["--guarantee", "0.4"], "a page asks for a yes"),
+        ([], "also give --model and --actions, or --demo"),
+        (["--guarantee", "0.4"], "the page looks for an approval"),
         (["--guarantee", "0.6", "--guarantee-points", "600"], "one of --guarantee and"),
         (["--points", "600"], "is not a scale such as"),
         (["--key", "applicant"], "--key names a column of --people"),
@@ -127,7 +129,7 @@ def test_a_price_is_refused(job, tmp_path, capsys):
     settings = tmp_path / "job.yaml"
     content = {"holdfast_job": 1, "model": job.model, "actions": job.actions, "cost_weight": 0.1}
     settings.write_text(yaml.safe_dump(content))
-    assert "a page asks for a yes" in refused(capsys, "--settings", str(settings))
+    assert "the page looks for an approval" in refused(capsys, "--settings", str(settings))
 
 
 def test_a_missing_extra_is_said(monkeypatch, capsys):

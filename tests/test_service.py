@@ -225,13 +225,13 @@ def test_a_body_is_an_object(raw):
     ("raw", "said"),
     [
         (b'{"people": [', "JSON"),
-        (b'{"people": [], "people": []}', "'people' is there twice"),
+        (b'{"people": [], "people": []}', "'people' appears twice"),
         (b"[" * 100_000, "deep"),
-        (b'{"people": NaN}', "NaN is no JSON"),
-        (b'{"people": -Infinity}', "send null for what is missing"),
-        (b'{"people": 1e999}', "beyond all bounds"),
+        (b'{"people": NaN}', "NaN and infinite numbers are not valid JSON"),
+        (b'{"people": -Infinity}', "send null for missing values"),
+        (b'{"people": 1e999}', "infinite numbers are not valid JSON"),
         (b'{"people": ' + b"9" * 5000 + b"}", "digits"),
-        (b'{"people": "\\ud800"}', "half of a character"),
+        (b'{"people": "\\ud800"}', "half a character"),
         (b"\xff\xfe", "UTF-8"),
     ],
 )

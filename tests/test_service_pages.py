@@ -100,7 +100,7 @@ def test_a_letter_to_a_row_that_is_not_there_is_not_found(demo):
     state = json.dumps({"row": 4000, "values": values})
     answer = visit(demo).post("/letter", data={"state": state})
     assert answer.status_code == 404
-    assert "There is no row 4000; rows go from 0 to 399." in answer.text
+    assert "There is no row 4000; rows run from 0 to 399." in answer.text
     assert "there is no row 4000" in visit(demo).get("/people/4000").text.lower()
     state = json.dumps({"row": 10, "values": values})
     assert visit(demo).post("/letter", data={"state": state}).status_code == 200

@@ -92,11 +92,11 @@ BAD_TEXTS = {
     "": "is not a set of models; write p=1,radius=0.1",
     "fisher": "'fisher' is not a set of models; write",
     "set.txt": "is not a set of models; write",
-    "p=1": "does not say radius; write",
-    "radius=1": "does not say p; write",
-    "p=1,radius=0.1,": "'' is not understood; write",
-    "p=1,radius=0.1,size=2": "'size=2' is not understood; write",
-    "p=1,p=2,radius=1": "says p twice",
+    "p=1": "lacks radius; write",
+    "radius=1": "lacks p; write",
+    "p=1,radius=0.1,": "'' cannot be read; write",
+    "p=1,radius=0.1,size=2": "'size=2' cannot be read; write",
+    "p=1,p=2,radius=1": "has p twice",
     "p=one,radius=1": "p = 'one' is not allowed; it must be a number",
     "p=0.5,radius=1": "p = 0.5 is not allowed; it must be from 1 to inf",
     "p=1,radius=-1": "radius = -1.0 is not allowed; it must be at least 0",
@@ -124,8 +124,8 @@ def ellipsoid(covariance):
 
 
 BAD_FILES = {
-    "nothing": (None, "but nothing"),
-    "a list": ([], "but a list"),
+    "nothing": (None, "it is empty"),
+    "a list": ([], "it is a list"),
     "no version": (ball(holdfast_model_set=...), "'holdfast_model_set' is a required property"),
     "another version": (ball(holdfast_model_set=2), "holdfast_model_set: 1 was expected"),
     "another type": (ball(type="cube"), "'cube' is not one of ['ball', 'ellipsoid', 'list']"),
@@ -156,8 +156,8 @@ def test_what_is_wrong_in_a_file_is_said(case, suffix, tmp_path):
 @pytest.mark.slow
 def test_a_large_set_is_for_json(tmp_path):
     models = ModelList([([0.1 + k] * 1000, 0.5) for k in range(1000)])
-    with pytest.raises(ValueError, match=r"large\.yaml is larger than 5,000,000 bytes: too large "
-                       r"for a model set in YAML; take a \.json file"):  # fmt: skip
+    with pytest.raises(ValueError, match=r"large\.yaml is larger than 5,000,000 bytes, which is "
+                       r"too large for a model set in YAML; use a \.json file"):  # fmt: skip
         save_model_set(models, tmp_path / "large.yaml")
     assert not (tmp_path / "large.yaml").exists()
     (tmp_path / "large.yaml").write_text("models: [" + "0, " * 2_000_000 + "0]")

@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import holdfast
 from holdfast import sets
-from holdfast.sets.made import covariance_of
+from holdfast.sets.from_data import covariance_of
 from holdfast.sets.space import Space
 
 RNG = np.random.default_rng(0)
@@ -182,12 +182,12 @@ def test_the_favourable_class_turns_nothing_but_signs():
 @pytest.mark.parametrize(
     ("last", "said"),
     [
-        (sparse_logistic(), "has a corner at 0"),
+        (sparse_logistic(), "has a kink at 0"),
         (LogisticRegression(class_weight="balanced"), "use sandwich, which takes y"),
         (LinearSVC(), "has no likelihood"),
         (LinearSVC(loss="hinge"), "hinge loss, which cannot be differentiated twice"),
         (LinearDiscriminantAnalysis(), "is not fitted by minimising a loss"),
-        (SGDClassifier(loss="log_loss", penalty="l1"), "has a corner at 0"),
+        (SGDClassifier(loss="log_loss", penalty="l1"), "has a kink at 0"),
         (DecisionTreeClassifier(), "is not linear in its score"),
     ],
 )
@@ -351,7 +351,7 @@ def test_an_ellipsoid_around_todays_model_has_the_size_of_the_changes():
     made = sets.ellipsoid_from_models(past, MODEL, TABLE, radius=1.0)
     size = np.sqrt(np.mean((vectors - space.vector) ** 2, axis=0))
     np.testing.assert_allclose(np.sqrt(np.diag(made.covariance))[:2], size[:2], rtol=1e-6)
-    with pytest.raises(ValueError, match="1 model has no shape"):
+    with pytest.raises(ValueError, match="a single model has no spread"):
         sets.ellipsoid_from_models(past[:1], MODEL, TABLE)
 
 

@@ -197,13 +197,13 @@ def test_what_has_no_size_says_so(table):
     recourse = make(table, 0.5, robust_to=ModelList([([1.0, -0.4], 0.0)]))
     person = denied(recourse, table)
     result = recourse.recommend(person)
-    with pytest.raises(ValueError, match="there are 2 models, and a list of models has no size"):
+    with pytest.raises(ValueError, match=r"a list \(2 models\), and a list of models has no size"):
         result.sizes(person.index[0])
     weighed = make(table, 0.5, guarantee=None, cost_weight=0.1).recommend(person)
     with pytest.raises(ValueError, match="a cost weight asks for no guarantee"):
         weighed.sizes(person.index[0])
-    with pytest.raises(ValueError, match="points = 1 is not allowed"):
-        make(table, 0.5).recommend(person).sizes(person.index[0], points=1)
+    with pytest.raises(ValueError, match="n_points = 1 is not allowed"):
+        make(table, 0.5).recommend(person).sizes(person.index[0], n_points=1)
 
 
 # ------------------------------------------------------------------ the walk itself

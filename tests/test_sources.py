@@ -94,7 +94,7 @@ def external(*urls: str) -> External:
         name=NAME,
         sha256=DIGEST,
         same_text=(),
-        links=tuple(Address(url, DIGEST) for url in urls),
+        addresses=tuple(Address(url, DIGEST) for url in urls),
         where="the town hall",
         source="",
         citation="",
@@ -129,7 +129,7 @@ def test_a_wrong_file_is_refused_and_nothing_is_left(server, cache):
     assert left(cache) == []
 
 
-def test_the_next_link_is_tried(server, cache):
+def test_the_next_address_is_tried(server, cache):
     missing = server.url.replace(NAME, "elsewhere.csv")
     assert fetch(external(missing, server.url)) == CONTENT
     (cache / NAME).unlink()
@@ -196,7 +196,7 @@ def test_a_named_directory_comes_first_and_needs_no_pooch(cache, tmp_path, monke
 
 def test_another_file_in_a_named_directory_is_an_error_with_both_sums(cache, tmp_path):
     (tmp_path / NAME).write_bytes(b"another")
-    with pytest.raises(ValueError, match="is not the file that is needed") as caught:
+    with pytest.raises(ValueError, match="is not the right file") as caught:
         fetch(external(), tmp_path)
     assert DIGEST in str(caught.value)
     assert hashlib.sha256(b"another").hexdigest() in str(caught.value)
@@ -211,10 +211,10 @@ def test_a_directory_that_is_not_there_is_an_error(cache, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("file", [SOUTH_GERMAN, SBA], ids=lambda file: file.name)
-def test_every_link_is_pinned_to_a_commit_and_a_sum(file):
-    for link in file.links:
-        assert link.sha256 in file.accepted
-        assert any(len(part) == 40 for part in link.url.split("/"))
+def test_every_address_is_pinned_to_a_commit_and_a_sum(file):
+    for address in file.addresses:
+        assert address.sha256 in file.accepted
+        assert any(len(part) == 40 for part in address.url.split("/"))
     assert len(set(file.accepted)) == len(file.accepted)
 
 
@@ -229,7 +229,7 @@ def test_the_same_text_is_accepted_whatever_its_line_ends(file, tmp_path):
             (tmp_path / file.name).write_bytes(changed)
             assert fetch(file, tmp_path) == changed
     (tmp_path / file.name).write_bytes(content.replace(b"1", b"2", 1))
-    with pytest.raises(ValueError, match="is not the file that is needed"):
+    with pytest.raises(ValueError, match="is not the right file"):
         fetch(file, tmp_path)
 
 
@@ -249,7 +249,7 @@ def test_the_file_of_uci_gives_the_same_table(tmp_path):
     assert data.approved.equals(expected.approved)
 
     path.write_text("\n".join([names, *rows[:-1], rows[0]]))
-    with pytest.raises(ValueError, match="turned into CSV, is not the file that is needed"):
+    with pytest.raises(ValueError, match="converted to CSV, is not the right file"):
         load_south_german(tmp_path)
     path.write_text("\n".join(rows))
     with pytest.raises(ValueError, match=r"the first line of .* must be: laufkont"):

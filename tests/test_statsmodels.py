@@ -154,7 +154,7 @@ def test_results_without_their_data_are_read():
     assert slim.model.exog_names == ["const", "months", "cards"]
     slim.remove_data()
     nameless.remove_data()
-    with pytest.raises(ValueError, match="lost the names of its columns with its data"):
+    with pytest.raises(ValueError, match="lost its column names along with its data"):
         as_model(nameless, favorable_class=1)
     stored = io.BytesIO()
     slim.save(stored)
@@ -177,7 +177,7 @@ def test_points_of_a_scorecard_and_those_of_a_probit():
     given = {"robust_to": BALL, "actions": ACTIONS, "favorable_class": 1, "points": scale}
     advice = RobustRecourse(FITTED["glm"](), guarantee_points=540, **given).recommend(PEOPLE[:30])
     assert (advice.to_frame()["worst_case_points"] >= 540).all()
-    with pytest.raises(ValueError, match="of the probit link do not rise evenly"):
+    with pytest.raises(ValueError, match="of the probit link are not linear in the score"):
         RobustRecourse(FITTED["probit"](), guarantee_points=540, **given).recommend(PEOPLE[:3])
 
 
@@ -199,21 +199,21 @@ def test_points_of_a_scorecard_and_those_of_a_probit():
         ),
         (
             lambda: sm.GLM(PAID, DESIGN, family=sm.families.Poisson(), exposure=np.ones(N)).fit(),
-            "family Poisson, which has no two classes",
+            "family Poisson, which does not have two classes",
         ),
         (
             lambda: sm.GLM(PAID, DESIGN, family=BINOMIAL(link=sm.families.links.CLogLog())).fit(),
-            "the link CLogLog; what is understood: Logit and Probit",
+            "the link CLogLog; supported: Logit and Probit",
         ),
-        (lambda: sm.OLS(PAID, DESIGN).fit(), "OLS is not understood; what is: Logit, Probit"),
-        (lambda: sm.MNLogit(PAID, DESIGN).fit(disp=0), "MNLogit is not understood"),
+        (lambda: sm.OLS(PAID, DESIGN).fit(), "OLS is not supported; supported: Logit, Probit"),
+        (lambda: sm.MNLogit(PAID, DESIGN).fit(disp=0), "MNLogit is not supported"),
         (
             lambda: smf.logit("paid ~ months + np.sqrt(cards)", data=table_of_all()).fit(disp=0),
-            r"makes the column 'np.sqrt\(cards\)' of others",
+            r"makes the column 'np.sqrt\(cards\)' from others",
         ),
         (
             lambda: smf.logit("paid ~ months * cards", data=table_of_all()).fit(disp=0),
-            "makes the column 'months:cards' of others",
+            "makes the column 'months:cards' from others",
         ),
         (lambda: sm.Logit(PAID, DESIGN), "Logit is not fitted"),
     ],
@@ -233,11 +233,11 @@ def test_what_cannot_be_read_is_refused_by_name(fit, said):
 
 def test_they_cannot_be_fitted_again():
     results = FITTED["logit"]()
-    with pytest.raises(ValueError, match="hold no way to fit them to other rows"):
+    with pytest.raises(ValueError, match="cannot be refitted to other rows"):
         calibrate(results, PEOPLE, PAID, favorable_class=1)
-    with pytest.raises(ValueError, match="hold no way to fit them to other rows"):
+    with pytest.raises(ValueError, match="cannot be refitted to other rows"):
         sets.bootstrap(results, PEOPLE, PAID, favorable_class=1)
-    with pytest.raises(ValueError, match="not fitted by minimising a loss that is known here"):
+    with pytest.raises(ValueError, match="not fitted by minimising a loss that Holdfast knows"):
         sets.fisher(results, PEOPLE, favorable_class=1)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,7 +59,7 @@ def test_infeasible_rows_say_what_could_be_had(p):
         assert near.status[0] is status
     # even today's model cannot give 0.9 here: its best is sigmoid(1.5 - 0 + 0.1)
     assert np.isnan(result.reachable_radius).all()
-    assert "Even today's model alone cannot" in result.explain(0)
+    assert "It is impossible even with today's model alone" in result.explain(0)
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
@@ -97,8 +100,8 @@ def test_price_mode_statuses():
     assert dear.status[0] is Status.STILL_REFUSED
     assert dear.cost[0] == 0.0
     assert dear.explain(0) == (
-        "No change is worth its cost: staying put provably has the lowest price; today's model "
-        "still refuses."
+        "No change is worth its cost: staying put provably has the lowest price, but today's "
+        "model still refuses."
     )
 
 
@@ -114,8 +117,13 @@ def test_the_best_trade_off_may_still_be_refused():
         assert result.status[0] is Status.STILL_REFUSED
         assert result.status[0].is_proven
         assert "still refuses" in result.explain(0)
-    sure = solve([[0.0, 1.0]], [2.0, -0.5], -3.0, robust_to=ball, guarantee=0.05)
-    assert sure.status[0] is Status.OPTIMAL  # what was asked for is a probability of 0.05
+    little = solve([[0.0, 1.0]], [2.0, -0.5], -3.0, robust_to=ball, guarantee=0.05)
+    assert little.status[0] is Status.STILL_REFUSED  # as from every other door
+    assert "still refuses" in little.explain(0)
+    less = solve([[0.0, 1.0]], [2.0, -0.5], -3.0, robust_to=ball, guarantee=0.01)
+    assert less.status[0] is Status.STILL_REFUSED
+    assert less.cost[0] == 0.0
+    assert less.explain(0).startswith("The guarantee is met without a change")
 
 
 def test_per_row_bounds_that_contradict_each_other_are_that_rows_problem():
@@ -190,7 +198,7 @@ def test_summary_counts_rows():
         ({"cost_weight": None, "guarantee": 0.0}, "strictly between 0 and 1"),
         ({"cost_weight": None}, "give exactly one of them"),
         ({"guarantee": 0.5}, "give exactly one of them"),
-        ({"loss": "cubic"}, "loss = 'cubic' is not known; allowed are: hinge, logistic"),
+        ({"loss": "cubic"}, "loss = 'cubic' is not known; available: hinge, logistic"),
         ({"X": [1.0, 2.0]}, r"X has shape \(2,\), expected \(n, d\)"),
         ({"X": [["a", "b"]]}, "X cannot be read as numbers"),
         ({"coef": [1.0, 2.0, 3.0]}, r"coef has shape \(3,\), expected \(2,\) or \(3, 2\)"),
@@ -203,7 +211,7 @@ def test_summary_counts_rows():
         ({"bounds": (np.zeros(3), np.ones(2))}, r"lower bounds has shape \(3,\)"),
         ({"n_jobs": 0}, "n_jobs = 0 is not allowed"),
         ({"robust_to": {"p": True}}, "p = True is not allowed"),
-        ({"robust_to": {"scale": pd.Series([1.0, 2.0])}}, "scale goes by position"),
+        ({"robust_to": {"scale": pd.Series([1.0, 2.0])}}, "scale is given by position"),
     ],
 )
 def test_wrong_arguments_are_named(change, message):
@@ -286,4 +294,10 @@ def test_a_gap_that_does_not_close_is_said_to_be_open():
     )
     assert result.status[0] is Status.GAP_OPEN
     assert result.gap[0] > 1e-9 * (1 + result.cost[0])
-    assert "it is proven only that none is below" in result.explain(0)
+    assert "All that is proven is that no recourse has a price below" in result.explain(0)
+
+
+def test_the_page_lists_every_status_with_its_sentence():
+    page = (Path(__file__).parent.parent / "docs" / "actions.md").read_text()
+    listed = re.findall(r"^\| `([A-Z_]+)` \| (.*) \|$", page, flags=re.MULTILINE)
+    assert listed == [(status.name, status.sentence) for status in Status]

@@ -27,7 +27,7 @@ def dearer_discrete(problem: DiscreteProblem, factor: float) -> DiscreteProblem:
     return replace(
         problem,
         problem=dearer(problem.problem, factor),
-        option_costs=[costs * factor for costs in problem.option_costs],
+        level_costs=[costs * factor for costs in problem.level_costs],
         fixed_costs=None if problem.fixed_costs is None else problem.fixed_costs * factor,
     )
 
@@ -138,7 +138,7 @@ def test_costs_too_far_apart_are_said_to_be(p):
     for goal in ({"guarantee": 0.6}, {"cost_weight": 0.1}):
         result = solve([[0.5, 1.0]], [1.0, 0.5], -4.0, **arguments, **goal)
         assert result.status[0] is Status.INVALID_INPUT
-        assert "costs of x0 and x1 are too far apart" in result.explain(0)
+        assert "costs of x0 and x1 differ too much" in result.explain(0)
         problem = whole(result.problem)
         assert solve_discrete(problem, **goal).status[0] is Status.INVALID_INPUT
         assert solve_linked(problem, no_links(2), **goal).status[0] is Status.INVALID_INPUT
@@ -146,7 +146,7 @@ def test_costs_too_far_apart_are_said_to_be(p):
         [[0.5]], [1.0], -4.0, robust_to=NormBall(p, 0.2), feature_costs=[1e-300], cost_weight=1e-300
     )
     assert result.status[0] is Status.INVALID_INPUT
-    assert "cost weight times cost" in result.explain(0)
+    assert "the cost weight times the cost is too large or too small" in result.explain(0)
 
 
 def test_one_nearly_free_feature_cuts_nobody_off():

@@ -229,8 +229,8 @@ def test_what_is_within_reach_is_calibrated_too(method, favorable):
     assert advice.status_of(label) is Status.INFEASIBLE
     assert advice.reachable(label)[0] == pytest.approx(best, rel=1e-9)
     words = advice.explain(label)
-    assert f"the best within reach is {math.floor(100 * best)}%" in words
-    assert "In the way: months may not change" in words
+    assert f"The best you can reach is {math.floor(100 * best)}%" in words
+    assert "What stands in the way: months may not change" in words
 
 
 @pytest.mark.parametrize("favorable", [0, 1])
@@ -295,7 +295,7 @@ def test_an_even_chance_goes_to_the_first_class(favorable):
     assert loss.score(0.5) == -1.0
     cutoff = calibrator.cutoff(None, 1)
     goal = LinearModel([1.0], 0.0, cutoff=cutoff).goal(loss, guarantee=0.5)
-    assert goal.level == cutoff
+    assert goal.amount == cutoff
     if favorable == 1:  # a half is no yes: the plateau is the other class's
         assert 1.0 < cutoff < 1.0 + 1e-12
     else:
@@ -309,11 +309,11 @@ def test_a_guarantee_that_no_score_reaches_is_refused():
     recourse = RobustRecourse(
         model, robust_to=BALL, actions=ACTIONS, guarantee=0.999, favorable_class=1
     )
-    with pytest.raises(ValueError, match=r"more than any score has: .* end at 0") as caught:
+    with pytest.raises(ValueError, match=r"more than any score can reach: .* end at 0") as caught:
         recourse.recommend(PEOPLE[:3])
     said = float(str(caught.value).split("end at ")[1].split(";")[0])
     assert largest - 1e-6 <= said <= largest
-    with pytest.raises(ValueError, match="more than any score has"):
+    with pytest.raises(ValueError, match="more than any score can reach"):
         find_recourse(PEOPLE[:3], model, robust_to=BALL, guarantee=0.999, favorable_class=1)
     advice = recourse.set_params(guarantee=said).recommend(PEOPLE[:30])
     assert (model.predict_proba(advice.after())[:, 1] >= said).all()
@@ -323,11 +323,11 @@ def test_a_guarantee_that_no_score_reaches_is_refused():
 def test_a_cost_weight_is_refused(method):
     model = calibrated(method)
     asked = {"robust_to": BALL, "cost_weight": 0.1, "favorable_class": 1}
-    with pytest.raises(ValueError, match=r"those of a calibrator.*ask for a guarantee"):
+    with pytest.raises(ValueError, match=r"come from a calibrator.*ask for a guarantee"):
         RobustRecourse(model, actions=ACTIONS, **asked).recommend(PEOPLE[:3])
-    with pytest.raises(ValueError, match=r"those of a calibrator.*ask for a guarantee"):
+    with pytest.raises(ValueError, match=r"come from a calibrator.*ask for a guarantee"):
         find_recourse(PEOPLE[:3], model, **asked)
-    with pytest.raises(ValueError, match="leave loss out"):
+    with pytest.raises(ValueError, match="leave out loss"):
         find_recourse(
             PEOPLE[:3], model, robust_to=BALL, guarantee=0.6, loss="logistic", favorable_class=1
         )
@@ -371,7 +371,7 @@ def test_a_model_that_was_fitted_before_is_read():
         model, robust_to=BALL, actions=ACTIONS, guarantee=0.6, favorable_class=1
     ).recommend(PEOPLE[:40])
     assert (model.predict_proba(advice.after())[:, 1] >= 0.6).all()
-    with pytest.raises(ValueError, match="fitted before, on other rows"):
+    with pytest.raises(ValueError, match="already fitted on other rows"):
         calibrate(model, PEOPLE, PAID, favorable_class=1, n_models=20)
 
 
@@ -400,7 +400,7 @@ def test_a_model_that_accepts_nobody_or_everybody():
         calibrator.fit(rows, np.linspace(low, high, 50))
         return model
 
-    with pytest.raises(ValueError, match=r"accepts nobody.*is 0\.4\. Put a threshold"):
+    with pytest.raises(ValueError, match=r"accepts nobody.*is 0\.4\. Wrap it in a threshold"):
         as_model(with_heights(0.1, 0.4), favorable_class=1)
     everybody = with_heights(0.6, 0.9)
     assert as_model(everybody, favorable_class=1).cutoff == -np.inf
@@ -409,7 +409,7 @@ def test_a_model_that_accepts_nobody_or_everybody():
     ).recommend(PEOPLE[:30])
     assert set(advice.status) == {Status.OPTIMAL, Status.ALREADY_VALID}
     assert (everybody.predict_proba(advice.after())[:, 1] >= 0.8).all()
-    with pytest.raises(ValueError, match=r"accepts from a probability of 0\.6 on"):
+    with pytest.raises(ValueError, match=r"own threshold, a probability of 0\.6"):
         find_recourse(PEOPLE, everybody, robust_to=BALL, guarantee=0.5, favorable_class=1)
 
 
@@ -440,11 +440,11 @@ def test_what_is_not_linear_stays_a_black_box_with_its_own_probabilities():
         guarantee=0.6,
         favorable_class=1,
     )
-    with pytest.raises(ValueError, match="black box, but RobustRecourse needs a linear one"):
+    with pytest.raises(ValueError, match="black box, but RobustRecourse needs a linear model"):
         recourse.recommend(columns[:3])
     with pytest.raises(ValueError, match="PolynomialFeatures multiplies"):
         recourse.set_params(model=curved).recommend(columns[:3])
-    with pytest.raises(ValueError, match="stands in another; calibrate once"):
+    with pytest.raises(ValueError, match="is nested in another; calibrate once"):
         recourse.set_params(model=twice).recommend(columns[:3])
 
 
@@ -533,7 +533,7 @@ def test_a_calibrator_of_probabilities_is_one_of_their_scores(method, favorable)
     guarantee = 0.6  # within what a sigmoid of probabilities reaches
     advice = RobustRecourse(model, guarantee=guarantee, **asked).recommend(PEOPLE[~accepted][:20])
     assert (model.predict_proba(advice.after())[:, favorable] >= guarantee).all()
-    with pytest.raises(ValueError, match="do not rise evenly"):
+    with pytest.raises(ValueError, match="are not linear in the score"):
         RobustRecourse(model, points=SCALE, guarantee_points=620, **asked).recommend(PEOPLE[:3])
 
 
@@ -744,11 +744,11 @@ def test_words_speak_of_points():
     hopeless = RobustRecourse(model, guarantee_points=900, **asked).recommend(people[:1])
     assert hopeless.status_of(people.index[0]) is Status.INFEASIBLE
     words = hopeless.explain(people.index[0])
-    assert "Nothing that you may change gives you 900 points with every model" in words
+    assert "No change you can make gets you 900 points from every model" in words
     best = math.floor(
         float(SCALE.of(np.log(1.0 / (1.0 / hopeless.reachable(people.index[0])[0] - 1))))
     )
-    assert f"the best within reach is {best} points" in words
+    assert f"The best you can reach is {best} points" in words
     # a far higher guarantee than any probability can say
     cheap = RobustRecourse(model, guarantee_points=2000, **asked).recommend(people[:1])
     assert cheap.status_of(people.index[0]) is Status.INFEASIBLE
@@ -769,11 +769,11 @@ def test_points_are_refused_where_they_have_no_meaning():
     margin = make_pipeline(encoders(), LinearSVC()).fit(PEOPLE, PAID)
     with pytest.raises(ValueError, match="squared_hinge loss has none: its score is a margin"):
         recommend(margin, points=SCALE, guarantee_points=620)
-    with pytest.raises(ValueError, match="calibrated probabilities do not rise evenly"):
+    with pytest.raises(ValueError, match="calibrated probabilities are not linear in the score"):
         recommend(calibrated("isotonic"), points=SCALE, guarantee_points=620)
-    with pytest.raises(ValueError, match="of the probit link do not rise evenly"):
+    with pytest.raises(ValueError, match="of the probit link are not linear in the score"):
         recommend(logit, points=SCALE, guarantee_points=620, loss="probit")
-    with pytest.raises(ValueError, match="say what points are"):
+    with pytest.raises(ValueError, match="define the scale"):
         recommend(logit, guarantee_points=620)
     with pytest.raises(ValueError, match="give exactly one of them"):
         recommend(logit, points=SCALE, guarantee_points=620, guarantee=0.6)
@@ -798,7 +798,9 @@ def test_points_below_the_threshold_are_refused():
     strict.fit(PEOPLE, PAID)
     scale = Points(500, odds=1, double=40)
     asked = {"robust_to": BALL, "actions": ACTIONS, "favorable_class": 1, "points": scale}
-    with pytest.raises(ValueError, match=r"guarantee_points = 579 is below .* from 580 points on"):
+    with pytest.raises(
+        ValueError, match=r"guarantee_points = 579 is below .* threshold of 580 points"
+    ):
         RobustRecourse(strict, guarantee_points=579, **asked).recommend(PEOPLE[:3])
     people = PEOPLE[strict.predict(PEOPLE) == 0][:20]
     advice = RobustRecourse(strict, guarantee_points=580, **asked).recommend(people)

@@ -1,4 +1,4 @@
-"""Holdfast: robust algorithmic recourse; for linear models provably optimal, and every gap told."""
+"""Holdfast: robust algorithmic recourse, provably optimal for linear models."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ from holdfast.calibration import calibrate
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
 from holdfast.machinery.extras import need_torch
+from holdfast.machinery.versions import VERSION
 from holdfast.methods import find_recourse, list_methods
 from holdfast.problem import Ellipsoid, LastLayer, ModelList, NormBall, Points
 from holdfast.result import RecourseResult, Status
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.models.networks.prove import prove_network
     from holdfast.recommend import RobustRecourse
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "ActionSet",
@@ -41,6 +42,11 @@ __all__ = [
     "sets",
     "solve",
 ]
+
+
+def __dir__() -> list[str]:
+    """List what is loaded late too, so that it is completed where people type."""
+    return sorted([*__all__, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

@@ -32,7 +32,7 @@ from holdfast.problem.ellipsoid import EllipsoidNumbers
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
 from holdfast.problem.model_list import HullNumbers
-from holdfast.problem.sets import model_of, pick
+from holdfast.problem.model_set import model_of, pick
 
 # Points of the box whose size is this near to the largest count as tied with it (p = 1).
 _TIE = 1e-12
@@ -59,14 +59,15 @@ def saddle_of_dual(x, mu, start, coef, intercept, cost, lower, upper, robust, du
 
 
 @kernel
-def without_trace(v, price, size, lower, upper):
-    """Put a coefficient at its price if only rounding keeps it from there, and the room is endless.
+def without_trace(v, even, size, lower, upper):
+    """Let a coefficient break even if only rounding keeps it from that, and the room is endless.
 
-    There a trace of rounding would cost all of the bound.
+    It does at ``gain * cost``: there a feature brings as much score as it must for its cost.
+    In endless room a trace of rounding would cost all of the bound.
     """
     is_endless = upper == math.inf or lower == -math.inf
-    if is_endless and abs(abs(v) - price) <= 1e-13 * size:
-        return math.copysign(price, v)
+    if is_endless and abs(abs(v) - even) <= 1e-13 * size:
+        return math.copysign(even, v)
     return v
 
 
@@ -99,15 +100,15 @@ def saddle_linf(gain, start, coef, intercept, cost, lower, upper, ball, v):
     ``+- gain * cost``: it is largest where the sign of that position changes.
     """
     for i in range(v.size):
-        a, price = inner_reach(ball.radius * ball.scale[i], coef[i]), gain * cost[i]
+        a, even = inner_reach(ball.radius * ball.scale[i], coef[i]), gain * cost[i]
         if lower[i] > 0.0:
             best = -math.inf
         elif start[i] > 0.0:
-            best = -price
+            best = -even
         elif start[i] == 0.0:
-            best = min(max(coef[i], -price), price)
+            best = min(max(coef[i], -even), even)
         elif upper[i] >= 0.0:
-            best = price
+            best = even
         else:
             best = math.inf
         v[i] = min(max(best, coef[i] - a), coef[i] + a)
@@ -125,15 +126,15 @@ def saddle_l1(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
     budget = ball.radius * (1.0 - 4.0 * EPS)
     for i in range(v.size):
         v[i] = coef[i]
-        price, rho = gain * cost[i], ball.scale[i]
+        even, rho = gain * cost[i], ball.scale[i]
         if rho > 0.0:
             endless = upper[i] if coef[i] > 0.0 else -lower[i]
-            if endless == math.inf and abs(coef[i]) > price:
+            if endless == math.inf and abs(coef[i]) > even:
                 budget = less_rounding(budget, coef[i], rho)
-                spend = min(budget, (abs(coef[i]) - price) / rho)
+                spend = min(budget, (abs(coef[i]) - even) / rho)
                 v[i] -= math.copysign(spend * rho, coef[i])
                 if spend < budget:
-                    v[i] = math.copysign(price, coef[i])
+                    v[i] = math.copysign(even, coef[i])
                 budget -= spend
     for least in (size * (1.0 + _TIE), size * (1.0 - _TIE)):
         if ball.intercept_scale > 0.0 and ball.intercept_scale >= least:
@@ -162,25 +163,25 @@ def less_rounding(budget, coef, scale):
 
 
 @kernel
-def next_cut(v, price, start, lower, upper):
+def next_cut(v, even, start, lower, upper):
     """Where the point stands for a coefficient v, and how far v can move against it until it turns.
 
     Return (position, end).
     """
-    if v > price:
+    if v > even:
         if upper > 0.0:
-            return upper, price
-    elif v < -price:
+            return upper, even
+    elif v < -even:
         if lower < 0.0:
-            return lower, -price
-    elif start > 0.0 and v > -price:
-        return start, -price
-    elif start < 0.0 and v < price:
-        return start, price
+            return lower, -even
+    elif start > 0.0 and v > -even:
+        return start, -even
+    elif start < 0.0 and v < even:
+        return start, even
     # the position beyond the threshold still has the old sign: no turning point is left
-    if v >= price and upper < 0.0:
+    if v >= even and upper < 0.0:
         return upper, math.inf
-    if v <= -price and lower > 0.0:
+    if v <= -even and lower > 0.0:
         return lower, -math.inf
     return 0.0, v
 
@@ -194,20 +195,20 @@ def saddle_lp(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
     """
     norm = dual_norm(x, ball.scale, ball.intercept_scale, ball.q)
     for i in range(v.size):
-        price = gain * cost[i]
+        even = gain * cost[i]
         if ball.scale[i] == 0.0:
             v[i] = coef[i]
             continue
         if norm == 0.0:
-            v[i] = resting_coef(x[i], start[i], coef[i], price, lower[i], upper[i])
+            v[i] = resting_coef(x[i], start[i], coef[i], even, lower[i], upper[i])
             continue
         near = ball.scale[i] * abs(x[i]) / norm
         felt = power(near, ball.q - 1.0)
         v[i] = coef[i] - math.copysign(ball.radius * ball.scale[i] * felt, x[i])
         # for large p, `felt` of a point next to 0 is mostly rounding, and hardly matters
-        rough = near <= 1e-4 or abs(abs(v[i]) - price) <= 1e-6 * (abs(coef[i]) + price)
+        rough = near <= 1e-4 or abs(abs(v[i]) - even) <= 1e-6 * (abs(coef[i]) + even)
         if rough and (x[i] != start[i] or x[i] == 0.0):
-            v[i] = resting_coef(x[i], start[i], v[i], price, lower[i], upper[i])
+            v[i] = resting_coef(x[i], start[i], v[i], even, lower[i], upper[i])
     shift = 0.0
     if norm > 0.0:
         felt = power(ball.intercept_scale / norm, ball.q - 1.0)
@@ -216,13 +217,13 @@ def saddle_lp(x, gain, start, coef, intercept, cost, lower, upper, ball, v):
 
 
 @kernel
-def resting_coef(x, start, coef, price, lower, upper):
+def resting_coef(x, start, coef, even, lower, upper):
     """Return the coefficient nearest to `coef` for which resting at x is right.
 
     For a point at the kink of the norm, where every change in the ball is a worst one.
     """
-    least = price if x > start else -price
-    most = -price if x < start else price
+    least = even if x > start else -even
+    most = -even if x < start else even
     if x == upper:
         most = math.inf
     if x == lower:
@@ -313,11 +314,11 @@ def proven_bound(goal, mu, rows, i, x, robust, dual, v):
     if goal.mode == GUARANTEE:
         mu, offset, b = row_line(rows, i, x, mu, robust, dual, v)
         if mu == math.inf:  # an upright line: nothing beyond `offset` can be reached
-            return mu, b, math.inf if goal.level > offset else 0.0
-        return mu, b, max(mu * goal.level - offset, 0.0)
-    mu = flat_enough(goal.loss, goal.level, mu)
+            return mu, b, math.inf if goal.amount > offset else 0.0
+        return mu, b, max(mu * goal.amount - offset, 0.0)
+    mu = flat_enough(goal.loss, goal.amount, mu)
     mu, offset, b = row_line(rows, i, x, mu, robust, dual, v)
-    return mu, b, price_bound(goal.loss, goal.level, mu, offset)
+    return mu, b, price_bound(goal.loss, goal.amount, mu, offset)
 
 
 @kernel

@@ -3,27 +3,27 @@
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.check import check, raw_cost
-from holdfast.actions.compile import to_problem
-from holdfast.actions.compiled import Compiled
 from holdfast.actions.decode import decode
 from holdfast.actions.derived import Product, Ratio
 from holdfast.actions.links import AtMost, Follows, Linear
 from holdfast.actions.number import NumberFeature
+from holdfast.actions.pose import pose_problem
+from holdfast.actions.posed import Posed
 from holdfast.actions.preferences import Preference
 
 __all__ = [
     "ActionSet",
     "AtMost",
     "CategoryFeature",
-    "Compiled",
     "Follows",
     "Linear",
     "NumberFeature",
+    "Posed",
     "Preference",
     "Product",
     "Ratio",
     "check",
     "decode",
+    "pose_problem",
     "raw_cost",
-    "to_problem",
 ]

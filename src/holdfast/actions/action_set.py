@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.derived import Derived, Product, Ratio
-from holdfast.actions.feature import Feature, suggest
+from holdfast.actions.feature import Feature, FeatureError, suggest
 from holdfast.actions.links import AtMost, CheckedList, FeatureLink, Follows, Linear
 from holdfast.actions.number import NumberFeature
-from holdfast.actions.preferences import Preference
+from holdfast.actions.preferences import Preference, PreferenceError
 from holdfast.machinery.numbers import refuse
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ActionSet:
     """What a person can change: a `NumberFeature` or `CategoryFeature` for each column.
 
-    Start from the draft that `ActionSet.from_data` makes of a table, and correct it.
+    Start from the draft that `ActionSet.from_data` makes from a table, and correct it.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class ActionSet:
     >>> actions["agee"]
     Traceback (most recent call last):
         ...
-    ValueError: feature 'agee' is not known; did you mean 'age'? there are: age, home
+    ValueError: feature 'agee' is not known; did you mean 'age'? available: age, home
     """
 
     links: CheckedList
@@ -69,7 +69,7 @@ class ActionSet:
                     f"features: {feature!r} is neither a NumberFeature nor a CategoryFeature"
                 )
             if feature.name in found:
-                raise ValueError(f"there are two features of the name {feature.name!r}")
+                raise ValueError(f"there are two features named {feature.name!r}")
             feature._watch = self._check_setting
             found[feature.name] = feature
         self._features = found
@@ -93,12 +93,12 @@ class ActionSet:
     ) -> ActionSet:
         """Draft an action set from a table of people, such as the training data.
 
-        It is a draft: everything may change, within the range and the levels seen in the table,
-        in steps that people can type. Say yourself what is `immutable` or `protected`, and that
-        age only rises: the names of columns are not read. Columns of numbers without fractions
-        are whole numbers, and one without a negative number never gets negative
-        (`possible_lower`); texts and pandas categories are categories, and an ordered one keeps
-        its order. Missing values are passed over.
+        It is a draft: everything may change, within the range and the levels seen in the table, in
+        steps that people can type. Say yourself what is `immutable` or `protected`, and that age
+        only rises: the names of columns are not read. Columns of numbers without fractions are
+        whole numbers, and a column without negative numbers stays non-negative (`possible_lower`);
+        text and pandas categories are categories, and an ordered one keeps its order. Missing
+        values are ignored.
 
         The `step` of other numbers is the resolution of the table: 0.01 where all values have two
         decimals. Where they have so many that it would be less than a hundred-thousandth of the
@@ -113,20 +113,20 @@ class ActionSet:
             Cost of one unit of a number: "std", 1 / standard deviation; "mad", 1 / median absolute
             deviation from the median; "percentile", 1 / distance between the 10th and the 90th
             percentile; "unit", 1. Where that distance is 0 (most people have the same value), the
-            standard deviation is taken instead; a column with one value only costs 1 per unit.
+            standard deviation is used instead; a column with a single value costs 1 per unit.
         switch_cost : float
             Cost of changing a category: 1 is as much as moving a number by one standard
             deviation, under "std".
         fixed_cost : float
-            Cost of changing a number at all, so that advice does not consist of trifles. 0.1 is
+            Cost of changing a number at all, so that advice does not suggest tiny changes. 0.1 is
             as much as moving it by a tenth of a standard deviation, under "std". Changing a
             category has its switch cost.
         immutable : iterable of str
-            Columns that may not change; should that be in the way, explanations say so.
+            Columns that may not change; if that is in the way, explanations say so.
         protected : iterable of str
             Columns that may not change, and that explanations never name as being in the way.
         categories : iterable of str
-            Columns of numbers that are categories all the same.
+            Columns of numbers to treat as categories.
         units : dict, optional
             Units of columns, for sentences: ``{"age": "years"}``.
         encoding : Encoding, optional
@@ -143,19 +143,19 @@ direction='any', lower=19, upper=75, possible_lower=0, possible_upper=None, max_
 max_decrease=None, physical=(), step=None, integer=True, cost=0.08795..., fixed_cost=0.1, \
 provide_cost=None)
         """
-        from holdfast.actions.draft import Fees, Kinds, draft
+        from holdfast.actions.draft import DraftCosts, Kinds, draft
 
         listed = iterate("categories", categories)
         if not all(isinstance(name, str) for name in listed):
-            refuse("categories", categories, "a list of names of columns")
+            refuse("categories", categories, "a list of column names")
         named = set(listed)
         if encoding is not None:
             if not hasattr(encoding, "features"):
                 refuse("encoding", encoding, "an Encoding, or None")
             named |= {name for name, part in encoding.features.items() if hasattr(part, "levels")}
-        fees = Fees(costs, switch_cost, fixed_cost)
+        drafted = DraftCosts(costs, switch_cost, fixed_cost)
         stays, kept = set(iterate("immutable", immutable)), set(iterate("protected", protected))
-        return cls(draft(table, fees, Kinds(named, stays, kept), {} if units is None else units))
+        return cls(draft(table, drafted, Kinds(named, stays, kept), {} if units is None else units))
 
     @classmethod
     def load(cls, path: str | Path) -> ActionSet:
@@ -175,7 +175,7 @@ provide_cost=None)
         return load(path)
 
     def save(self, path: str | Path) -> None:
-        """Write the action set to a .yaml, .yml or .json file; a file is replaced as a whole."""
+        """Write the action set to a .yaml, .yml or .json file, which is replaced as a whole."""
         from holdfast.actions.files import save
 
         save(self, path)
@@ -187,7 +187,7 @@ provide_cost=None)
         return ActionSet(features, links, self.max_changes, derived)
 
     def set(self, name: str, /, **settings: Any) -> None:
-        """Set settings of the feature of that name; if any is wrong, none is set."""
+        """Change settings of a feature by name; if any value is wrong, none is changed."""
         self[name].set(**settings)
 
     def with_preferences(
@@ -208,7 +208,7 @@ provide_cost=None)
         (True, 6, False)
         """
         if not isinstance(preferences, Mapping):
-            refuse("preferences", preferences, "a dict from names of features to preferences")
+            refuse("preferences", preferences, "a dict of feature names and preferences")
         own = copy.deepcopy(self)
         for name, given in preferences.items():
             feature = own[name]
@@ -217,9 +217,12 @@ provide_cost=None)
                 if wanted.locked:
                     own._refuse_lock(name)
                 feature.tighten(wanted.settings(feature))
-            except (TypeError, ValueError) as error:
-                said = str(error).removeprefix(f"{name}: ")
-                raise type(error)(f"preference for {name!r}: {said}") from None
+            except FeatureError as error:
+                raise PreferenceError(name, error.reason) from None
+            except ValueError as error:
+                raise PreferenceError(name, str(error)) from None
+            except TypeError as error:
+                raise TypeError(f"preference for {name!r}: {error}") from None
         return own
 
     def _refuse_lock(self, name: str) -> None:
@@ -228,8 +231,8 @@ provide_cost=None)
         follows |= {each.feature: list(each.parents) for each in self.derived}
         if name in follows:
             raise ValueError(
-                f"it changes with {' and '.join(follows[name])}, and cannot be locked by itself: "
-                "lock what it changes with"
+                f"it changes with {' and '.join(follows[name])}, so it cannot be locked on its "
+                "own: lock what it changes with"
             )
 
     def __getitem__(self, name: str) -> Any:
@@ -259,7 +262,7 @@ provide_cost=None)
         elif key == "max_changes":
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and value >= 1):
-                refuse("max_changes", value, "a whole number from 1, or None for no limit")
+                refuse("max_changes", value, "a whole number of at least 1, or None for no limit")
         elif not key.startswith("_"):
             known = suggest(key, ["links", "derived", "max_changes"])
             raise ValueError(f"an action set has no setting {key!r}; {known}")
@@ -305,7 +308,7 @@ provide_cost=None)
 
     def _check_link(self, link: Any, _: list[Any]) -> None:
         if not isinstance(link, (AtMost, Follows, Linear)):
-            raise TypeError(f"links: {link!r} is not a link; there are AtMost, Follows and Linear")
+            raise TypeError(f"links: {link!r} is not a link; use AtMost, Follows or Linear")
         for name in link.names:
             if not isinstance(self[name], NumberFeature):
                 raise ValueError(f"{link}: {name!r} is not a number, so it cannot be linked")
@@ -314,20 +317,24 @@ provide_cost=None)
 
     def _check_derived(self, each: Any, others: list[Any]) -> None:
         if not isinstance(each, (Ratio, Product)):
-            raise TypeError(f"derived: {each!r} is not derived; there are Ratio and Product")
+            raise TypeError(f"derived: {each!r} is not a derived feature; use Ratio or Product")
         for name in (each.feature, *each.parents):
             if not isinstance(self[name], NumberFeature):
-                raise ValueError(f"{each}: {name!r} is not a number, so it cannot be computed with")
+                raise ValueError(
+                    f"{each}: {name!r} is not a number, so nothing can be computed from it"
+                )
         if self[each.feature].stays:
             raise ValueError(
-                f"{each}: {each.feature!r} may not change, but it does with {each.words}; what "
-                "may not change must be said of these"
+                f"{each}: {each.feature!r} may not change, but it changes with {each.words}; make "
+                "those immutable instead"
             )
         for other in others:
             if other.feature == each.feature:
-                raise ValueError(f"{each}: {each.feature!r} is derived already, by {other}")
+                raise ValueError(f"{each}: {each.feature!r} is already derived by {other}")
             if other.feature in each.parents or each.feature in other.parents:
-                raise ValueError(f"{each}: what is derived cannot be derived from; see {other}")
+                raise ValueError(
+                    f"{each}: a derived feature cannot be used to derive another; see {other}"
+                )
 
     def _check_setting(self, name: str, settings: dict[str, Any]) -> None:
         stays = settings["immutable"] or settings["protected"]
@@ -336,7 +343,8 @@ provide_cost=None)
         follows = [link for link in self.links if isinstance(link, Follows)]
         for each in [*follows, *self.derived]:
             if each.feature == name:
-                raise ValueError(f"{name}: it must be able to change, because it is in {each}")
+                reason = f"it must be able to change, because it is part of {each}"
+                raise FeatureError(name, reason)
 
 
 def iterate(name: str, values: Any) -> list[Any]:

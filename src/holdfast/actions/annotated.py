@@ -13,16 +13,16 @@ from holdfast.actions.plain import to_plain
 _HEAD = """\
 # What a person can change, in the units of the table. This is a draft: go through it line by line.
 #
-# A line that begins with # is a comment. Settings that are not used are given as comments, with an
-# example; remove the # to use them. Whatever the settings, a person may always stay as they are.
+# A line that begins with # is a comment. Unused settings are shown as comments, with an example;
+# remove the # to use them. Whatever the settings, a person may always stay as they are.
 # Check the file when you are done: holdfast actions check THIS_FILE model.skops
 """
 _LINKS = """
 # Links between numbers, if there are any:
 # links:
-#   - {type: at_most, smaller: FEATURE, larger: FEATURE}  # the first never above the second
-#   - {type: follows, feature: FEATURE, of: FEATURE, by: 1}  # moves by so much for each unit of it
-#   - {type: linear, coef: {FEATURE: 1, FEATURE: 1}, at_most: 100}  # the sum never above a number
+#   - {type: at_most, smaller: FEATURE, larger: FEATURE}  # the first is never above the second
+#   - {type: follows, feature: FEATURE, of: FEATURE, by: 1}  # moves by this much per unit of it
+#   - {type: linear, coef: {FEATURE: 1, FEATURE: 1}, at_most: 100}  # the sum is never above it
 """
 _DERIVED = """
 # Numbers that are computed from others, and change with them:
@@ -34,22 +34,22 @@ _WIDE = 40  # where comments begin, if there is room
 
 _NUMBER = {
     "type": "a number",
-    "unit": "for sentences: what it is counted in",
+    "unit": "its unit, for sentences",
     "immutable": "it may not change",
-    "protected": "it may not change, and no explanation names it: age, sex",
+    "protected": "it may not change, and no explanation mentions it: age, sex",
     "direction": "any: up and down; up: it may only rise; down: it may only fall",
     "lower": "nobody is advised to go below this",
     "upper": "nobody is advised to go above this",
-    "possible_lower": "less does not exist at all, even if `lower` is lifted",
-    "possible_upper": "more does not exist at all, even if `upper` is lifted",
-    "max_increase": "it may rise by this much from where the person is",
-    "max_decrease": "it may fall by this much from where the person is",
+    "possible_lower": "lower values are impossible, even if `lower` is lifted",
+    "possible_upper": "higher values are impossible, even if `upper` is lifted",
+    "max_increase": "it may rise by at most this much from its current value",
+    "max_decrease": "it may fall by at most this much from its current value",
     "physical": "settings that are facts, which nobody can lift",
-    "step": "it may become multiples of this",
-    "integer": "whether it may become whole numbers only",
-    "cost": "of a change by one unit, beside the costs of the other features",
-    "fixed_cost": "of changing it at all, so that advice does not consist of trifles",
-    "provide_cost": "of giving it where it is missing; without, it stays missing",
+    "step": "it may only change to multiples of this",
+    "integer": "whether it may only change to whole numbers",
+    "cost": "cost of changing it by one unit, relative to the other features",
+    "fixed_cost": "cost of changing it at all, so that advice avoids tiny changes",
+    "provide_cost": "cost of filling it in where it is missing; without it, it stays missing",
 }
 _NUMBER_EXAMPLES: dict[str, Any] = {
     "unit": "years",
@@ -67,18 +67,18 @@ _NUMBER_EXAMPLES: dict[str, Any] = {
 }
 _CATEGORY = {
     "type": "a category",
-    "levels": "all levels that there are",
+    "levels": "all levels that exist",
     "immutable": "it may not change",
-    "protected": "it may not change, and no explanation names it: sex, nationality",
-    "moves": "which level may become which; others may not change",
-    "order": "from the lowest to the highest, where there is an order",
+    "protected": "it may not change, and no explanation mentions it: sex, nationality",
+    "moves": "which level may become which; the others may not change",
+    "order": "from lowest to highest, if there is an order",
     "direction": "up or down the order, or any (needs `order`)",
-    "allowed": "the only levels that may be taken",
+    "allowed": "the only levels that may be chosen",
     "physical": "settings that are facts, which nobody can lift",
-    "cost": "of a change; 1 is as much as a number's standard deviation",
-    "cost_by": "step: the cost is for each step in the order (needs `order`); or: switch",
-    "fixed_cost": "of a change, on top of `cost`",
-    "provide_cost": "of giving it where it is missing; without, it stays missing",
+    "cost": "cost of a change; 1 is as much as a number's standard deviation",
+    "cost_by": "step: the cost is per step in the order (needs `order`); or: switch",
+    "fixed_cost": "fixed part of the cost of a change, on top of `cost`",
+    "provide_cost": "cost of filling it in where it is missing; without it, it stays missing",
 }
 
 
@@ -95,13 +95,13 @@ def annotated(actions: ActionSet) -> str:
         direction: up                       # any: up and down; up: it may only rise; down: it may \
 only fall
         lower: 18                           # nobody is advised to go below this
-        cost: 1.0                           # of a change by one unit, beside the costs of the \
+        cost: 1.0                           # cost of changing it by one unit, relative to the \
 other features
     """
     content = to_plain(actions)
     lines = [_HEAD, f"holdfast_actions: {content['holdfast_actions']}  # version of this format"]
     most = content.get("max_changes")
-    what = "at most so many features may change at once"
+    what = "how many features may change at once, at most"
     lines += ["", _line(0, "max_changes", most if most is not None else 3, what, most is not None)]
     lines += ["", "features:"]
     for name in actions:

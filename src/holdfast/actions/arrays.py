@@ -20,7 +20,7 @@ from holdfast.actions.switches import person_costs
 from holdfast.discrete import Group, Links
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Category, Curve, Encoding, Number
-from holdfast.models.encoding.features import Part
+from holdfast.models.encoding.features import RawFeature
 from holdfast.models.encoding.reading import Reading
 from holdfast.models.encoding.unwrap import AGREEMENT
 
@@ -89,16 +89,16 @@ class Arrays:
             self.fixed_costs = np.broadcast_to(self.fixed_costs, self.points.shape).copy()
             self.fixed_costs[is_missing, j] = feature.provide_cost
 
-    def _fill_levels(self, feature: CategoryFeature, part: Part) -> None:
+    def _fill_levels(self, feature: CategoryFeature, part: RawFeature) -> None:
         current = self.reading.levels[feature.name]
         if isinstance(part, Category):
-            levels, values, columns = part.levels, part.all_options, part.columns
+            levels, values, columns = part.levels, part.all_codes, part.columns
         elif isinstance(part, Number):  # numbers that are a category for people
             levels, columns = feature.levels, np.array([part.column], dtype=np.int64)
             values = part.encode(np.array(levels, dtype=np.float64))[:, None]
         else:
             levels, columns, values = feature.levels, part.columns, self.codes[feature.name]
-        # to miss a level, or to have an unknown one, is an option only if somebody does
+        # to miss a level, or to have an unknown one, is a level only if somebody does
         rest = np.intersect1d(current, [len(levels), len(levels) + 1])
         kept = np.append(np.arange(len(levels)), rest)
         specials = () if isinstance(part, Number) else part.specials
@@ -122,8 +122,8 @@ class Arrays:
         if wrong.any():
             row, column = (int(k) for k in np.argwhere(wrong)[0])
             raise ValueError(
-                f"column {name!r} is not understood: the pipeline encodes it as "
-                f"{theirs[row, column]}, not as {ours[row, column]}, in row {row}"
+                f"column {name!r} is misread: the pipeline encodes it as {theirs[row, column]}, "
+                f"not as {ours[row, column]}, in row {row}"
             )
         self.points[:, group.columns] = ours
         self.groups.append(group)
@@ -136,8 +136,8 @@ class Arrays:
             return np.empty((len(self.points), 0), dtype=np.int64)
         return np.stack(self.current, axis=1)
 
-    def option_changes(self) -> list[NDArray[np.int64]] | None:
-        """Return how many features change with each option, where a group stands for several."""
+    def level_changes(self) -> list[NDArray[np.int64]] | None:
+        """Return how many features change with each level, where a group stands for several."""
         if not self.joints:
             return None
         changes = []
@@ -163,7 +163,7 @@ def column_names(encoding: Encoding) -> list[str]:
         for j, column in enumerate(part.columns):
             label = j + 1
             if isinstance(part, Category):
-                label = part.levels[int(part.options[:, j].argmax())]
+                label = part.levels[int(part.codes[:, j].argmax())]
             names[column] = f"{name}={label}" if len(part.columns) > 1 else name
     if len(set(names)) < len(names):
         names = [f"{name} [{j}]" for j, name in enumerate(names)]
@@ -173,7 +173,7 @@ def column_names(encoding: Encoding) -> list[str]:
 def encode_links(arrays: Arrays) -> Links:
     """Write links in encoded columns; what a person has now is always within."""
     bundles, n = [joint.bundle for joint, _ in arrays.joints], len(arrays.points)
-    # those among features that are tried together are kept by all of their options
+    # those among features that are tried together are kept by all of their levels
     links = [
         link for link in arrays.actions.links if not any(bundle.holds(link) for bundle in bundles)
     ]

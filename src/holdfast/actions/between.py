@@ -1,9 +1,9 @@
 """What lies between the values that are tried of a bent number without a step.
 
 Such a number may take any value, and only some are tried. Between two neighbours a monotone
-function is nowhere better than at the better one of both. So an option that has the better end's
+function is nowhere better than at the better one of both. So a level that has the better end's
 code, at the nearer end's cost, stands for all that lies between: no recourse is better than the
-best one with such options, and that is proven about it as about any other.
+best one with such levels, and that is proven about it as about any other.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def relaxed_problem(problem: DiscreteProblem, arrays: Arrays) -> DiscreteProblem
 
     None where all values that a number may take are tried.
     """
-    groups, costs = list(problem.groups), list(problem.option_costs)
-    changes = None if problem.option_changes is None else list(problem.option_changes)
+    groups, costs = list(problem.groups), list(problem.level_costs)
+    changes = None if problem.level_changes is None else list(problem.level_changes)
     is_relaxed = False
     for g, name in enumerate(arrays.levels):
         feature = arrays.actions[name]
-        if name not in arrays.cells or not arrays.cells[name].has_gaps:
+        if name not in arrays.cells or not arrays.cells[name].has_untried:
             continue
         cells, values = arrays.cells[name], arrays.reading.numbers[name]
         fill = getattr(arrays.encoding[name], "fill", None)
@@ -43,7 +43,7 @@ def relaxed_problem(problem: DiscreteProblem, arrays: Arrays) -> DiscreteProblem
         is_relaxed = True
     if not is_relaxed:
         return None
-    return replace(problem, groups=groups, option_costs=costs, option_changes=changes)
+    return replace(problem, groups=groups, level_costs=costs, level_changes=changes)
 
 
 def _better_ends(problem: DiscreteProblem, name: str, group: Group, cells: Cells) -> Floats:
@@ -57,9 +57,9 @@ def _better_ends(problem: DiscreteProblem, name: str, group: Group, cells: Cells
     unknown = ~(rises | falls) & (below != above).any(axis=0)
     if unknown.any():
         raise ValueError(
-            f"{name}: the model bends it, and it has no step; what lies between the values that "
-            "are tried cannot be bounded, because some models of the set take a larger number for "
-            "better and others for worse: give it a step"
+            f"{name}: the model transforms it non-linearly, and it has no step. Values between "
+            "those tried cannot be bounded, because some models of the set reward larger numbers "
+            "and others smaller ones: give it a step"
         )
     return np.where(rises, np.maximum(below, above), np.minimum(below, above))
 

@@ -1,4 +1,8 @@
-"""Features that are categories: which level may become which, and at what cost."""
+"""Features that are categories: which level may become which, and at what cost.
+
+The rules go into the problem in `switches`; `check._check_category` asks for them again in raw
+units, by `CategoryFeature.refusal`, knowing nothing of that.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.actions.feature import DIRECTIONS, PROVIDE, Feature, plain_number
+from holdfast.actions.feature import DIRECTIONS, PROVIDE, Feature, FeatureError, plain_number
 from holdfast.machinery.numbers import to_number
 from holdfast.models.encoding.reading import is_missing, plain, shorten
 
@@ -22,30 +26,31 @@ class CategoryFeature(Feature):
     ----------
     name : str
     levels : sequence
-        All levels: texts, numbers or booleans.
+        All levels: strings, numbers or booleans.
     immutable : bool
         It may not change at all.
     protected : bool
         It may not change, and no explanation names it as being in the way: a person's sex.
     moves : dict or None
-        For each level, those that it may become; a level that is no key may only stay.
+        For each level, those that it may become; a level that is not a key may not change.
     order : sequence or None
-        Levels from the lowest to the highest. A level that is not in it can neither be left nor
-        taken where the order counts: with a `direction`, or with ``cost_by="step"``.
+        Levels from the lowest to the highest. A level outside the order can be neither left nor
+        chosen where the order counts: with a `direction`, or with ``cost_by="step"``.
     direction : str
         "any", or along the order "up" or "down".
     allowed : sequence or None
-        The only levels that may be taken.
+        The only levels that may be chosen.
     physical : sequence of str
         Settings that are facts, which nobody can lift: ``["direction"]``, if it only ever rises.
     cost : number or dict
-        Of a switch; or for each pair ``(from, to)`` of levels its own.
+        Cost of a switch; or a dict with a cost for each pair ``(from, to)`` of levels.
     cost_by : str
-        "switch", or "step": the cost is for each step in the order.
+        "switch", or "step": the cost is per step in the order.
     fixed_cost : number
-        Of a switch at all, on top of `cost`.
+        Cost of any switch, on top of `cost`.
     provide_cost : number or None
-        Of giving a level where it is missing: any one of those `allowed`. None: it stays missing.
+        Cost of filling in a level where it is missing: any one of those `allowed`. None: it stays
+        missing.
 
     Examples
     --------
@@ -58,8 +63,8 @@ class CategoryFeature(Feature):
     >>> degree.moves = {"Master": ["Doctor"]}
     Traceback (most recent call last):
         ...
-    ValueError: degree: moves names the level 'Doctor', which is none of 'none', 'Bachelor', \
-'Master'
+    holdfast.actions.feature.FeatureError: degree: moves names the level 'Doctor', which is not \
+one of 'none', 'Bachelor', 'Master'
     """
 
     name: str
@@ -117,7 +122,9 @@ class CategoryFeature(Feature):
             return 0.0 if is_missing(after) else float(self.provide_cost or 0.0)
         if isinstance(self.cost, dict):
             if (before, after) not in self.cost:
-                raise ValueError(f"{self.name}: no cost is given for {before!r} to {after!r}")
+                raise FeatureError(
+                    self.name, f"no cost is given for the change from {before!r} to {after!r}"
+                )
             return float(self.cost[before, after]) + self.fixed_cost
         steps = 1
         if self.cost_by == "step":
@@ -146,9 +153,10 @@ class CategoryFeature(Feature):
         if settings["order"] is None:
             for key, free in (("direction", "any"), ("cost_by", "switch")):
                 if settings[key] != free:
-                    raise ValueError(f"{self.name}: {key} = {settings[key]!r} needs an order")
+                    raise FeatureError(self.name, f"{key} = {settings[key]!r} needs an order")
         if settings["cost_by"] == "step" and isinstance(settings["cost"], dict):
-            raise ValueError(f"{self.name}: cost_by = 'step' needs one cost, not one for each pair")
+            reason = "cost_by = 'step' needs one cost, not one for each pair"
+            raise FeatureError(self.name, reason)
         return settings
 
     def _sequence(self, key: str, values: Any) -> tuple[Any, ...]:
@@ -164,14 +172,12 @@ class CategoryFeature(Feature):
     def _known(self, key: str, values: Any, levels: tuple[Any, ...]) -> None:
         for value in values:
             if value not in levels:
-                raise ValueError(
-                    f"{self.name}: {key} names the level {value!r}, which is none of "
-                    f"{shorten(levels)}"
-                )
+                reason = f"{key} names the level {value!r}, which is not one of {shorten(levels)}"
+                raise FeatureError(self.name, reason)
 
     def _clean_moves(self, moves: Any, levels: tuple[Any, ...]) -> dict[Any, tuple[Any, ...]]:
         if not isinstance(moves, Mapping):
-            self._refuse("moves", moves, "a dict from each level to a list of levels")
+            self._refuse("moves", moves, "a dict that maps each level to a list of levels")
         self._known("moves", moves, levels)
         result = {}
         for level, targets in moves.items():
@@ -187,7 +193,9 @@ class CategoryFeature(Feature):
         result = {}
         for pair, value in cost.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
-                self._refuse("cost", pair, "a number, or a dict from pairs (from, to) to numbers")
+                self._refuse(
+                    "cost", pair, "a number, or a dict that maps pairs (from, to) to numbers"
+                )
             self._known("cost", pair, levels)
             result[plain(pair[0]), plain(pair[1])] = self._positive(f"cost[{pair!r}]", value)
         return result

@@ -1,8 +1,8 @@
 """Bent and binned numbers, cut into cells: raw values that the pipeline encodes as one.
 
 Where a number is binned, a cell is a bin; where it is bent, each value that it may take is a cell.
-What a cell is encoded as, the pipeline is asked. So the nearest value of each cell is an option of
-a person, and the search over options is exact.
+What a cell is encoded as, the pipeline is asked. So the nearest value of each cell is a level of
+a person, and the search over levels is exact.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Cells:
         What it is encoded as.
     is_advice : (m,) array of bool
         Whether people may be advised to go there: a missing value, or a code, is no advice.
-    has_gaps : bool
+    has_untried : bool
         Whether there are other values between the cells, which are not tried.
     """
 
@@ -45,7 +45,7 @@ class Cells:
     high: Floats
     codes: Floats
     is_advice: NDArray[np.bool_]
-    has_gaps: bool = False
+    has_untried: bool = False
 
     @property
     def n_numbers(self) -> int:
@@ -78,7 +78,7 @@ def find_cells(
             values, codes = _sharpened(encoding, encoded, curve, values, codes)
             found = _bins(curve, values, codes)
         else:
-            found = _points(curve, values, codes, has_gaps=features[name].grid == 0.0)
+            found = _points(curve, values, codes, has_untried=features[name].grid == 0.0)
         if curve.takes_missing:
             found = _with_missing(found, asked[name][count:])
         cells[name] = found
@@ -125,7 +125,7 @@ def _sharpened(
         if far.any():
             at = int(jumps[far][0])
             raise ValueError(
-                f"column {curve.name!r} is not understood: {curve.where} is read as constant "
+                f"column {curve.name!r} is misread: {curve.where} was taken to be constant "
                 f"between its edges, but it changes between {values[at]:.12g} and "
                 f"{values[at + 1]:.12g}"
             )
@@ -226,9 +226,11 @@ def too_wide(feature: NumberFeature, curve: Curve, own: Floats) -> dict[int, str
     if not many.any():
         return {}
     most = float(width[many].max())
-    said = f"{feature.name}: the model bends it, so that its values are tried one by one"
+    said = (
+        f"{feature.name}: the model transforms it non-linearly, so its values are tried one by one"
+    )
     if np.isinf(most):
-        said += ": give it a lower and an upper end"
+        said += ": give it a lower and an upper bound"
     elif step == 0.0:
         said += f": give it a {_step_for(feature.name, most)}"
     else:
@@ -237,11 +239,11 @@ def too_wide(feature: NumberFeature, curve: Curve, own: Floats) -> dict[int, str
     is_setting = np.isinf(most) or step == 0.0 or feature.highest - feature.lowest >= most
     if is_setting and many[~missing].any() and many[some & ~missing].all():
         raise ValueError(said)
-    lost = f"{feature.name} is missing, and to give it too many values would have to be tried"
+    lost = f"{feature.name} is missing, and too many values would have to be tried to fill it in"
     given = feature.highest - feature.lowest
     if np.isfinite(given):
         lost += f": give it a coarser {_step_for(feature.name, given)}"
-    said = f"{feature.name}: too many values lie between it and where it may go"
+    said = f"{feature.name}: there are too many values that it may change to"
     return {int(k): lost if missing[k] else said for k in np.flatnonzero(many)}
 
 
@@ -280,17 +282,17 @@ def _power_of_ten(most: float) -> float:
     return float(f"1e{int(np.floor(np.log10(most)))}")
 
 
-def _points(curve: Curve, values: Floats, codes: Floats, *, has_gaps: bool) -> Cells:
+def _points(curve: Curve, values: Floats, codes: Floats, *, has_untried: bool) -> Cells:
     """Make each value a cell, and each flat tail."""
     low, high = values.copy(), values.copy()
     if curve.has_flat_tails:
         low[0], high[-1] = -np.inf, np.inf
-    cells = Cells(low, high, codes, ~np.isin(values, curve.specials), has_gaps)
+    cells = Cells(low, high, codes, ~np.isin(values, curve.specials), has_untried)
     is_there = np.isfinite(codes).all(axis=1)  # the logarithm of a negative number is not
-    if has_gaps and not is_there.all():
+    if has_untried and not is_there.all():
         raise ValueError(
-            f"{curve.name}: the model bends it, and makes nothing finite of "
-            f"{values[~is_there][0]:g}: give it a lower and an upper end between which it does, "
-            "or a step"
+            f"{curve.name}: the model transforms it non-linearly, and {values[~is_there][0]:g} "
+            "has no finite result: give it lower and upper bounds between which every value has "
+            "one, or a step"
         )
     return _without_holes(cells)

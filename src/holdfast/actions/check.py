@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Room for rounding in bounds, steps and links, relative to the numbers compared.
 ROUNDING = 1e-9
 
-_Columns = dict[Any, NDArray[Any]]
+_Values = dict[Any, NDArray[Any]]
 _Say = Callable[[int], str]  # a sentence about a row
 _Report = Callable[[Iterable[Any], str | _Say], None]
 
@@ -136,13 +136,13 @@ def costs_by_feature(
 def _number_cost(
     feature: NumberFeature, old: Any, new: Any, presumed: Mapping[str, float]
 ) -> float:
-    fee = feature.fixed_cost
+    fixed_cost = feature.fixed_cost
     if is_missing(old):
-        old, fee = presumed.get(feature.name, new), feature.provide_cost or 0.0
-    return feature.cost * abs(float(new) - float(old)) + fee
+        old, fixed_cost = presumed.get(feature.name, new), feature.provide_cost or 0.0
+    return feature.cost * abs(float(new) - float(old)) + fixed_cost
 
 
-def _check(actions: ActionSet, old: _Columns, new: _Columns, n: int) -> dict[int, list[str]]:
+def _check(actions: ActionSet, old: _Values, new: _Values, n: int) -> dict[int, list[str]]:
     wrong: dict[int, list[str]] = {}
 
     def report(rows: Iterable[Any], said: str | _Say) -> None:
@@ -152,7 +152,7 @@ def _check(actions: ActionSet, old: _Columns, new: _Columns, n: int) -> dict[int
 
     everybody = range(n)
     for name in (name for name in old if name not in new):
-        report(everybody, f"{name} is missing from what is advised")
+        report(everybody, f"{name} is missing from the advice")
     changed: dict[Any, NDArray[np.bool_]] = {}
     derived = {each.feature for each in actions.derived}
     for name, values in new.items():
@@ -194,7 +194,7 @@ def _check_number(
     """Check the rows that change a number, by rising position."""
     is_given = _missing(before[rows]) & ~_missing(after[rows])
     if feature.provide_cost is None:
-        report(rows[is_given], f"{feature.name} is given, but stays missing where it is")
+        report(rows[is_given], f"{feature.name} is filled in, but must stay missing")
         rows = rows[~is_given]
         is_given = np.zeros(len(rows), dtype=bool)
     (old, old_fine), (new, new_fine) = _floats(before[rows]), _floats(after[rows])
@@ -225,7 +225,7 @@ def _check_number(
     old, new = np.where(fine, old, 0.0), np.where(fine, new, 0.0)
     change = new - old
     if feature.stays:
-        report(rows[fine & is_given], f"{name} is given, but may not change")
+        report(rows[fine & is_given], f"{name} is filled in, but may not change")
         report(rows[fine & ~is_given], say(moves, ", but may not change"))
         return
     room = np.zeros(len(rows))
@@ -241,10 +241,10 @@ def _check_number(
             report(rows[far], say(moves, f"; at most {_show(limit)} are allowed"))
     # whoever is outside the bounds already may stay there
     for end, what, sign in (
-        (feature.upper, "its upper end", 1.0),
-        (feature.lower, "its lower end", -1.0),
-        (feature.possible_upper, "the most that is possible", 1.0),
-        (feature.possible_lower, "the least that is possible", -1.0),
+        (feature.upper, "its upper bound", 1.0),
+        (feature.lower, "its lower bound", -1.0),
+        (feature.possible_upper, "the highest possible value", 1.0),
+        (feature.possible_lower, "the lowest possible value", -1.0),
     ):
         if end is not None:
             held = np.where(is_given, -np.inf, sign * old)
@@ -300,7 +300,7 @@ def _check_count(most: int, changed: dict[Any, NDArray[np.bool_]], n: int, repor
     report(np.flatnonzero(count > most), say)
 
 
-def _check_link(link: FeatureLink, old: _Columns, new: _Columns, n: int, report: _Report) -> None:
+def _check_link(link: FeatureLink, old: _Values, new: _Values, n: int, report: _Report) -> None:
     none = np.full(n, None, dtype=object)
     read = [_floats(table.get(name, none)) for table in (old, new) for name in link.names]
     fine = np.logical_and.reduce([ok & ~np.isnan(values) for values, ok in read])
@@ -331,8 +331,8 @@ def _check_link(link: FeatureLink, old: _Columns, new: _Columns, n: int, report:
 
 def _check_derived(
     each: Derived,
-    old: _Columns,
-    new: _Columns,
+    old: _Values,
+    new: _Values,
     changed: dict[Any, NDArray[np.bool_]],
     report: _Report,
 ) -> None:
@@ -369,7 +369,7 @@ def _check_sum(link: Linear, values: list[Floats], report: _Report) -> None:
     )
 
 
-def _single(values: Any) -> _Columns:
+def _single(values: Any) -> _Values:
     """Return the columns of a table that has one person."""
     if hasattr(values, "iloc") and hasattr(values, "columns"):
         if len(values) != 1:
@@ -377,7 +377,7 @@ def _single(values: Any) -> _Columns:
         return {name: _object(values[name].iloc[0]) for name in values.columns}
     if not isinstance(values, Mapping) and not hasattr(values, "items"):
         raise TypeError(
-            f"{type(values).__name__} is not a row: give a Series, a dict or a data frame"
+            f"{type(values).__name__} is not a row: pass a Series, a dict or a data frame"
         )
     return {name: _object(value) for name, value in values.items()}
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast.actions.compiled import Compiled
 from holdfast.actions.joint import Joint
+from holdfast.actions.posed import Posed
 from holdfast.actions.ranges import Range, lattice_anchor, multiples
 from holdfast.actions.reach import Reach
 from holdfast.machinery.numbers import Floats
@@ -23,7 +23,7 @@ _MANY_STEPS = 2.0**40
 
 
 def decode(
-    compiled: Compiled, recourse: ArrayLike, levels: ArrayLike, rows: ArrayLike | None = None
+    posed: Posed, recourse: ArrayLike, levels: ArrayLike, rows: ArrayLike | None = None
 ) -> pd.DataFrame:
     """Return what people become, in raw units and with all their columns.
 
@@ -33,9 +33,9 @@ def decode(
 
     Parameters
     ----------
-    compiled : Compiled
+    posed : Posed
     recourse : (n, d) array
-        Encoded points, one for each person of ``compiled.people``.
+        Encoded points, one for each person of ``posed.people``.
     levels : (n, g) array of int
         The position of the level that each person takes in each group of the problem.
     rows : array, optional
@@ -45,21 +45,21 @@ def decode(
     --------
     >>> import pandas as pd
     >>> from holdfast import NormBall
-    >>> from holdfast.actions import ActionSet, to_problem
+    >>> from holdfast.actions import ActionSet, pose_problem
     >>> from holdfast.models.encoding import Encoding
     >>> table = pd.DataFrame({"x0": [1, 5, 9], "x1": [0.5, 1.5, 2.5]})
     >>> encoding = Encoding.of(([1.0, 1.0], -4.0))
     >>> actions = ActionSet.from_data(table)
-    >>> compiled = to_problem(table, encoding, actions, robust_to=NormBall(1, 0.1))
-    >>> decode(compiled, [[3.0000000001, 0.5], [5.0, 2.0], [9.0, 2.5]], [[], [], []])
+    >>> posed = pose_problem(table, encoding, actions, robust_to=NormBall(1, 0.1))
+    >>> decode(posed, [[3.0000000001, 0.5], [5.0, 2.0], [9.0, 2.5]], [[], [], []])
        x0   x1
     0   3  0.5
     1   5  2.0
     2   9  2.5
     """
-    n, g = compiled.problem.current.shape
+    n, g = posed.problem.current.shape
     points, chosen = np.asarray(recourse, dtype=np.float64), np.asarray(levels, dtype=np.int64)
-    start = compiled.problem.problem.X
+    start = posed.problem.problem.X
     if points.shape != start.shape or chosen.shape != (n, g):
         raise ValueError(
             f"recourse has shape {points.shape} and levels {chosen.shape}; expected "
@@ -69,18 +69,18 @@ def decode(
     hopeless = which[~np.isfinite(points[which]).all(axis=1)]
     if hopeless.size:
         raise ValueError(f"person {hopeless[0]} has no recourse; decode those rows that have one")
-    return decode_people(compiled, which, points[which], chosen[which])
+    return decode_people(posed, which, points[which], chosen[which])
 
 
 def decode_people(
-    compiled: Compiled, who: NDArray[np.int64], points: Floats, levels: NDArray[np.int64]
+    posed: Posed, who: NDArray[np.int64], points: Floats, levels: NDArray[np.int64]
 ) -> pd.DataFrame:
     """Decode points of some people, by position: a row for each of them."""
-    start, current = compiled.problem.problem.X, compiled.problem.current
-    result = compiled.people_at(who).copy()
+    start, current = posed.problem.problem.X, posed.problem.current
+    result = posed.people_at(who).copy()
     differs = points != start[who]
-    for name, raw in compiled.ranges.items():
-        number = compiled.encoding[name]
+    for name, raw in posed.ranges.items():
+        number = posed.encoding[name]
         assert isinstance(number, Number)
         moved = np.flatnonzero(differs[:, number.column])
         old, new = start[who[moved], number.column], points[moved, number.column]
@@ -90,7 +90,7 @@ def decode_people(
         if moved.size:
             values = _raw_values(raw, number, who[moved], old, new)
             result[name] = _replaced(result[name], moved, values)
-    for k, (name, known) in enumerate(compiled.levels.items()):
+    for k, (name, known) in enumerate(posed.levels.items()):
         moved = np.flatnonzero(levels[:, k] != current[who, k])
         if not moved.size:
             continue

@@ -1,4 +1,8 @@
-"""Features that are computed from others: they change with these, and in no other way."""
+"""Features that are computed from others: they change with these, and in no other way.
+
+They go into the problem in `joint`; `check._check_derived` computes them again in raw units,
+knowing nothing of that.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +95,7 @@ def _check_names(feature: Any, parents: dict[str, Any]) -> None:
     for name, value in {"feature": feature, **parents}.items():
         if value in seen:
             raise ValueError(
-                f"{name} = {value!r} and {seen[value]} = {value!r}: name three different features"
+                f"{name} = {value!r} and {seen[value]} = {value!r}: use three different features"
             )
         seen[value] = name
 

@@ -22,10 +22,10 @@ COSTS = ("std", "mad", "percentile", "unit")
 _FINEST, _COARSEST = 1e5, 1e2
 
 
-class Fees(NamedTuple):
+class DraftCosts(NamedTuple):
     """How changes are charged for; see `ActionSet.from_data`."""
 
-    costs: str
+    kind: str  # one of COSTS
     switch_cost: float
     fixed_cost: float
 
@@ -39,12 +39,12 @@ class Kinds(NamedTuple):
 
 
 def draft(
-    table: Any, fees: Fees, kinds: Kinds, units: dict[str, str]
+    table: Any, costs: DraftCosts, kinds: Kinds, units: dict[str, str]
 ) -> list[NumberFeature | CategoryFeature]:
     """Propose a feature for each column; see `ActionSet.from_data`."""
-    if not isinstance(fees.costs, str) or fees.costs not in COSTS:
-        raise ValueError(f"costs = {shown(fees.costs)} is not known; there are: {', '.join(COSTS)}")
-    check_positive("switch_cost", fees.switch_cost)
+    if not isinstance(costs.kind, str) or costs.kind not in COSTS:
+        raise ValueError(f"costs = {shown(costs.kind)} is not known; available: {', '.join(COSTS)}")
+    check_positive("switch_cost", costs.switch_cost)
     check_kind("units", units, dict, "write units={'age': 'years'}")
     frame = as_table(table)
     names = [str(name) for name in frame.columns]
@@ -55,14 +55,14 @@ def draft(
     result: list[NumberFeature | CategoryFeature] = []
     for name in frame.columns:
         if not isinstance(name, str):
-            raise ValueError(f"column {name!r}: the name of a column must be a text")
+            raise ValueError(f"column {name!r}: a column name must be a string")
         seen = frame[name].dropna().infer_objects()
         if seen.empty:
-            raise ValueError(f"column {name!r} has no value at all; leave it out")
+            raise ValueError(f"column {name!r} has no values; leave it out")
         if name in kinds.categories or not _is_number(name, seen):
-            result.append(_category(name, seen, fees))
+            result.append(_category(name, seen, costs))
         else:
-            result.append(_number(name, seen, fees, units.get(name, "")))
+            result.append(_number(name, seen, costs, units.get(name, "")))
         result[-1].set(immutable=name in kinds.immutable, protected=name in kinds.protected)
     return result
 
@@ -85,8 +85,8 @@ def _is_number(name: str, seen: pd.Series[Any]) -> bool:
         return True
     if kind in "mMc":
         raise ValueError(
-            f"column {name!r} holds {seen.dtype}, which is not understood: make it "
-            "a number or a text, or leave it out"
+            f"column {name!r} holds {seen.dtype}, which is not supported: convert it to numbers "
+            "or text, or leave it out"
         )
     return False
 
@@ -109,7 +109,7 @@ def _power_of_ten(exponent: int) -> float:
     return float(f"1e{exponent}")  # 10.0**-5 is not the number that is written 0.00001
 
 
-def _number(name: str, seen: pd.Series[Any], fees: Fees, unit: str) -> NumberFeature:
+def _number(name: str, seen: pd.Series[Any], costs: DraftCosts, unit: str) -> NumberFeature:
     values = seen.to_numpy(dtype=np.float64)
     if not np.isfinite(values).all():
         raise ValueError(f"column {name!r} holds infinite values")
@@ -123,16 +123,18 @@ def _number(name: str, seen: pd.Series[Any], fees: Fees, unit: str) -> NumberFea
         possible_lower=0 if (values >= 0.0).all() else None,
         step=None if whole else grid_step(values),
         integer=whole,
-        cost=unit_cost(values, fees.costs),
-        fixed_cost=fees.fixed_cost,
+        cost=unit_cost(values, costs.kind),
+        fixed_cost=costs.fixed_cost,
     )
 
 
-def _category(name: str, seen: pd.Series[Any], fees: Fees) -> CategoryFeature:
+def _category(name: str, seen: pd.Series[Any], costs: DraftCosts) -> CategoryFeature:
     levels = [plain(level) for level in seen.unique().tolist()]
     kinds = {type(level).__name__ for level in levels}
     if len(kinds) > 1:
-        raise ValueError(f"column {name!r} mixes {' and '.join(sorted(kinds))}; make it one type")
+        raise ValueError(
+            f"column {name!r} mixes {' and '.join(sorted(kinds))}; convert it to one type"
+        )
     declared = getattr(seen.dtype, "categories", None)
     if kinds == {"bool"}:
         levels = [False, True]
@@ -141,4 +143,4 @@ def _category(name: str, seen: pd.Series[Any], fees: Fees) -> CategoryFeature:
     else:
         levels = sorted(levels)
     order = levels if getattr(seen.dtype, "ordered", False) else None
-    return CategoryFeature(name, levels, order=order, cost=fees.switch_cost)
+    return CategoryFeature(name, levels, order=order, cost=costs.switch_cost)

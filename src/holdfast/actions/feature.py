@@ -19,11 +19,36 @@ DIRECTIONS = ("any", "up", "down")
 PROVIDE = "a positive number or 0, or None where it stays missing"
 
 
+class FeatureError(ValueError):
+    """A setting of a feature is refused.
+
+    Attributes
+    ----------
+    feature : str
+        Its name.
+    reason : str
+        What is wrong.
+
+    Examples
+    --------
+    >>> str(FeatureError("age", "there is none"))
+    'age: there is none'
+    """
+
+    def __init__(self, feature: str, reason: str) -> None:
+        super().__init__(feature, reason)
+        self.feature, self.reason = feature, reason
+
+    def __str__(self) -> str:
+        """Say which feature, and what is wrong with it."""
+        return f"{self.feature}: {self.reason}"
+
+
 class Feature:
     """A column of the table, and what a person can change about it.
 
     Settings are attributes. Setting one checks it, also against the others; unknown ones are
-    errors. To change several that contradict each other on the way, use `set`.
+    errors. To change several that would contradict each other one at a time, use `set`.
     """
 
     name: str
@@ -37,7 +62,7 @@ class Feature:
     def __post_init__(self) -> None:
         """Check the settings given at the start."""
         if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"the name {self.name!r} of a feature is not a text")
+            raise ValueError(f"the feature name {self.name!r} is not a string")
         self._store(self._clean(self.settings()))
         object.__setattr__(self, "_ready", True)
 
@@ -97,7 +122,8 @@ class Feature:
         raise NotImplementedError
 
     def _refuse(self, setting: str, value: Any, allowed: str) -> NoReturn:
-        raise ValueError(f"{self.name}: {setting} = {value!r} is not allowed; it must be {allowed}")
+        reason = f"{setting} = {value!r} is not allowed; it must be {allowed}"
+        raise FeatureError(self.name, reason)
 
     def _flag(self, settings: dict[str, Any], key: str) -> None:
         if not isinstance(settings[key], (bool, np.bool_)):
@@ -148,4 +174,4 @@ def suggest(name: Any, known: Iterable[str]) -> str:
     names = list(known)
     close = difflib.get_close_matches(str(name), names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{hint}there are: {', '.join(names)}"
+    return f"{hint}available: {', '.join(names)}"

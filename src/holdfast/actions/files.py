@@ -11,7 +11,7 @@ from holdfast.actions.action_set import ActionSet
 from holdfast.actions.plain import from_plain, to_plain
 from holdfast.machinery.numbers import refuse
 from holdfast.machinery.plain_files import (
-    Kind,
+    FileKind,
     check_schema,
     load_plain,
     naming,
@@ -19,7 +19,7 @@ from holdfast.machinery.plain_files import (
     write_text,
 )
 
-ACTION_SET = Kind("an action set")
+ACTION_SET = FileKind("an action set")
 
 
 def save(actions: ActionSet, path: str | Path) -> None:
@@ -58,4 +58,4 @@ def _check_names(content: Any) -> None:
     features = content.get("features") if isinstance(content, dict) else None
     for key in features if isinstance(features, dict) else ():
         if not isinstance(key, str):
-            raise ValueError(f"features: the name {key!r} is not a text; put it into quotes")
+            raise ValueError(f"features: the name {key!r} is not a string; put it in quotes")

@@ -33,8 +33,8 @@ def misfits(encoding: Encoding, actions: ActionSet) -> Iterator[str]:
         feature = actions[name]
         if isinstance(part, Category) and isinstance(feature, NumberFeature):
             yield (
-                f"{name}: the pipeline reads it as a category, but the action set as a number; "
-                "draft it with ActionSet.from_data(table, encoding=...)"
+                f"{name}: the pipeline reads it as a category, but the action set treats it as a "
+                "number; draft it with ActionSet.from_data(table, encoding=...)"
             )
         if not isinstance(part, Category) and isinstance(feature, CategoryFeature):
             texts = [level for level in feature.levels if isinstance(level, str)]
@@ -57,8 +57,8 @@ def _link_misfits(encoding: Encoding, actions: ActionSet) -> Iterator[str]:
                 if not joined[name].holds(link):
                     yield (
                         f"{link}: {name!r} is tried together with others, because "
-                        f"{joined[name].key!r} is derived; it can be linked with "
-                        f"{', '.join(joined[name].names)} only"
+                        f"{joined[name].key!r} is derived; it can only be linked with "
+                        f"{', '.join(joined[name].names)}"
                     )
                 continue
             if name not in encoding.features:
@@ -67,8 +67,8 @@ def _link_misfits(encoding: Encoding, actions: ActionSet) -> Iterator[str]:
             part = encoding[name]
             if isinstance(part, Curve):
                 yield (
-                    f"{link}: {part.where} bends or bins {name!r}; only numbers that the model "
-                    "reads in proportion can be linked"
+                    f"{link}: {part.where} transforms or bins {name!r}; only numbers that enter "
+                    "the model linearly can be linked"
                 )
 
 

@@ -1,7 +1,7 @@
 """What each person may make of features that are derived from others: every allowed combination.
 
 A quotient is no linear function of its parents. So the values that the parents may take are tried
-together, and what is derived of them is computed as anybody would: each combination is an option.
+together, and what is derived of them is computed as anybody would: each combination is a level.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_ASKED = 200_000  # rows that the pipeline is asked about at once
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """The options of people: combinations of values. The first is what they have now.
+    """The levels of people: combinations of values. The first is what they have now.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Joint:
     raw : (n, m, k) array
         The values of the features of the bundle, in the order of its names.
     costs : (n, m) array
-        What each costs; inf where a person has fewer options than others.
+        What each costs; inf where a person has fewer levels than others.
     """
 
     bundle: Bundle
@@ -55,12 +55,12 @@ class Joint:
 
     @property
     def changes(self) -> NDArray[np.bool_]:
-        """Whether each parent changes with each option, (n, m, parents)."""
+        """Whether each parent changes with each level, (n, m, parents)."""
         values = self.raw[:, :, : len(self.bundle.parents)]
         return np.asarray(values != values[:, :1])
 
     def changed(self, who: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each parent changes for some people who take options, (people, parents)."""
+        """Whether each parent changes for some people who take levels, (people, parents)."""
         count = len(self.bundle.parents)
         return np.asarray(self.raw[who, taken, :count] != self.raw[who, 0, :count])
 
@@ -72,7 +72,7 @@ def check_bundle(bundle: Bundle, actions: ActionSet) -> None:
     """Refuse parents whose values cannot be listed."""
     for name in bundle.parents:
         feature = actions[name]
-        said = f"{name}: {bundle.key} is derived from it, so that its values are tried one by one"
+        said = f"{name}: {bundle.key} is derived from it, so its values are tried one by one"
         if feature.stays:
             continue
         if feature.grid == 0.0:
@@ -80,16 +80,18 @@ def check_bundle(bundle: Bundle, actions: ActionSet) -> None:
         falls = feature.direction == "up" or feature.max_decrease is not None
         rises = feature.direction == "down" or feature.max_increase is not None
         if not (falls or math.isfinite(feature.lowest)):
-            raise ValueError(f"{said}: give it a lower end")
+            raise ValueError(f"{said}: give it a lower bound")
         if not (rises or math.isfinite(feature.highest)):
-            raise ValueError(f"{said}: give it an upper end")
+            raise ValueError(f"{said}: give it an upper bound")
 
 
 def read_bundle(bundle: Bundle, reading: Reading, frame: pd.DataFrame, actions: ActionSet) -> None:
     """Read the features of a bundle, and refuse people of whom it does not hold."""
     for name in bundle.names:
         if name not in frame.columns:
-            raise ValueError(f"X lacks the column {name!r}: {bundle.key} is derived")
+            raise ValueError(
+                f"X lacks the column {name!r}, which is needed because {bundle.key} is derived"
+            )
         column = frame[name]
         if name not in reading.numbers:
             reading.read_number(name, column, takes_missing=False)
@@ -119,7 +121,7 @@ def _refuse_many(bundle: Bundle, reading: Reading, actions: ActionSet) -> None:
             told = [f"{name} a step of {step:g}" for name, r, step in pairs if step != r.step]
             reading.reasons.setdefault(i, []).append(
                 f"{' and '.join(bundle.parents)} have {total[i]:,.0f} combinations, from which "
-                f"{bundle.key} is derived: more than {MOST_COMBINATIONS:,}; give "
+                f"{bundle.key} is derived, but at most {MOST_COMBINATIONS:,} can be tried; give "
                 f"{' and '.join(told)}, at least"
             )
 
@@ -149,7 +151,7 @@ def _coarser(ranges: list[Range]) -> list[float]:
     return [float(f"{step:.12g}") for step in steps]
 
 
-# ------------------------------------------------------------------ options
+# ------------------------------------------------------------------ levels
 
 
 def make_joint(
@@ -243,8 +245,8 @@ def _costs(bundle: Bundle, actions: ActionSet, rows: Floats, own: Floats) -> Flo
     """Return what each combination costs: what its parents cost."""
     costs = np.zeros(len(rows))
     for k, name in enumerate(bundle.parents):
-        feature, way = actions[name], np.abs(rows[:, k] - own[:, k])
-        costs += feature.cost * way + np.where(way > 0.0, feature.fixed_cost, 0.0)
+        feature, distance = actions[name], np.abs(rows[:, k] - own[:, k])
+        costs += feature.cost * distance + np.where(distance > 0.0, feature.fixed_cost, 0.0)
     return costs
 
 

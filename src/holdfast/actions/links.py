@@ -1,4 +1,8 @@
-"""Constraints between features."""
+"""Constraints between features.
+
+They become rows of the problem in `arrays.encode_links`; `check._check_link` says them again in raw
+units, knowing nothing of that.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from holdfast.machinery.numbers import refuse, to_number
 class AtMost:
     """One number stays at or below another: ``smaller <= larger``, in raw units.
 
-    Whoever breaks it now may stay, but the excess may not grow.
+    Somebody who breaks it now may stay, but the excess may not grow.
 
     Examples
     --------
@@ -45,8 +49,8 @@ class AtMost:
 class Follows:
     """When the number `of` changes by 1, `feature` changes by `by`; never otherwise.
 
-    The rest of what is set for `feature` holds as well: one that follows in fractions should not
-    be whole. Its change has its cost, and counts among the changes.
+    All other settings of `feature` still apply: one that follows in fractions should not be limited
+    to whole numbers. Its change has its own cost, and counts as a change.
 
     Examples
     --------
@@ -81,12 +85,12 @@ class Follows:
 class Linear:
     """A weighted sum of numbers stays at or below a value, in raw units.
 
-    Whoever breaks it now may stay, but the excess may not grow. That a sum stays at or above a
-    value is said with all signs changed.
+    Somebody who breaks it now may stay, but the excess may not grow. To keep a sum at or above a
+    value, change all signs.
 
     Examples
     --------
-    Rent and half of the loan come to no more than 2000, and debt to no more than 40% of income:
+    Rent and half of the loan add up to no more than 2000, and debt to no more than 40% of income:
 
     >>> Linear({"rent": 1.0, "loan": 0.5}, at_most=2000)
     Linear(coef={'rent': 1.0, 'loan': 0.5}, at_most=2000)
@@ -100,16 +104,16 @@ class Linear:
     def __post_init__(self) -> None:
         """Refuse what is no sum of several numbers."""
         if not isinstance(self.coef, Mapping):
-            refuse("coef", self.coef, "a dict of names of features with their coefficients")
+            refuse("coef", self.coef, "a dict of feature names and coefficients")
         for name, value in self.coef.items():
             if not isinstance(name, str):
-                refuse("coef", name, "named by features")
+                refuse("coef", name, "keyed by feature names")
             if not math.isfinite(to_number(value)) or to_number(value) == 0.0:
                 refuse(f"coef[{name!r}]", value, "a finite number, not 0")
         if len(self.coef) < 2:
             raise ValueError(
-                f"coef = {dict(self.coef)!r} is no sum of two or more numbers; where a single "
-                "number may go is said by its `lower` and `upper`"
+                f"coef = {dict(self.coef)!r} is not a sum of two or more numbers; to limit a "
+                "single number, use its `lower` and `upper`"
             )
         if not math.isfinite(to_number(self.at_most)):
             refuse("at_most", self.at_most, "a finite number")
@@ -150,7 +154,7 @@ def _check_names(**names: Any) -> None:
     (first, value), (second, other) = names.items()
     if value == other:
         raise ValueError(
-            f"{first} = {value!r} and {second} = {other!r}: it links a feature with itself"
+            f"{first} = {value!r} and {second} = {other!r}: this links a feature with itself"
         )
 
 

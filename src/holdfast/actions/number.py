@@ -1,4 +1,8 @@
-"""Features that are numbers: where they may go, in which steps, and at what cost."""
+"""Features that are numbers: where they may go, in which steps, and at what cost.
+
+The rules go into the problem in `ranges`, and in `cells` and `reach` where the model bends or bins
+the number; `check._check_number` says them again in raw units, knowing nothing of that.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,21 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.actions.feature import DIRECTIONS, PROVIDE, Feature
+from holdfast.actions.feature import DIRECTIONS, PROVIDE, Feature, FeatureError
 
 
 @dataclass
 class NumberFeature(Feature):
     """A number, in the units of the table.
 
-    Whatever the settings, a person may always stay: whoever is outside `lower` and `upper` now is
-    asked no more than not to go further out.
+    Whatever the settings, a person may always stay: somebody who is outside `lower` and `upper` now
+    is only asked not to go further out.
 
     Attributes
     ----------
     name : str
     unit : str
-        For sentences: "years".
+        Used in sentences: "years".
     immutable : bool
         It may not change at all.
     protected : bool
@@ -31,23 +35,23 @@ class NumberFeature(Feature):
     lower, upper : number or None
         Where it may go.
     possible_lower, possible_upper : number or None
-        What can exist at all: an amount is never negative. Should `lower` or `upper` be lifted,
-        these still hold.
+        What is possible at all: an amount is never negative. These hold even if `lower` or `upper`
+        is lifted.
     max_increase, max_decrease : number or None
-        By how much it may change, from where the person is.
+        By how much it may change from its current value.
     physical : sequence of str
         Settings that are facts, which nobody can lift: ``["direction"]``, if it only ever rises.
     step : number or None
-        It may become multiples of this, counted from 0, or stay where it is.
+        It may change to multiples of this, counted from 0, or stay where it is.
     integer : bool
-        It may become whole numbers only. With a `step` as well, both hold.
+        It may only change to whole numbers. With a `step` as well, both apply.
     cost : number
-        Of a change by one unit.
+        Cost of a change by one unit.
     fixed_cost : number
-        Of a change at all, whatever its size.
+        Cost of any change, whatever its size.
     provide_cost : number or None
-        Of giving the number where it is missing, on top of `cost` for each unit away from what
-        the model takes it for meanwhile, should that be a number; None: it stays missing.
+        Cost of filling in the number where it is missing, on top of `cost` for each unit away from
+        what the model assumes meanwhile, if that is a number; None: it stays missing.
 
     Examples
     --------
@@ -57,11 +61,11 @@ class NumberFeature(Feature):
     >>> age.lower = 80
     Traceback (most recent call last):
         ...
-    ValueError: age: lower = 80 is above upper = 75
+    holdfast.actions.feature.FeatureError: age: lower = 80 is above upper = 75
     >>> age.imutable = True
     Traceback (most recent call last):
         ...
-    ValueError: feature 'age' has no setting 'imutable'; did you mean 'immutable'? there are: \
+    ValueError: feature 'age' has no setting 'imutable'; did you mean 'immutable'? available: \
 unit, immutable, protected, direction, lower, upper, possible_lower, possible_upper, max_increase, \
 max_decrease, physical, step, integer, cost, fixed_cost, provide_cost
     """
@@ -91,24 +95,24 @@ max_decrease, physical, step, integer, cost, fixed_cost, provide_cost
 
     @property
     def grid(self) -> float:
-        """It may become multiples of this; 0: any number."""
+        """It may change to multiples of this; 0: any number."""
         return float(self.step or (1 if self.integer else 0))
 
     @property
     def lowest(self) -> float:
-        """The least that anybody may be advised to take; -inf where nothing is said."""
+        """The lowest value that anybody may be advised; -inf without a limit."""
         ends = [end for end in (self.lower, self.possible_lower) if end is not None]
         return max(ends, default=-math.inf)
 
     @property
     def highest(self) -> float:
-        """The most that anybody may be advised to take; inf where nothing is said."""
+        """The highest value that anybody may be advised; inf without a limit."""
         ends = [end for end in (self.upper, self.possible_upper) if end is not None]
         return min(ends, default=math.inf)
 
     def _clean(self, settings: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(settings["unit"], str):
-            self._refuse("unit", settings["unit"], "a text")
+            self._refuse("unit", settings["unit"], "a string")
         for key in ("immutable", "protected", "integer"):
             self._flag(settings, key)
         self._choice(settings, "direction", DIRECTIONS)
@@ -130,18 +134,16 @@ max_decrease, physical, step, integer, cost, fixed_cost, provide_cost
         ends = [key for key in _ENDS if settings[key] is not None]
         for low, high in itertools.pairwise(ends):
             if settings[low] > settings[high]:
-                raise ValueError(
-                    f"{self.name}: {low} = {settings[low]} is above {high} = {settings[high]}"
-                )
+                reason = f"{low} = {settings[low]} is above {high} = {settings[high]}"
+                raise FeatureError(self.name, reason)
         lower, upper, step = settings["lower"], settings["upper"], settings["step"]
         if not settings["integer"]:
             return
         if step is not None and step != int(step):
             self._refuse("step", step, "a whole number, because integer = True")
         if None not in (lower, upper) and math.ceil(lower) > math.floor(upper):
-            raise ValueError(
-                f"{self.name}: there is no whole number between lower = {lower} and upper = {upper}"
-            )
+            reason = f"there is no whole number between lower = {lower} and upper = {upper}"
+            raise FeatureError(self.name, reason)
 
 
 _ENDS = ("possible_lower", "lower", "upper", "possible_upper")

@@ -8,30 +8,38 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.feature import plain_number, suggest
+from holdfast.actions.feature import FeatureError, plain_number, suggest
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import refuse, to_number
 from holdfast.models.encoding.reading import plain, shorten
 
 
+class PreferenceError(FeatureError):
+    """What a person wants of a feature cannot be had, for the `reason`."""
+
+    def __str__(self) -> str:
+        """Say what is wrong, and with the preference for which feature."""
+        return f"preference for {self.feature!r}: {self.reason}"
+
+
 @dataclass(frozen=True)
 class Preference:
-    """What one person wants of one feature.
+    """What one person wants for one feature.
 
     Attributes
     ----------
     locked : bool
         They cannot or will not change it.
     change_by : number or None
-        A number changes by at most so much, up or down.
+        A number may change by at most this much, up or down.
     lower, upper : number or None
-        A number does not go below, or above. Whoever is there already is asked no more than not to
-        go further out.
+        A number may not go below, or above. Somebody who is already there is only asked not to go
+        further out.
     avoid : sequence
-        Levels of a category that they will not take.
+        Levels of a category that they will not accept.
     times : number
-        By how much dearer it is for them than for others, at least 1: all costs of the feature are
-        multiplied by this.
+        How many times as costly it is for them as for others, at least 1: all costs of the feature
+        are multiplied by this.
 
     Examples
     --------
@@ -40,7 +48,7 @@ class Preference:
     >>> Preference(times=0.5)
     Traceback (most recent call last):
         ...
-    ValueError: times = 0.5 is not allowed; it must be a finite number from 1 on
+    ValueError: times = 0.5 is not allowed; it must be a finite number of at least 1
     """
 
     locked: bool = False
@@ -68,12 +76,12 @@ class Preference:
             refuse("avoid", self.avoid, "a list of levels")
         object.__setattr__(self, "avoid", tuple(plain(level) for level in self.avoid))
         if not 1.0 <= to_number(self.times) < math.inf:
-            refuse("times", self.times, "a finite number from 1 on")
+            refuse("times", self.times, "a finite number of at least 1")
         object.__setattr__(self, "times", plain_number(self.times))
 
     @classmethod
     def read(cls, given: Any) -> Preference:
-        """Return a preference, or that which a dict of its fields says."""
+        """Return a preference, or the one that a dict of its fields describes."""
         if isinstance(given, Preference):
             return given
         if not isinstance(given, Mapping):
@@ -104,11 +112,11 @@ class Preference:
 
     def _of_number(self, feature: NumberFeature) -> dict[str, Any]:
         if self.avoid:
-            raise ValueError("avoid names levels, but it is a number; give lower or upper")
+            raise ValueError("avoid is for levels, but it is a number; use lower or upper")
         settings: dict[str, Any] = {}
         for name, value, end, what in (
-            ("lower", self.lower, feature.highest, "its upper end"),
-            ("upper", self.upper, feature.lowest, "its lower end"),
+            ("lower", self.lower, feature.highest, "its upper bound"),
+            ("upper", self.upper, feature.lowest, "its lower bound"),
         ):
             sign = 1.0 if name == "lower" else -1.0
             if value is None:
@@ -129,13 +137,14 @@ class Preference:
         for name in ("change_by", "lower", "upper"):
             if getattr(self, name) is not None:
                 raise ValueError(
-                    f"{name} is for numbers, but it is a {feature.kind}; avoid names levels that "
-                    "may not be taken"
+                    f"{name} is for numbers, but it is a {feature.kind}; use avoid to rule out "
+                    "levels"
                 )
         for level in self.avoid:
             if level not in feature.levels:
                 raise ValueError(
-                    f"avoid names the level {level!r}, which is none of {shorten(feature.levels)}"
+                    f"avoid names the level {level!r}, which is not one of "
+                    f"{shorten(feature.levels)}"
                 )
         if not self.avoid:
             return {}

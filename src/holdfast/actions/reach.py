@@ -24,7 +24,7 @@ _NOTHING = 1e-100
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """The cells as options of people.
+    """The cells as levels of people.
 
     Attributes
     ----------

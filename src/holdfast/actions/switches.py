@@ -1,4 +1,4 @@
-"""Which level may become which, as a table of costs between the options of a group."""
+"""Which level may become which, as a table of costs between the levels of a group."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _rises(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:
 def _pair_cost(feature: CategoryFeature, before: Any, after: Any) -> float:
     if (before, after) not in feature.cost:
         raise ValueError(
-            f"{feature.name}: a switch from {before!r} to {after!r} is allowed, but has no cost; "
-            "give it one, or do not allow it"
+            f"{feature.name}: a switch from {before!r} to {after!r} is allowed but has no cost; "
+            "give it a cost, or do not allow it"
         )
     return float(feature.cost[before, after])

@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet
-from holdfast.actions.compile import to_problem
-from holdfast.continuous.solve import solve_problem
-from holdfast.discrete import Links, solve_discrete, solve_linked
+from holdfast.actions.pose import pose_problem
+from holdfast.continuous.frontier import answer
+from holdfast.discrete import answer_linked
 from holdfast.machinery.numbers import Floats
+from holdfast.machinery.threads import thread_count
 from holdfast.models import LinearModel
 from holdfast.models.encoding import Encoding
 from holdfast.problem.ball import NormBall
+from holdfast.problem.goal import Goal
+from holdfast.problem.model_set import ModelSet
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import ModelSet
 from holdfast.result.result import RecourseResult
 
 
@@ -37,15 +39,14 @@ class Adviser:
     today : LinearModel
     points : (n, d) array
         The people, encoded.
-    guarantee : float
+    goal : Goal
+        A guarantee.
     n_jobs : int, optional
     """
 
-    def __init__(
-        self, today: LinearModel, points: Floats, guarantee: float, n_jobs: int | None
-    ) -> None:
+    def __init__(self, today: LinearModel, points: Floats, goal: Goal, n_jobs: int | None) -> None:
         self.today, self.points = today, points
-        self.guarantee, self.n_jobs = guarantee, n_jobs
+        self.goal, self.n_jobs = goal, n_jobs
 
     def __call__(
         self, robust_to: ModelSet, who: NDArray[np.int64], models: Floats | None = None
@@ -68,9 +69,9 @@ class Adviser:
             coef,
             intercept,
             robust_to=robust_to,
-            loss=self.today.choose_loss(None),
+            loss=self.goal.loss,
         )
-        return solve_problem(problem, guarantee=self.guarantee, n_jobs=self.n_jobs)
+        return answer(problem, self.goal, thread_count(self.n_jobs))
 
     def _scores(self, models: Floats | None) -> tuple[Floats, Floats]:
         if models is None:
@@ -86,21 +87,21 @@ class ActionAdviser(Adviser):
         encoding: Encoding,
         people: Any,
         actions: ActionSet,
-        guarantee: float,
+        goal: Goal,
         n_jobs: int | None,
     ) -> None:
         today = encoding.model
         assert isinstance(today, LinearModel)
         nothing = NormBall(1.0, 0.0)
-        compiled = to_problem(
+        posed = pose_problem(
             people, encoding, actions, robust_to=nothing, loss=today.choose_loss(None)
         )
-        if compiled.refused:
-            row, why = compiled.refused[0]
+        if posed.refused:
+            row, why = posed.refused[0]
             label = people.index[row] if hasattr(people, "index") else row
             raise ValueError(f"X: row {label!r} does not fit the action set: {why}")
-        super().__init__(today, compiled.problem.problem.X, guarantee, n_jobs)
-        self.problem, self.links = compiled.problem, compiled.links
+        super().__init__(today, posed.problem.problem.X, goal, n_jobs)
+        self.problem, self.links = posed.problem, posed.links
 
     def _solve(
         self, robust_to: ModelSet, who: NDArray[np.int64], models: Floats | None
@@ -113,9 +114,5 @@ class ActionAdviser(Adviser):
             coef.flags.writeable = intercept.flags.writeable = False
             changed |= {"coef": coef, "intercept": intercept}
         problem = replace(problem, problem=replace(base, **changed))
-        if len(self.links.matrix):
-            links = Links(self.links.matrix, self.links.lower[who], self.links.upper[who])
-            return solve_linked(problem, links, guarantee=self.guarantee, n_jobs=self.n_jobs)
-        return solve_discrete(
-            problem, guarantee=self.guarantee, reachable=False, n_jobs=self.n_jobs
-        )
+        links = self.links.take(who)
+        return answer_linked(problem, links, self.goal, reachable=False, n_jobs=self.n_jobs)

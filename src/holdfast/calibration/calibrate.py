@@ -64,7 +64,7 @@ def calibrate(
 ) -> Sizing:
     """Find the set of models that recourse must withstand to survive retraining, and its size.
 
-    It is found by rehearsal. The whole model is retrained on resamples of the data. Each of the
+    This is a rehearsal. The whole model is retrained on resamples of the data. Each of the
     retrained models in turn plays today's: the people whom it denies are advised, and the other
     models play the future. The radius of each family of sets is the smallest at which the wanted
     share of recourses survives, in enough of these worlds for the stated confidence. Half of the
@@ -78,16 +78,17 @@ def calibrate(
     X, y : table and labels
         What it was trained on, in raw units. The people advised are those of `X` whom it denies.
     actions : ActionSet, optional
-        What people can change. Without, every encoded column may go anywhere, at a cost of 1.
+        What people can change. Without it, every encoded column may take any value, at a cost of 1
+        per unit.
     guarantee : float, optional
         Probability of approval that every model of the set must give; by default what the model
         itself asks for: 0.5, or its own threshold.
     survival : float
-        Wanted share of recourses that a retrained model approves, on average over such models,
+        The share of recourses that a retrained model should approve, on average over such models,
         among people who have a recourse.
     confidence : float
-        How surely, over the luck of today's sample. See the page on calibration for what exactly
-        is promised.
+        The confidence in that, given the randomness of today's sample. The page on calibration says
+        exactly what is promised.
     families : sequence, optional
         Names ("margin", "l1", "l2", "linf", "l1 scaled", "l2 scaled", "linf scaled", "fisher",
         "sandwich", "bootstrap", "rashomon"), or pairs of a name and a function from a radius to
@@ -97,20 +98,20 @@ def calibrate(
     how : {"bootstrap", "halves"}
         Retrain on resamples with replacement, or on random halves.
     past_models : sequence of fitted models, optional
-        Earlier versions, oldest first; then nothing is retrained. Each in turn plays today's, and
+        Earlier versions, oldest first; nothing is then retrained. Each in turn plays today's, and
         its successor the future; `model` is the last. The earlier ones choose, the later check.
     time : (n,) array, optional
         When each row was seen. The rows are cut into `n_periods` of equal size, and the models of
         these periods are the versions, as with `past_models`.
     n_periods : int
     max_people : int
-        Of more people denied, so many are drawn. In each world up to 100 of them take part, those
-        whom its model denies too.
+        If more people are denied, this many are drawn at random. In each world up to 100 of them
+        take part: those whom its model denies too.
     favorable_class : label, optional
-        The class that people want. It must be said, unless the classes are False and True.
+        The class that people want. Required unless the classes are False and True.
     random_state : int
     n_jobs : int, optional
-        As in scikit-learn: -1, the default, takes all processors to find recourses. The answer
+        As in scikit-learn: -1, the default, uses all processors to find recourses. The answer
         does not depend on it.
     progress : bool, optional
         Whether to show a bar; by default on a terminal only.
@@ -141,7 +142,7 @@ def calibrate(
     check_choice("how", how, ("bootstrap", "halves"))
     thread_count(n_jobs)
     if past_models is not None and time is not None:
-        raise ValueError("past_models and time: give one of them")
+        raise ValueError("past_models and time: give only one of them")
     wanted = None if families is None else read_families(families)
     space = Space.of(model, X, favorable_class)
     labels = read_labels(y, space.today, space.n_rows)
@@ -278,8 +279,7 @@ def _denied(space: Space, max_people: int, random_state: int) -> NDArray[np.int6
     denied = np.flatnonzero(~accepts(space.today, space.today.score(space.points)))
     if not denied.size:
         raise ValueError(
-            f"the model approves all {space.n_rows} rows of X: nobody is denied, and nobody "
-            "needs recourse"
+            f"the model approves all {space.n_rows} rows of X, so nobody needs recourse"
         )
     return denied[_some(len(denied), max_people, random_state)]
 
@@ -305,13 +305,13 @@ def _adviser(
         wanted = float(loss.probability(today.cutoff)) if cut else 0.5
     else:
         check_between("guarantee", guarantee, 0.0, 1.0)
-        today.check_guarantee(guarantee, loss)
         wanted = float(guarantee)
+    goal = today.goal(loss, guarantee=wanted)
     if actions is None:
-        return Adviser(today, space.points[denied], wanted, n_jobs)
-    check_kind("actions", actions, ActionSet, "begin with ActionSet.from_data")
+        return Adviser(today, space.points[denied], goal, n_jobs)
+    check_kind("actions", actions, ActionSet, "start with ActionSet.from_data")
     encoding = Encoding.of(model, favorable_class=favorable_class)
-    return ActionAdviser(encoding, space.rows(denied), actions, wanted, n_jobs)
+    return ActionAdviser(encoding, space.rows(denied), actions, goal, n_jobs)
 
 
 def _past_worlds(space: Space, past_models: Any) -> list[Worlds]:
@@ -321,8 +321,8 @@ def _past_worlds(space: Space, past_models: Any) -> list[Worlds]:
     ]
     if len(versions) < 2:
         raise ValueError(
-            f"past_models: {len(versions)} is too few to choose a radius and to check it; give "
-            "two past models or more"
+            f"past_models: {len(versions)} is too few to choose a radius and check it; give two "
+            "or more past models"
         )
     return _in_order(np.array([*versions, space.vector]))
 
@@ -340,7 +340,7 @@ def _time_worlds(
     for k, rows in enumerate(periods):
         if len(np.unique(labels[rows])) < 2:
             raise ValueError(
-                f"time: period {k + 1} of {n_periods} has one class only; take fewer periods"
+                f"time: period {k + 1} of {n_periods} has only one class; use fewer periods"
             )
     draws = [_always(rows) for rows in periods]
     return _in_order(retrain(space, labels, draws, random_state, attempts=1))
@@ -365,13 +365,13 @@ def _read_time(time: Any, n: int) -> NDArray[Any]:
     if values.dtype.kind in "mM":
         unknown = np.isnat(values)
     elif values.dtype.kind in "US":
-        raise ValueError("time holds text; give numbers or dates: pandas.to_datetime(time)")
+        raise ValueError("time holds text; pass numbers or dates: pandas.to_datetime(time)")
     else:
         unknown = np.isnan(read_floats("time", time))
     if unknown.any():
         raise ValueError(f"time is missing in {int(unknown.sum())} rows; leave these out of X")
     if (values == values[:1]).all():
-        raise ValueError("time is the same in all rows; it must tell periods apart")
+        raise ValueError("time is the same in all rows; it must distinguish periods")
     return values
 
 
@@ -382,8 +382,8 @@ def _attained(confidence: float, worlds: list[Worlds]) -> float:
         return float(confidence)
     possible = fewest / (fewest + 1)
     warnings.warn(
-        f"with {fewest} changes of models to learn from, a confidence of {possible:.0%} is "
-        f"possible, not of {confidence:.0%}: all of them must be survived",
+        f"with {fewest} model changes to learn from, a confidence of {possible:.0%} is possible, "
+        f"but not one of {confidence:.0%}: all of them must be survived",
         UserWarning,
         stacklevel=3,
     )

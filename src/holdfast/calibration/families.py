@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from holdfast.machinery.numbers import Floats, refuse, shown
 from holdfast.problem.ball import NormBall
 from holdfast.problem.ellipsoid import Ellipsoid
-from holdfast.problem.sets import ModelSet
-from holdfast.sets.made import covariance_of, fisher, rashomon, sandwich
+from holdfast.problem.model_set import ModelSet
+from holdfast.sets.from_data import covariance_of, fisher, rashomon, sandwich
 from holdfast.sets.space import Space
 
 Maker = Callable[[float], ModelSet]
@@ -81,12 +81,12 @@ def read_families(families: Any) -> list[Any]:
             names.append(each)
         else:
             raise ValueError(
-                f"families: {shown(each)} is not known; there are {', '.join(NAMES)}, or give a "
+                f"families: {shown(each)} is not known; available: {', '.join(NAMES)}, or give a "
                 "pair of a name and a function from a radius to a set of models"
             )
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ValueError(f"families: {sorted(twice)[0]!r} is there twice")
+        raise ValueError(f"families: {sorted(twice)[0]!r} appears twice")
     return wanted
 
 
@@ -150,7 +150,8 @@ def _ellipsoid(name: str, known: Known) -> Ellipsoid:
         )
     if not known.resampled:
         raise ValueError(
-            "the family 'bootstrap' needs models of resamples: leave out past_models and time"
+            "the family 'bootstrap' needs models trained on resamples: leave out past_models and "
+            "time"
         )
     nothing = np.zeros(known.changes.shape[1])
     covariance = known.space.settled(covariance_of(known.changes, around=nothing))

@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.machinery.extras import need
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.model_set import ModelSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,15 +79,15 @@ class Sized:
 
 @dataclass(frozen=True, eq=False)
 class Sizing:
-    """How large each family of sets must be, and which of them does it at the least cost.
+    """How large each family of sets must be, and which of them is enough at the lowest cost.
 
     Made by `holdfast.calibrate`.
 
     Attributes
     ----------
     survival, confidence : float
-        What was wanted, and how surely; the confidence is lower than asked for where there are
-        too few past models or periods to say it.
+        What was asked for; the confidence is lower than asked for where there are too few past
+        models or periods to support it.
     families : list of Sized
         The first is today's model alone, for comparison.
     n_people, n_rehearsed : int
@@ -152,7 +152,8 @@ class Sizing:
             raise ValueError(
                 f"no family reaches a survival of {self.survival:.0%}. The best is {best.name} "
                 f"with a radius of {best.radius:.3g}: at least {best.survival_low:.1%}, with "
-                f"{best.helped:.0%} of the people helped. Ask for less, or let people do more"
+                f"{best.helped:.0%} of the people helped. Ask for less survival, or let people "
+                "change more"
             )
         most = max(each.helped for each in enough)
         enough = [each for each in enough if each.helped >= _NEARLY_AS_MANY * most]
@@ -175,12 +176,12 @@ class Sizing:
             lines.append(f"{str(error)[0].upper()}{str(error)[1:]}.")
         else:
             lines.append(
-                f"Take {found.name} with a radius of {found.radius:.3g}: {_named(found.robust_to)}."
+                f"Use {found.name} with a radius of {found.radius:.3g}: {_named(found.robust_to)}."
             )
             lines.append(
                 f"Of those who follow the advice, {found.survival:.1%} are approved by a "
                 f"retrained model on average, and at least {found.survival_low:.1%} with {sure} "
-                f"({self.survival:.0%} was wanted); with advice for today's model alone, "
+                f"({self.survival:.0%} was asked for); with advice for today's model alone, "
                 f"{alone.survival:.1%}. Rehearsed with {self.n_rehearsed} people in "
                 f"{sum(self.n_worlds)} worlds."
             )
@@ -192,8 +193,8 @@ class Sizing:
             )
             if self._few(found):
                 lines.append(
-                    "Careful: fewer than half of those who can be helped today can be helped "
-                    "then. Ask for less survival, or let people do more."
+                    "Careful: fewer than half of the people who can be helped today could still "
+                    "be helped. Ask for less survival, or let people change more."
                 )
             others = [e.name for e in self.families[1:] if e.reaches and e is not found]
             short = [e.name for e in self.families[1:] if not e.reaches]
@@ -201,9 +202,7 @@ class Sizing:
                 also = ", ".join(others)
                 lines.append(f"These reach it too, at a higher cost or for fewer people: {also}.")
             if short:
-                lines.append(
-                    f"These do not reach it at any radius that was tried: {', '.join(short)}."
-                )
+                lines.append(f"These do not reach it at any radius tried: {', '.join(short)}.")
         lines += [f"Not compared: {name} ({why})." for name, why in self.left_out.items()]
         return "\n".join([*lines, "", self.table.round(3).to_string()])
 
@@ -212,7 +211,7 @@ class Sizing:
         try:
             found = f"best {self.chosen.name}, radius {self.chosen.radius:.3g}"
         except ValueError:
-            found = "none of them will do"
+            found = "none of them is enough"
         return (
             f"<Sizing for {self.survival:.0%} survival: {reach} of {len(self.families) - 1} "
             f"families reach it; {found}>"
@@ -221,6 +220,7 @@ class Sizing:
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw survival against cost, a curve for each family, and mark the choice."""
         need("plots", "plot", "matplotlib")
+        need("plots", "Sizing.plot", "matplotlib")
         from matplotlib import pyplot as plt
 
         if axes is None:
@@ -244,7 +244,7 @@ class Sizing:
                 ha="center",
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85},
             )
-        axes.set_xlabel("mean cost, of those who can be helped")
+        axes.set_xlabel("mean cost for those who can be helped")
         axes.set_ylabel("share approved after retraining")
         axes.legend(frameon=False, loc="lower right")
         return axes

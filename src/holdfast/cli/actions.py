@@ -22,14 +22,14 @@ def actions_command(
             "directory of Parquet parts."
         ),
     ],
-    target: Annotated[str, typer.Option(help="The column of the outcome, which is no feature.")],
-    out: Annotated[Path, typer.Option(help="Where to: a new .yaml file, to be edited.")],
+    target: Annotated[str, typer.Option(help="The outcome column, which is not a feature.")],
+    out: Annotated[Path, typer.Option(help="Where to write: a new .yaml file for you to edit.")],
     drop: Annotated[
-        list[str] | None, typer.Option(help="A column that is no feature; may be repeated.")
+        list[str] | None, typer.Option(help="A column that is not a feature; may be repeated.")
     ] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option(help="A column of numbers that is a category; may be repeated."),
+        typer.Option(help="A column of numbers to treat as a category; may be repeated."),
     ] = None,
     immutable: Annotated[
         list[str] | None,
@@ -38,12 +38,12 @@ def actions_command(
     protected: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column that may not change, and that no explanation names; may be repeated."
+            help="A column that may not change and that no explanation names; may be repeated."
         ),
     ] = None,
     unit: Annotated[
         list[str] | None,
-        typer.Option(help="What a column is counted in, such as duration=months; may be repeated."),
+        typer.Option(help="The unit of a column, such as duration=months; may be repeated."),
     ] = None,
 ) -> Ending:
     """Draft what people can change, as a file with a comment on every line, ready to edit.
@@ -51,9 +51,9 @@ def actions_command(
     holdfast actions loans.csv --target default --drop id --protected age
     --unit duration=months --out actions.yaml
 
-    What you do not name may change, within what is seen in the table: that nobody gets younger is
-    for you to say. When you have edited the file, check it with: holdfast actions check
-    actions.yaml model.skops
+    Whatever you do not name may change, within the range seen in the table. It is up to you to say
+    that nobody gets younger, for example. When you have edited the file, check it with: holdfast
+    actions check actions.yaml model.skops
     """
     from holdfast.actions.annotated import annotated
     from holdfast.files.tables import read_frame
@@ -64,8 +64,8 @@ def actions_command(
     refuse_input_as_output(out, table)
     if out.exists():
         raise ValueError(
-            f"--out {out} is there already, and may have been edited: delete it, or choose "
-            "another name"
+            f"--out {out} already exists and may have been edited: delete it, or choose another "
+            "name"
         )
     units = dict(_unit(text) for text in unit or [])
     actions = draft_actions(
@@ -83,10 +83,10 @@ def actions_command(
     if suspects:
         named = " ".join(f"--protected {name}" for name in suspects)
         say(
-            f"by their names, {', '.join(suspects)} may be protected by law. Where they are, say "
-            f"{named}, and think twice about having them in the model"
+            f"judging by their names, {', '.join(suspects)} may be protected by law. If so, pass "
+            f"{named}, and think twice about using them in the model"
         )
-    print(f"{len(actions)} features, {len(free)} of which can change, are in {out}: now edit it.")
+    print(f"{out} has {len(actions)} features, {len(free)} of which can change. Now edit it.")
     return Ending.DONE
 
 
@@ -95,22 +95,22 @@ def actions_check_command(
     model: Annotated[Path, typer.Argument(help="The model: a .skops, .json or .onnx file.")],
     people: Annotated[
         Path | None,
-        typer.Argument(help="Optional: people, to count who is outside of the action set."),
+        typer.Argument(help="Optional: a table of people, to count who is outside the action set."),
     ] = None,
     favorable: Annotated[
         str | None,
-        typer.Option(help="The class that people want, where the model's file does not say it."),
+        typer.Option(help="The class that people want, if the model file does not say."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Show what was found as one JSON document.")
+        bool, typer.Option("--json", help="Print the findings as one JSON document.")
     ] = False,
 ) -> Ending:
-    """Check that an action set fits a model, and people; all that is wrong is listed at once.
+    """Check that an action set fits a model and people; all problems are listed at once.
 
     holdfast actions check actions.yaml model.skops denied.csv
 
-    Exit code 0: it fits. 1: it does not. With people, those are counted who are outside of its
-    bounds, and those who cannot be advised, with the reason.
+    Exit code 0: it fits. 1: it does not. With a table of people, those outside its bounds and
+    those who cannot be advised are counted, with the reason.
     """
     from holdfast.files.fitness import check_fitness
 
@@ -119,13 +119,13 @@ def actions_check_command(
         print_json(found.to_plain())
     else:
         _show(found)
-    return Ending.ATTENTION if found.problems else Ending.DONE
+    return Ending.ATTENTION if found.complaints else Ending.DONE
 
 
 def _unit(text: str) -> tuple[str, str]:
     name, equals, unit = (part.strip() for part in text.rpartition("="))
     if not (name and equals and unit):
-        raise ValueError(f"--unit {text!r} is not a column and its unit, such as duration=months")
+        raise ValueError(f"--unit {text!r} is not a column with its unit, such as duration=months")
     return name, unit
 
 
@@ -133,11 +133,11 @@ def _show(found: Fitness) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
-    for problem in found.problems:
-        console.print(f"- {problem}")
-    several = "" if len(found.problems) == 1 else "s"
-    if found.problems:
-        console.print(f"The action set does not fit: {len(found.problems)} problem{several}.")
+    for complaint in found.complaints:
+        console.print(f"- {complaint}")
+    several = "" if len(found.complaints) == 1 else "s"
+    if found.complaints:
+        console.print(f"The action set does not fit: {len(found.complaints)} problem{several}.")
     else:
         console.print("The action set fits the model.")
     for note in found.notes:
@@ -148,7 +148,7 @@ def _show(found: Fitness) -> None:
     console.print(f"\n{found.n_people:,} people, {usable:,} of whom can be advised.")
     if found.counts:
         table = table_of(
-            ("feature", "left"), ("what", "left"), ("people", "right"), ("one of them", "left")
+            ("feature", "left"), ("what", "left"), ("people", "right"), ("example", "left")
         )
         for key, count in found.counts.items():
             table.add_row(*key, f"{count:,}", found.examples.get(key, ""))

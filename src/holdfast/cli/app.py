@@ -21,6 +21,7 @@ from holdfast.cli.recommend import recommend_command
 from holdfast.cli.report import report_command
 from holdfast.cli.reproduce import reproduce_command
 from holdfast.cli.serve import serve_command
+from holdfast.machinery.versions import VERSION
 
 _COMMANDS: dict[str, Callable[..., Any]] = {
     "demo": demo_command,
@@ -39,8 +40,8 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
 
 _EPILOG = (
     "Exit codes: 0 done; 1 done, and something needs your attention; 2 the command or its input "
-    "is wrong, and nothing was written; 3 stopped on the way: the same command goes on; "
-    "70 a bug of ours; 130 interrupted."
+    "is wrong, and nothing was written; 3 stopped part-way: run the same command to continue; 70 "
+    "a bug in Holdfast; 130 interrupted."
 )
 
 
@@ -83,9 +84,7 @@ def make_app() -> typer.Typer:
 
 def _show_version(asked: bool) -> None:
     if asked:
-        from holdfast import __version__
-
-        print(f"holdfast {__version__}")
+        print(f"holdfast {VERSION}")
         raise typer.Exit
 
 
@@ -93,7 +92,7 @@ def _about(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Show the version, and leave.", is_eager=True, callback=_show_version
+            "--version", help="Show the version and exit.", is_eager=True, callback=_show_version
         ),
     ] = False,
 ) -> None:

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 ActionsPath = Annotated[
     str | None,
-    typer.Option(help="What people can change: a file that `holdfast actions` has drafted."),
+    typer.Option(help="What people can change: a file drafted by `holdfast actions`."),
 ]
 RobustTo = Annotated[
     str | None,
     typer.Option(
-        help='The models that may come: "p=1,radius=0.1", or a file that `holdfast calibrate` '
-        "has written."
+        help='The future models to allow for: "p=1,radius=0.1", or a file written by `holdfast '
+        "calibrate`."
     ),
 ]
 Guarantee = Annotated[
@@ -29,17 +29,17 @@ Scale = Annotated[
     str | None, typer.Option(help='The scale of a scorecard: "600,odds=50,double=20".')
 ]
 GuaranteePoints = Annotated[
-    float | None, typer.Option(help="In place of a guarantee: points that each must give.")
+    float | None, typer.Option(help="Instead of a guarantee: the points that each model must give.")
 ]
 Favorable = Annotated[
     str | None,
-    typer.Option(help="The class that people want, where the model's file does not say it."),
+    typer.Option(help="The class that people want, if the model file does not say."),
 ]
 SettingsPath = Annotated[
     Path | None,
     typer.Option(
-        help="A YAML file of these settings, or the manifest of an earlier run; what is said "
-        "here as well takes its place."
+        help="A YAML file of these settings, or the manifest of an earlier run; options given here "
+        "override it."
     ),
 ]
 

@@ -24,7 +24,8 @@ def audit_command(
     favorable: Annotated[
         str | None,
         typer.Option(
-            help="The class of it that people want (default: as its file says, else as in the run)."
+            help="The class of that model that people want (default: as its file says, or else as "
+            "in the run)."
         ),
     ] = None,
     out: Annotated[
@@ -37,9 +38,9 @@ def audit_command(
 
     holdfast audit recourse.parquet --model new_model.skops --out audit.parquet
 
-    Advice holds if the other model approves whoever follows it. Told must be who was refused and
-    advised, would still be refused, and has no way left that holds: the exit code is 1 if there is
-    anybody.
+    Advice holds if the other model approves whoever follows it. People must be told if they were
+    refused and advised, would still be refused, and have no way left that holds. The exit code is
+    1 if there are any.
     """
     from holdfast.files.recourse import RecourseFile
     from holdfast.report import audit
@@ -67,7 +68,7 @@ def _show(found: Audit, out: Path | None) -> None:
         (found.some_holds, "people have at least one way that holds"),
         (found.approved_now, "people are approved by the other model without any change"),
         (found.below_guarantee, "ways hold, but with less than was guaranteed"),
-        (found.not_read, "ways cannot be read by the other model, and do not hold"),
+        (found.not_read, "ways cannot be read by the other model, and so do not hold"),
     ):
         table.add_row(f"{count:,}", meaning)
     console.print(table)
@@ -78,6 +79,6 @@ def _show(found: Audit, out: Path | None) -> None:
         console.print(Text(f"\n{found.must_be_told:,} must be told", "bold"), end="")
         console.print(f": rows {rows}{rest}.")
     else:
-        console.print("\nNobody must be told.")
+        console.print("\nNobody needs to be told.")
     if out is not None:
         console.print(f"What became of each way is in {out}.", soft_wrap=True)

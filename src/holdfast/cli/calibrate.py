@@ -19,12 +19,12 @@ def calibrate_command(
     table: Annotated[
         Path,
         typer.Argument(
-            help="What it was trained on: .csv, .parquet, .arrow or .feather, or a directory of "
-            "Parquet parts."
+            help="The data it was trained on: .csv, .parquet, .arrow or .feather, or a directory "
+            "of Parquet parts."
         ),
     ],
     *,
-    target: Annotated[str, typer.Option(help="The column of the outcome.")],
+    target: Annotated[str, typer.Option(help="The outcome column.")],
     actions: Annotated[
         Path | None,
         typer.Option(
@@ -39,10 +39,10 @@ def calibrate_command(
         ),
     ] = None,
     survival: Annotated[
-        float, typer.Option(help="Wanted share of advice that a retrained model still approves.")
+        float, typer.Option(help="The share of advice that a retrained model should still approve.")
     ] = 0.95,
     confidence: Annotated[
-        float, typer.Option(help="How surely, over the luck of today's sample.")
+        float, typer.Option(help="The confidence in that, given the randomness of today's sample.")
     ] = 0.95,
     families: Annotated[
         str | None,
@@ -57,23 +57,23 @@ def calibrate_command(
         list[Path] | None,
         typer.Option(
             help="An earlier version of the model, oldest first; give two or more. Nothing is "
-            "retrained then."
+            "then retrained."
         ),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(help="A column that says when; models of ten periods are compared then."),
+        typer.Option(help="A column of times; the models of ten periods are then compared."),
     ] = None,
     favorable: Annotated[
         str | None,
-        typer.Option(help="The class that people want, where the model's file does not say it."),
+        typer.Option(help="The class that people want, if the model file does not say."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where to: a .yaml or .json file, for recommend --robust-to."),
+        typer.Option(help="Where to write: a .yaml or .json file, for recommend --robust-to."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Show what was found as one JSON document.")
+        bool, typer.Option("--json", help="Print the findings as one JSON document.")
     ] = False,
 ) -> Ending:
     """Find the set of models that advice must withstand to survive retraining.
@@ -81,9 +81,9 @@ def calibrate_command(
     holdfast calibrate model.skops loans.csv --target default --actions actions.yaml
     --survival 0.9 --out robust-to.yaml
 
-    It is rehearsed: the model is retrained on resamples of the table, people are advised, and the
-    other models decide. Each kind of set gets the smallest radius that is enough; the cheapest of
-    these is written to the file. Exit code 1: none is enough, and nothing was written.
+    This is a rehearsal: the model is retrained on resamples of the table, people are advised, and
+    the other models decide. Each kind of set gets the smallest radius that is enough; the cheapest
+    of these is written to the file. Exit code 1: none is enough, and nothing was written.
     """
     from holdfast.files.calibrating import Rehearsed, calibrate_files
     from holdfast.files.model_sets import MODEL_SET, save_model_set
@@ -118,9 +118,9 @@ def calibrate_command(
     else:
         _show(sizing)
         if enough and out is not None:
-            print(f"\nThe set is in {out}: recommend --robust-to {out}")
+            print(f"\nThe set is in {out}. To use it: holdfast recommend --robust-to {out}")
     if not enough:
-        say("no set is enough, and nothing was written")
+        say("no set is enough; nothing was written")
     return Ending.DONE if enough else Ending.ATTENTION
 
 

@@ -13,7 +13,8 @@ def demo_command(
     p: Annotated[
         float | None,
         typer.Option(
-            help="A ball of this norm, 1 to inf (default: the ellipsoid of the Fisher information)."
+            help="Use a ball of this norm, 1 to inf (default: the ellipsoid of the Fisher "
+            "information)."
         ),
     ] = None,
     radius: Annotated[
@@ -23,11 +24,11 @@ def demo_command(
         ),
     ] = None,
     people: Annotated[int, typer.Option(min=1, help="How many people to list.")] = 6,
-    models: Annotated[int, typer.Option(min=1, help="How many retrained models.")] = 100,
+    models: Annotated[int, typer.Option(min=1, help="How many models to retrain.")] = 100,
 ) -> None:
-    """Show recourse for real loan applicants, plain and robust, and which of it lasts.
+    """Show plain and robust recourse for real loan applicants, and which of it lasts.
 
-    The applicants are those of German Credit, embedded, whom a model turns down.
+    The applicants are those of the built-in German Credit data whom a model turns down.
     """
     from rich.console import Console
 

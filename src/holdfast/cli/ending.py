@@ -54,8 +54,8 @@ def ends_well(command: Callable[..., Any]) -> Callable[..., None]:
             if os.environ.get(_TRACEBACK):
                 raise
             say(
-                f"this should not happen ({type(error).__name__}: {error}): a bug, please report "
-                f"it, with what {_TRACEBACK}=1 in the environment shows"
+                f"this should not happen ({type(error).__name__}: {error}). This is a bug: please "
+                f"report it, with the traceback that {_TRACEBACK}=1 in the environment shows"
             )
             raise typer.Exit(Ending.BUG) from None
         except KeyboardInterrupt:

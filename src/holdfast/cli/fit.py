@@ -27,32 +27,32 @@ def fit_command(
         ),
     ],
     target: Annotated[
-        str, typer.Option(help="The column of the outcome, which has two different values.")
+        str, typer.Option(help="The outcome column, which has two different values.")
     ],
     favorable: Annotated[
         str, typer.Option(help="The outcome that people want, such as 0 for no default.")
     ],
-    out: Annotated[Path, typer.Option(help="Where to: a .skops file.")],
+    out: Annotated[Path, typer.Option(help="Where to write: a .skops file.")],
     drop: Annotated[
         list[str] | None,
         typer.Option(help="A column not to use, such as an id; may be repeated."),
     ] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option(help="A column of numbers that is a category; may be repeated."),
+        typer.Option(help="A column of numbers to treat as a category; may be repeated."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Show what came of it as one JSON document.")
+        bool, typer.Option("--json", help="Print the results as one JSON document.")
     ] = False,
 ) -> Ending:
-    """Fit a model to a table, and show how good it is.
+    """Fit a model to a table and show how good it is.
 
     holdfast fit loans.csv --target default --favorable 0 --drop id --out model.skops
 
-    Numbers are scaled, and missing ones taken for the median with a column that says so;
-    categories are one-hot; the strength of the logistic regression is chosen by cross-validation.
-    Accuracy and calibration are those on people whom the model has not seen. The same table gives
-    the same coefficients.
+    Numbers are scaled, and missing ones are replaced by the median, with a column that flags them;
+    categories are one-hot encoded; the penalty of the logistic regression is chosen by
+    cross-validation. Accuracy and calibration are measured on people whom the model has not seen.
+    The same table always gives the same coefficients.
     """
     from holdfast.files.models import load_model, save_model
     from holdfast.files.tables import read_frame
@@ -65,14 +65,14 @@ def fit_command(
         read_frame(table), target, favorable, drop=drop or [], categories=category or []
     )
     if fitted.n_unlabelled:
-        say(f"{fitted.n_unlabelled:,} rows have no {target!r}, and are left out")
+        say(f"{fitted.n_unlabelled:,} rows have no {target!r} and are left out")
     for name, reason in fitted.columns.left_out.items():
         say(f"the column {name!r} is left out: {reason}")
     suspects = [name for name in fitted.columns.used if sounds_protected(name)]
     if suspects:
         drops = " ".join(f"--drop {name}" for name in suspects)
         say(
-            f"by their names, {', '.join(suspects)} may be protected by law. Where they are, the "
+            f"judging by their names, {', '.join(suspects)} may be protected by law. If so, the "
             f"model must not use them: {drops}"
         )
     save_model(fitted.model, out, fitted.favorable_class)
@@ -90,17 +90,17 @@ def _show(fitted: Fitted, out: Path) -> None:
     console = Console(highlight=False, markup=False)
     found = fitted.measures
     console.print(
-        f"A logistic regression on {fitted.n_rows:,} people and {len(fitted.columns.used)} "
-        f"features, C = {fitted.C:.3g} by cross-validation, is in {out}."
+        f"{out} has a logistic regression fitted to {fitted.n_rows:,} people and "
+        f"{len(fitted.columns.used)} features (C = {fitted.C:.3g}, chosen by cross-validation)."
     )
     console.print(f"People want {fitted.target} = {fitted.favorable_class!r}.\n")
     measures = table_of(
-        ("on people it has not seen", "left"), ("", "right"), ("without it", "right")
+        ("on people it has not seen", "left"), ("", "right"), ("without the model", "right")
     )
-    measures.add_row("right decisions", f"{found.accuracy:.1%}", f"{found.base_accuracy:.1%}")
+    measures.add_row("correct decisions", f"{found.accuracy:.1%}", f"{found.base_accuracy:.1%}")
     measures.add_row("area under the ROC curve", f"{found.auc:.3f}", "0.500")
     measures.add_row(
-        "Brier score (less is better)", f"{found.brier:.3f}", f"{found.base_brier:.3f}"
+        "Brier score (lower is better)", f"{found.brier:.3f}", f"{found.base_brier:.3f}"
     )
     console.print(measures)
     console.print()
@@ -126,8 +126,8 @@ def _show_features(console: Console, fitted: Fitted) -> None:
         features.add_row(str(name), f"{weight:.2f}", "; ".join(shown))
     console.print(features)
     console.print(
-        "\nThe weight is by how much a feature moves the score of people (a standard deviation of "
-        f"what it adds). Of more than {_MOST_LEVELS} levels, the best two and the worst two are "
-        "shown.",
+        "\nThe weight says how far a feature moves people's scores (the standard deviation of "
+        f"what it adds). Of features with more than {_MOST_LEVELS} levels, the best two and the "
+        "worst two are shown.",
         style="dim",
     )

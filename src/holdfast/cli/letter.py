@@ -16,7 +16,7 @@ from holdfast.cli.report import check_page
 def letter_command(
     recourse: RecoursePath,
     *,
-    out: Annotated[Path, typer.Option(help="Where to: an .html file, which prints on A4.")],
+    out: Annotated[Path, typer.Option(help="Where to write: an .html file, which prints on A4.")],
     row: Annotated[
         int | None, typer.Option(min=0, help="Whose letter: the row in the table, from 0.")
     ] = None,
@@ -27,7 +27,7 @@ def letter_command(
     language: Annotated[str, typer.Option(help="The language: en or de.")] = "en",
     words: Annotated[
         Path | None,
-        typer.Option(help="A YAML file with labels of features, and other words for sentences."),
+        typer.Option(help="A YAML file with labels for features, and other wordings."),
     ] = None,
     template: Annotated[
         Path | None, typer.Option(help="A page of your own, a Jinja template that reads `letter`.")
@@ -35,12 +35,12 @@ def letter_command(
     reference: Annotated[
         Path | None,
         typer.Option(
-            help="A table of applicants; those approved are compared with (default: those in the "
-            "recourse file)."
+            help="A table of applicants; the approved ones are compared with this person "
+            "(default: those in the recourse file)."
         ),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="Until when the advice applies: 2027-03-31.")
+        str | None, typer.Option(help="The date until which the advice applies: 2027-03-31.")
     ] = None,
     lender: Annotated[str, typer.Option(help="Who writes the letter.")] = "",
 ) -> Ending:
@@ -48,9 +48,10 @@ def letter_command(
 
     holdfast letter recourse.parquet --row 17 --out letter.html --lender "Hanse Bank"
 
-    Reasons are what cost the score most against a typical approved applicant, at most four. A
-    protected feature is never named; where one is among them you are warned, with exit code 1,
-    because it should not be in the model. The columns get their names from a file such as
+    The reasons are the features that cost the most score compared with a typical approved
+    applicant, at most four. A protected feature is never named; if one is among the reasons you
+    are warned, with exit code 1, because it should not be in the model. The columns get their
+    names from a file such as
 
     labels: {duration: Duration of the loan}
     """
@@ -67,13 +68,13 @@ def letter_command(
     person = find_person(file, row, dict(_pair(text) for text in key or ()))
     letter = make_letter(file, person, settings, reference)
     write_text(out, render_letter(letter, template))
-    print(f"The letter to row {person['row'][0].as_py()} is in {out}.")
+    print(f"The letter for row {person['row'][0].as_py()} is in {out}.")
     if not letter.protected:
         return Ending.DONE
     say(
-        f"ATTENTION: {', '.join(letter.protected)}: protected, but among what counted most against "
-        "this person. The letter does not name it. Nobody may be refused for it: take it out of "
-        "the model."
+        f"ATTENTION: {', '.join(letter.protected)}: protected, but among what counted most "
+        "against this person. The letter does not mention it. Nobody may be refused because of "
+        "it: remove it from the model."
     )
     return Ending.ATTENTION
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def methods_command() -> None:
-    """Show the methods that recourse can be found by, what each needs and guarantees."""
+    """Show the methods for finding recourse, and what each needs and guarantees."""
     from rich.console import Console
 
     from holdfast.methods.door import describe, list_methods

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 RecoursePath = Annotated[
-    Path, typer.Argument(help="What `holdfast recommend` has written, its manifest beside it.")
+    Path, typer.Argument(help="The output of `holdfast recommend`, with its manifest beside it.")
 ]
 
 

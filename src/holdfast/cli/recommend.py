@@ -49,47 +49,50 @@ def recommend_command(
     guarantee: Guarantee = None,
     cost_weight: Annotated[
         float | None,
-        typer.Option(help="In place of a guarantee: weigh cost against the worst loss."),
+        typer.Option(help="Instead of a guarantee: weigh cost against the worst loss."),
     ] = None,
     points: Scale = None,
     guarantee_points: GuaranteePoints = None,
     options: Annotated[
-        int | None, typer.Option(min=1, help="Ways for each person (default: 1).")
+        int | None, typer.Option(min=1, help="How many ways to find for each person (default: 1).")
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="A column that goes through to the output; may be repeated."),
+        typer.Option(help="A column to copy to the output; may be repeated."),
     ] = None,
     favorable: Favorable = None,
     loss: Annotated[
-        str | None, typer.Option(help="By default that which the model was fitted with.")
+        str | None, typer.Option(help="The loss (default: the one the model was fitted with).")
     ] = None,
     out: Annotated[
         str | None,
         typer.Option(
-            help="Where to: .parquet, .arrow or .feather; .csv too, but report, letter and audit "
-            "do not read that. Its manifest lies beside."
+            help="Where to write: .parquet, .arrow or .feather; also .csv, but report, letter "
+            "and audit cannot read that. The manifest is written beside it."
         ),
     ] = None,
     settings: SettingsPath = None,
     engine: Annotated[
         str | None,
         typer.Option(
-            help="Where it runs: local or spark (default: local). With spark, PEOPLE and --out are "
-            "any path or table that Spark knows, and the session is that of the environment."
+            help="Where it runs: local or spark (default: local). With spark, PEOPLE and --out "
+            "may be any path or table that Spark knows, and the session is taken from the "
+            "environment."
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each processor.")] = -1,
-    as_json: Annotated[bool, typer.Option("--json", help="Say what came of it as JSON.")] = False,
+    jobs: Annotated[
+        int, typer.Option(min=-1, help="How many processes to run; -1: one for each processor.")
+    ] = -1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> Ending:
-    """Recommend to everybody in a table what to change, and have it hold for models to come.
+    """Recommend what everybody in a table should change, so that it holds for future models too.
 
     holdfast recommend model.skops denied.parquet --actions actions.yaml --guarantee 0.5
     --robust-to "p=1,radius=0.1" --out recourse.parquet
 
-    The output has everybody of the input, in the same order: what to change, its cost and its
-    proof, and who they are after the change. A row that cannot be used gets a status and a reason.
-    Stopped at any moment, the same command goes on where it was.
+    The output has everybody in the input, in the same order: what to change, its cost and its
+    proof, and their values after the change. A row that cannot be used gets a status and a reason.
+    If the run is stopped, the same command continues where it left off.
     """
     job, expected = _job(
         settings,
@@ -127,7 +130,7 @@ def _job(settings: Path | None, points: str | None, **given: Any) -> tuple[Job, 
     missing = job.missing()
     if missing:
         named = ", ".join(_FLAGS[name] for name in missing)
-        raise ValueError(f"say also {named} (see holdfast recommend --help)")
+        raise ValueError(f"also give {named} (see holdfast recommend --help)")
     if len(job.goals) != 1:
         raise ValueError("give exactly one of --guarantee, --cost-weight and --guarantee-points")
     return job, expected
@@ -148,7 +151,7 @@ _FLAGS = {
 def _bar() -> Iterator[Progress]:
     """Show people a second and the time left: a bar on a terminal, else a line now and then."""
     if not sys.stderr.isatty():
-        yield _Lines()
+        yield _LoggedProgress()
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -167,7 +170,7 @@ def _bar() -> Iterator[Progress]:
         yield told
 
 
-class _Lines:
+class _LoggedProgress:
     """Progress for a log: a line every half a minute."""
 
     def __init__(self) -> None:
@@ -198,13 +201,14 @@ def _show(finished: Finished, as_json: bool) -> None:
 
     console = Console(highlight=False, markup=False)
     if finished.was_done:
-        console.print("An earlier run has done this already; nothing was changed.")
+        console.print("An earlier run already did this; nothing was changed.")
     table = table_of(("people", "right"), ("status", "left"), ("meaning", "left"))
     for name, count in sorted(finished.statuses.items(), key=lambda each: -each[1]):
         table.add_row(f"{count:,}", name, Status(name).sentence)
     console.print(table)
     console.print(
-        f"\n{finished.people:,} people in {finished.out}; how, in {finished.manifest.name}."
+        f"\n{finished.people:,} people are in {finished.out}; {finished.manifest.name} describes "
+        "the run."
     )
     if finished.seconds:
         rate = finished.people / max(finished.seconds["all"], 1e-9)

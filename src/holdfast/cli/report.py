@@ -21,24 +21,26 @@ _PAGES = (".html", ".htm")
 def report_command(
     recourse: RecoursePath,
     *,
-    out: Annotated[Path, typer.Option(help="Where to: an .html file that needs nothing else.")],
+    out: Annotated[
+        Path, typer.Option(help="Where to write: an .html file that needs nothing else.")
+    ],
     group: Annotated[
         str | None,
         typer.Option(help="Compare people by this: a key column, or one that the model reads."),
     ] = None,
     models: Annotated[
         list[Path] | None,
-        typer.Option(help="A later model, to see how much of the advice lasts; may be repeated."),
+        typer.Option(help="A later model, to check how much of the advice lasts; may be repeated."),
     ] = None,
     favorable: Annotated[
         str | None,
         typer.Option(
-            help="The class that people want of these models (default: as their files "
-            "say, else as in the run)."
+            help="The class of these models that people want (default: as their files say, or "
+            "else as in the run)."
         ),
     ] = None,
     audit: Annotated[
-        Path | None, typer.Option(help="A table that `holdfast audit` has written, to be shown.")
+        Path | None, typer.Option(help="A table written by `holdfast audit`, to be included.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> Ending:
@@ -79,8 +81,8 @@ def load_later(file: RecourseFile, path: Path, favorable: str | None) -> ModelFi
     found, is_assumed = file.later_model(path, favorable)
     if is_assumed:
         say(
-            f"{path} does not say which class people want: {found.favorable_class!r} is taken, as "
-            "in the run; --favorable says another"
+            f"{path} does not say which class people want: assuming {found.favorable_class!r}, as "
+            "in the run; use --favorable to change that"
         )
     return found
 
@@ -92,7 +94,7 @@ def _show(summary: Summary, out: Path) -> None:
     print(f"{count_text(counts.people, 'person', 'people')}, {counts.refused:,} refused.")
     if counts.not_known:
         print(
-            f"{counts.helped:,} of these can be helped, {counts.not_helped:,} cannot; of "
+            f"{counts.helped:,} of these can be helped, {counts.not_helped:,} cannot; for "
             f"{counts.not_known:,} it is not known, and the report says why."
         )
     elif counts.refused:

@@ -15,11 +15,11 @@ def reproduce_command(
         list[str] | None,
         typer.Argument(
             metavar="TARGET",
-            help="table1, table2, table3, tables, figures, proof (what is proven of networks), "
-            "linear (all of logistic regression) or all, the default.",
+            help="table1, table2, table3, tables, figures, proof (what is proven about "
+            "networks), linear (everything on logistic regression) or all, the default.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where to.")] = Path("reproduction"),
+    out: Annotated[Path, typer.Option(help="Where to write.")] = Path("reproduction"),
     data: Annotated[
         Path | None,
         typer.Option(help="Directory of the data files (default: HOLDFAST_DATA_DIR)."),
@@ -34,12 +34,12 @@ def reproduce_command(
         str | None, typer.Option(help="Where networks run: cpu or cuda (default: cpu).")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A true but smaller run, in two minutes.")
+        bool, typer.Option("--quick", help="A smaller but genuine run, in two minutes.")
     ] = False,
 ) -> Ending | int:
-    """Reproduce the paper: tables, figures and one page, ours beside theirs.
+    """Reproduce the paper: tables, figures and one page, with our results beside theirs.
 
-    What is finished is kept, so that an interrupted run goes on where it was.
+    Finished parts are kept, so an interrupted run continues where it left off.
     """
     from holdfast.machinery.extras import need
 

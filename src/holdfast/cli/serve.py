@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import tempfile
@@ -34,7 +35,7 @@ _WAYS = 3
 def serve_command(
     *,
     demo: Annotated[
-        bool, typer.Option("--demo", help="The lender of `holdfast demo`: no file is needed.")
+        bool, typer.Option("--demo", help="Use the lender of `holdfast demo`; no files are needed.")
     ] = False,
     model: Annotated[
         str | None,
@@ -54,34 +55,41 @@ def serve_command(
     guarantee_points: GuaranteePoints = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="A column by which people are known; may be repeated."),
+        typer.Option(help="A column that identifies people; may be repeated."),
     ] = None,
     favorable: Favorable = None,
     settings: SettingsPath = None,
     reference: Annotated[
         Path | None,
         typer.Option(
-            help="A table of applicants; letters compare with those approved (default: those of "
-            "--people)."
+            help="A table of applicants; letters compare people with the approved ones (default: "
+            "those of --people)."
         ),
     ] = None,
     lender: Annotated[str, typer.Option(help="Who writes the letters.")] = "",
     host: Annotated[
         str,
-        typer.Option(help="Where to listen; elsewhere than on this machine, a token is needed."),
+        typer.Option(
+            help="The address to listen on; for other machines to reach it, a token is needed."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any one that is free.")] = 8765,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any free one.")
+    ] = 8765,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open a browser.")
+    ] = False,
 ) -> Ending:
-    """Open a page: pick or type in a person, see what to change, try what they can do.
+    """Open a page: pick or enter a person, see what to change, and try things out.
 
     holdfast serve --demo
 
     holdfast serve --model model.skops --actions actions.yaml --people denied.parquet
 
-    It runs on this machine and needs no network. Without --robust-to, the models that may come are
-    those of "p=1,radius=0.1"; without --guarantee, each of them must approve by the model's own
-    threshold. Programs ask the same at /v1/recourse; /openapi.json says how. Ctrl-C ends it.
+    It runs on this machine and needs no network. Without --robust-to, the advice allows for the
+    models of "p=1,radius=0.1"; without --guarantee, each of them must approve by the model's own
+    threshold. Programs can ask the same at /v1/recourse; /openapi.json says how. Press Ctrl-C to
+    stop it.
     """
     from holdfast.machinery.extras import need
 
@@ -96,7 +104,11 @@ def serve_command(
         "guarantee": guarantee,
         "guarantee_points": guarantee_points,
     }
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder, _ending_in_order():
+    with (
+        _leaving_the_compiler(),
+        tempfile.TemporaryDirectory(prefix="holdfast-") as folder,
+        _ending_in_order(),
+    ):
         expected: dict[str, str] = {}
         if demo:
             job = _demo(Path(folder), settings, points, **given)
@@ -154,30 +166,51 @@ def _complete(job: Job) -> Job:
     """Say what was not said, and refuse what a page cannot ask."""
     missing = [f"--{name}" for name in ("model", "actions") if not getattr(job, name)]
     if missing:
-        raise ValueError(f"say also {' and '.join(missing)}, or --demo (see holdfast serve --help)")
+        raise ValueError(
+            f"also give {' and '.join(missing)}, or --demo (see holdfast serve --help)"
+        )
     if job.engine != "local":
-        raise ValueError(f"engine = {job.engine!r}: a page reads files of this machine")
+        raise ValueError(f"engine = {job.engine!r}: the page can only read files on this machine")
     if job.keys and not job.people:
         raise ValueError("--key names a column of --people: give that too, or leave out --key")
     if job.cost_weight is not None:
         raise ValueError(
-            "cost_weight weighs cost against chances, and a page asks for a yes: take it out of "
-            "the settings, and give --guarantee"
+            "cost_weight weighs cost against chances, but the page looks for an approval: remove "
+            "it from the settings and give --guarantee"
         )
     if len(job.goals) > 1:
         raise ValueError("give one of --guarantee and --guarantee-points")
     job = job.with_changes(options=_WAYS)
     if not job.robust_to:
         job = job.with_changes(robust_to=_ROBUST_TO)
-        say(f'the models that may come are those of "{_ROBUST_TO}"; --robust-to says others')
+        say(f'the advice allows for the models of "{_ROBUST_TO}"; use --robust-to to change that')
     if not job.goals:
         from holdfast.web.desk import own_threshold
 
         job = job.with_changes(guarantee=own_threshold(job))
         say(
-            f"each must give {job.guarantee:.12g}, the model's own threshold; --guarantee says more"
+            f"each must give {job.guarantee:.12g}, the model's own threshold; use --guarantee to "
+            "ask for more"
         )
     return job
+
+
+@contextmanager
+def _leaving_the_compiler() -> Iterator[None]:
+    """End the process at once if something is being compiled: LLVM crashes when Python ends."""
+    from holdfast.machinery.meanwhile import meanwhile
+
+    code = int(Ending.DONE)
+    try:
+        yield
+    except SystemExit as told:
+        if not meanwhile.is_compiling or not isinstance(told.code, int):
+            raise
+        code = told.code
+    if meanwhile.is_compiling:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 @contextmanager

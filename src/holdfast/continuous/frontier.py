@@ -1,31 +1,68 @@
-"""The whole trade-off of one person: from cost to worst-case score."""
+"""Answers to whole batches, and the trade-off of one person: from cost to worst-case score.
+
+They are in one file because each leads to the other: points of a curve are answers, and an answer
+knows the curve that it lies on.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.continuous.solve import answer
-from holdfast.core import largest_score
+from holdfast.continuous.proof import solve_and_prove
+from holdfast.core import largest_radii, largest_score
 from holdfast.core.batch import check_row
-from holdfast.core.outcome import FOUND
 from holdfast.core.row import Vertices
 from holdfast.core.vertices import frontier_vertices
 from holdfast.machinery.numbers import check_count, read_floats, refuse, to_number
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
 from holdfast.problem.losses import get_loss
+from holdfast.problem.model_set import ModelSet
+from holdfast.problem.outcome import EXHAUSTED, FOUND
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import ModelSet
+from holdfast.result.appraisal import appraise
+from holdfast.result.prover import Proofs
 from holdfast.result.result import RecourseResult
 from holdfast.result.words import unusable
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def answer(problem: RecourseProblem, goal: Goal, threads: int) -> RecourseResult:
+    """Solve, certify and appraise every row."""
+    found, _ = solve_and_prove(problem, goal, threads, keep=False)
+    found = found._replace(prover=ContinuousProver())
+    known = appraise(problem, goal, found, threads)
+    lost = np.flatnonzero(found.outcome == EXHAUSTED)
+    if lost.size:
+        reachable, radius = (np.full(problem.n_rows, np.nan) for _ in range(2))
+        reachable[lost] = problem.loss.probability(known.worst_score[lost])
+        if problem.robust_to.has_size:
+            radius[lost] = largest_radii(problem, goal.numbers(), lost, threads)
+        found.recourse[lost] = np.nan  # it was the point that proves how much can be had
+        for values in known:
+            values[lost] = np.nan
+        found = found._replace(reachable_validity=reachable, reachable_radius=radius)
+    return RecourseResult.assemble(problem, goal, found, known)
+
+
+@dataclass(frozen=True)
+class ContinuousProver:
+    """Proves rows again by solving them again: what `answer` hands in with every result."""
+
+    def prove(self, problem: RecourseProblem, goal: Goal, threads: int) -> Proofs:
+        """Return the multiplier and the model that prove the lower bound of each row."""
+        return solve_and_prove(problem, goal, threads, keep=True)[1]
+
+    def frontier(self, problem: RecourseProblem, cutoff: float) -> Frontier:
+        """Return the curve from cost to worst-case score of a problem of one row."""
+        return Frontier(problem, cutoff)
 
 
 class Frontier:
@@ -48,10 +85,10 @@ class Frontier:
     1              -0.2   2.0
     """
 
-    def __init__(self, problem: RecourseProblem) -> None:
+    def __init__(self, problem: RecourseProblem, cutoff: float = 0.0) -> None:
         if problem.n_rows != 1:
-            raise ValueError(f"a frontier is that of one person, but x has {problem.n_rows} rows")
-        self.problem = problem
+            raise ValueError(f"a frontier is for one person, but x has {problem.n_rows} rows")
+        self.problem, self._cutoff = problem, cutoff  # from which today's model says yes
         self._even, self._exponent = problem.in_even_costs()
         rows = self._even.rows()
         outcome = check_row(
@@ -63,7 +100,7 @@ class Frontier:
             rows.upper[0],
         )
         if outcome != FOUND:
-            raise ValueError(f"the point has no frontier. {unusable(problem)}")
+            raise ValueError(f"this point has no frontier. {unusable(problem)}")
 
     def __repr__(self) -> str:
         kind = "curved" if self._vertices is None else _counted(len(self._vertices.scores))
@@ -118,18 +155,21 @@ class Frontier:
         """Return the cheapest recourse with at least this worst-case score: a result of one row."""
         if not np.isfinite(to_number(score)):
             refuse("score", score, "a finite number")
-        return answer(self.problem, Goal.of_score(self.problem.loss, score), 1)
+        return self._answer(self.problem, Goal.of_score(self.problem.loss, score))
 
     def at_guarantee(self, guarantee: float) -> RecourseResult:
         """Return the cheapest recourse that every model approves with this probability."""
-        return answer(self.problem, Goal.of(self.problem.loss, guarantee=guarantee), 1)
+        return self._answer(self.problem, Goal.of(self.problem.loss, guarantee=guarantee))
 
     def at_cost_weight(self, cost_weight: float, loss: str | None = None) -> RecourseResult:
         """Return the recourse of least price, for any loss."""
         problem = self.problem
         if loss is not None:
             problem = replace(problem, loss=get_loss(loss))
-        return answer(problem, Goal.of(problem.loss, cost_weight=cost_weight), 1)
+        return self._answer(problem, Goal.of(problem.loss, cost_weight=cost_weight))
+
+    def _answer(self, problem: RecourseProblem, goal: Goal) -> RecourseResult:
+        return answer(problem, replace(goal, cutoff=self._cutoff), 1)
 
     def sample(self, n: int = 200, max_score: float | None = None) -> pd.DataFrame:
         """Return n points of the curve, evenly spaced in score, as a table for drawing.

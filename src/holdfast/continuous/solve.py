@@ -7,16 +7,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.core import largest_radii
-from holdfast.core.outcome import EXHAUSTED, FOUND, NOT_FINITE
+from holdfast.continuous.frontier import answer
 from holdfast.machinery.numbers import Floats, check_kind
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.goal import Goal
+from holdfast.problem.model_set import ModelSet
+from holdfast.problem.outcome import FOUND, NOT_FINITE
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import ModelSet
 from holdfast.result.appraisal import appraise
 from holdfast.result.found import Found
-from holdfast.result.proof import solve_and_prove
 from holdfast.result.result import RecourseResult
 from holdfast.result.status import Status
 
@@ -60,7 +59,7 @@ def solve(
         Loss of the score. `squared_error` is ``(1 - probability)**2``: not convex in the score,
         and still solved to the global optimum.
     n_jobs : int, optional
-        As in scikit-learn: -1, the default, takes all processors. The answer does not depend on it.
+        As in scikit-learn: -1, the default, uses all processors. The answer does not depend on it.
 
     Returns
     -------
@@ -114,23 +113,6 @@ def solve_problem(
     return answer(problem, goal, thread_count(n_jobs))
 
 
-def answer(problem: RecourseProblem, goal: Goal, threads: int) -> RecourseResult:
-    """Solve, certify and appraise every row."""
-    found, _ = solve_and_prove(problem, goal, threads, keep=False)
-    known = appraise(problem, goal, found, threads)
-    lost = np.flatnonzero(found.outcome == EXHAUSTED)
-    if lost.size:
-        reachable, radius = (np.full(problem.n_rows, np.nan) for _ in range(2))
-        reachable[lost] = problem.loss.probability(known.worst_score[lost])
-        if problem.robust_to.has_size:
-            radius[lost] = largest_radii(problem, goal.numbers(), lost, threads)
-        found.recourse[lost] = np.nan  # it was the point that proves how much can be had
-        for values in known:
-            values[lost] = np.nan
-        found = found._replace(reachable_validity=reachable, reachable_radius=radius)
-    return RecourseResult.assemble(problem, goal, found, known)
-
-
 def judge(best: RecourseResult, recourse: Floats, n_jobs: int | None = -1) -> RecourseResult:
     """Evaluate recourses that another method found for the problem of `best`, the optimum.
 
@@ -144,7 +126,7 @@ def judge(best: RecourseResult, recourse: Floats, n_jobs: int | None = -1) -> Re
     there = np.asarray(np.isfinite(recourse).all(axis=1))
     recourse = np.where(there[:, None], recourse, np.nan)
     outcome = np.where(there, FOUND, NOT_FINITE).astype(np.int8)
-    found = Found(recourse, outcome, best.lower_bound.copy())
+    found = Found(recourse, outcome, best.lower_bound.copy(), prover=best.prover)
     known = appraise(best.problem, best.goal, found, thread_count(n_jobs))
     judged = RecourseResult.assemble(best.problem, best.goal, found, known)
     judged.status[~there] = best.status[~there]

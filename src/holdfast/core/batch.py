@@ -5,20 +5,11 @@ from __future__ import annotations
 import math
 
 from holdfast.core.kinds import make_plan, read_answer, solve_row, write_row
-from holdfast.core.outcome import (
-    BAD_BOUNDS,
-    BAD_COST,
-    EXHAUSTED,
-    FOUND,
-    NOT_FINITE,
-    OUT_OF_BOUNDS,
-    UNBOUNDED,
-)
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Flags, Floats
 from holdfast.machinery.structs import Struct
-from holdfast.problem.goal import GUARANTEE, GoalNumbers
-from holdfast.problem.sets import (
+from holdfast.problem.goal import ENDLESS, GUARANTEE, GoalNumbers
+from holdfast.problem.model_set import (
     copy_into,
     norm_of,
     pick,
@@ -26,6 +17,15 @@ from holdfast.problem.sets import (
     score_rounding,
     with_radius,
     worst_score_of,
+)
+from holdfast.problem.outcome import (
+    BAD_BOUNDS,
+    BAD_COST,
+    EXHAUSTED,
+    FOUND,
+    NOT_FINITE,
+    OUT_OF_BOUNDS,
+    UNBOUNDED,
 )
 
 
@@ -67,14 +67,14 @@ def load_row(rows, i, robust, work):
 
 
 @kernel
-def open_row(rows, level, robust, answers, i, work):
+def open_row(rows, amount, robust, answers, i, work):
     """Load row i into the workspace; False, and its answer is written, if it cannot be used."""
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
     cost = pick(rows.cost, i)
     answers.outcome[i] = check_row(rows.points[i], coef, intercept, cost, lower, upper)
     answers.multiplier[i] = math.nan
-    if math.isnan(level):
+    if math.isnan(amount):
         answers.outcome[i] = BAD_COST
     if answers.outcome[i] != FOUND:
         answers.recourse[i] = math.nan
@@ -84,9 +84,9 @@ def open_row(rows, level, robust, answers, i, work):
 
 
 @kernel
-def own_goal(goal, levels, i):
-    """Return the goal of row i; its level is that of the row's costs."""
-    return GoalNumbers(goal.mode, goal.loss, pick(levels, i))
+def own_goal(goal, amounts, i):
+    """Return the goal of row i; its amount is that of the row's costs."""
+    return GoalNumbers(goal.mode, goal.loss, pick(amounts, i))
 
 
 @kernel
@@ -102,7 +102,7 @@ def plan_shared(rows, robust, goal, work):
 @kernel
 def answer_row(rows, i, robust, goal, shared, work, answers):
     """Answer row i, whatever the goal; False, and its answer is written, if it cannot be used."""
-    if not open_row(rows, goal.level, robust, answers, i, work):
+    if not open_row(rows, goal.amount, robust, answers, i, work):
         return False
     if not shared:
         make_plan(work, robust, goal)
@@ -126,7 +126,7 @@ def price_row(rows, i, robust, goal, work, answers):
 def guarantee_row(rows, i, robust, goal, work, answers):
     """Minimise the cost of reaching the target score."""
     point, coef, intercept = rows.points[i], pick(rows.coef, i), pick(rows.intercept, i)
-    if worst_score_of(point, coef, intercept, robust) >= goal.level:
+    if worst_score_of(point, coef, intercept, robust) >= goal.amount:
         copy_into(answers.recourse[i], point)
         answers.multiplier[i] = 0.0
         return
@@ -143,13 +143,13 @@ def reach_target(start, coef, intercept, robust, goal, work, point):
     intercept is a hair lower) makes the guarantee hold to the last bit. Where there is no room
     for a hair, the end of what can be reached will do if it meets the target.
     """
-    margin = 2.0 * score_rounding(start, coef, intercept, robust) + EPS * abs(goal.level)
+    margin = 2.0 * score_rounding(start, coef, intercept, robust) + EPS * abs(goal.amount)
     outcome, gain = EXHAUSTED, 0.0
     for _ in range(8):
         outcome, gain = solve_row(work, intercept - margin, robust, goal)
         read_answer(work, coef, point)
         hair = score_rounding(point, coef, intercept, robust)
-        missing = goal.level - worst_score_of(point, coef, intercept, robust)
+        missing = goal.amount - worst_score_of(point, coef, intercept, robust)
         if outcome != FOUND or missing + hair <= 0.0:
             break
         margin = 4.0 * margin + 2.0 * (missing + hair)
@@ -169,7 +169,7 @@ def cheapest_end(coef, intercept, robust, goal, work, margin, point):
     outcome, gain = solve_row(work, intercept, robust, goal)
     end = point.copy()
     read_answer(work, coef, point)
-    if outcome == FOUND and worst_score_of(point, coef, intercept, robust) >= goal.level:
+    if outcome == FOUND and worst_score_of(point, coef, intercept, robust) >= goal.amount:
         return gain
     copy_into(point, end)
     _, gain = solve_row(work, intercept + 4.0 * margin, robust, goal)
@@ -192,20 +192,20 @@ def largest_radius(intercept, robust, goal, work):
     inside a bracket whose lower end is always within reach.
     """
     best, norm = best_linear_score(intercept, robust, work)
-    if best < goal.level:
+    if best < goal.amount:
         return math.nan
     low, high, radius = 0.0, robust.radius, 0.0
     for _ in range(200):
         following = 0.5 * (low + high)
         if best < math.inf and norm > 0.0:
-            newton = radius + (best - goal.level) / norm
-            if best >= goal.level and newton <= low * (1.0 + 1e-15):
+            newton = radius + (best - goal.amount) / norm
+            if best >= goal.amount and newton <= low * (1.0 + 1e-15):
                 break
             if low < newton < high:
                 following = newton
         radius = following
         best, norm = best_score(intercept, with_radius(robust, radius), work)
-        if best >= goal.level:
+        if best >= goal.amount:
             low = radius
         else:
             high = radius
@@ -217,9 +217,8 @@ def largest_radius(intercept, robust, goal, work):
 @kernel
 def best_score(intercept, robust, work):
     """Return the largest worst-case score that the bounds allow, and the dual norm there."""
-    everything = GoalNumbers(GUARANTEE, 0, math.inf)
-    make_plan(work, robust, everything)
-    outcome, _ = solve_row(work, intercept, robust, everything)
+    make_plan(work, robust, ENDLESS)
+    outcome, _ = solve_row(work, intercept, robust, ENDLESS)
     if outcome == UNBOUNDED:
         return math.inf, 0.0
     score = worst_score_of(work.y, work.row.coef, intercept, robust)

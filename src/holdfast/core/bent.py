@@ -14,14 +14,14 @@ import math
 import numpy as np
 
 from holdfast.core.kinds import make_plan, read_answer, solve_row
-from holdfast.core.outcome import EXHAUSTED
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.structs import Struct
 from holdfast.problem.costs import cost_of
 from holdfast.problem.goal import GUARANTEE, GoalNumbers
 from holdfast.problem.losses import loss_value, score_at_slope
-from holdfast.problem.sets import copy_into, pick, worst_score_of
+from holdfast.problem.model_set import copy_into, pick, worst_score_of
+from holdfast.problem.outcome import EXHAUSTED
 
 MOST_LINES = 200
 _CLOSE = 1e-11

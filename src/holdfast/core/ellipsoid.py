@@ -28,14 +28,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from holdfast.core.outcome import FOUND, UNBOUNDED
 from holdfast.core.row import ROUNDING, gain_at, outcome_of, stop_score
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Flags, Floats, Ints
 from holdfast.machinery.structs import Struct
 from holdfast.problem.ellipsoid import dot, worst_score_in_ellipsoid
 from holdfast.problem.goal import GUARANTEE
-from holdfast.problem.sets import copy_into, score_rounding
+from holdfast.problem.model_set import copy_into, score_rounding
+from holdfast.problem.outcome import FOUND, UNBOUNDED, UNSETTLED
 
 REST, FREE, BOUND = 0, 1, 2  # where a feature is
 _DEPENDENT = 1e-10  # relative to its length, what is left of a row that depends on others
@@ -308,19 +308,19 @@ def tau_of(piece, place):
 @kernel
 def next_event(row, ellipsoid, scratch, piece, tau):
     """Return (tau, what happens, to which position or feature, direction) of the next event."""
-    first, what, who, way = math.inf, NEVER, -1, 0.0
+    first, what, who, side = math.inf, NEVER, -1, 0.0
     for i in range(piece.n_free):
         j = scratch.free[i]
         s = scratch.sign[j]
         by_norm, by_tau, fixed = s * scratch.by_norm[i], s * scratch.by_tau[i], scratch.fixed[i]
         found = exit_of(piece, by_norm, by_tau, s * (fixed - row.start[j]), tau, first)
         if found < first:
-            first, what, who, way = found, RETURNS, i, s
+            first, what, who, side = found, RETURNS, i, s
         bound = row.upper[j] if s > 0.0 else row.lower[j]
         if abs(bound) < math.inf:
             found = exit_of(piece, -by_norm, -by_tau, s * (bound - fixed), tau, first)
             if found < first:
-                first, what, who, way = found, ARRIVES, i, s
+                first, what, who, side = found, ARRIVES, i, s
     for j in range(row.coef.size):
         if scratch.where[j] == FREE or row.lower[j] == row.upper[j]:
             continue
@@ -328,7 +328,7 @@ def next_event(row, ellipsoid, scratch, piece, tau):
         near = ellipsoid.radius * dot(own, scratch.nearest_out)
         ahead = ellipsoid.radius * dot(own, scratch.ahead_out)
         left = ellipsoid.radius * dot(own, scratch.rest) * piece.rho
-        by_norm, price, pace = (
+        by_norm, even, pace = (
             row.coef[j] - near,
             row.cost[j] * piece.gain,
             row.cost[j] / piece.speed,
@@ -337,17 +337,17 @@ def next_event(row, ellipsoid, scratch, piece, tau):
             if scratch.where[j] == BOUND:
                 if s != scratch.sign[j]:
                     continue
-                found = exit_of(piece, s * by_norm - price, pace - s * ahead, -s * left, tau, first)
+                found = exit_of(piece, s * by_norm - even, pace - s * ahead, -s * left, tau, first)
             elif (row.upper[j] if s > 0.0 else -row.lower[j]) > s * row.start[j]:
-                found = exit_of(piece, price - s * by_norm, s * ahead - pace, s * left, tau, first)
+                found = exit_of(piece, even - s * by_norm, s * ahead - pace, s * left, tau, first)
             else:
                 continue
             if found < first:
-                first, what, who, way = found, STARTS, j, s
+                first, what, who, side = found, STARTS, j, s
     found = exit_of(piece, piece.gain, -1.0 / piece.speed, 0.0, tau, first)
     if found <= first:
-        first, what, who, way = found, END, -1, 0.0
-    return first, what, who, way
+        first, what, who, side = found, END, -1, 0.0
+    return first, what, who, side
 
 
 @kernel
@@ -367,7 +367,7 @@ def land(row, intercept, ellipsoid, goal, scratch, piece, tau, y):
     Where rows of free features are nearly dependent, the formulas lose digits.
     """
     for _ in range(3):
-        missing = goal.level - worst_score_in_ellipsoid(y, row.coef, intercept, ellipsoid)
+        missing = goal.amount - worst_score_in_ellipsoid(y, row.coef, intercept, ellipsoid)
         slope = piece.score_by_norm * tau / (distance(piece.rho, tau) * piece.depth)
         slope += piece.score_by_tau
         if not slope > 0.0 or abs(missing) <= score_rounding(y, row.coef, intercept, ellipsoid):
@@ -392,9 +392,9 @@ def write_direction(scratch, piece, tau, dual):
 def goal_on(goal, piece, tau, last):
     """Return the tau at which the goal is met on a piece, up to `last`; inf: beyond it."""
     if goal.mode == GUARANTEE:
-        if goal.level == math.inf:
+        if goal.amount == math.inf:
             return math.inf
-        fixed = goal.level - piece.score_fixed
+        fixed = goal.amount - piece.score_fixed
         found = exit_of(piece, -piece.score_by_norm, -piece.score_by_tau, fixed, tau, last)
         return found if found <= last else math.inf
     low = tau
@@ -451,14 +451,15 @@ def root_between(goal, piece, low, high):
 
 
 @kernel
-def jump(row, ellipsoid, scratch, goal, place, j, way, count, y):
+def jump(row, ellipsoid, scratch, goal, place, j, side, count, y):
     """Move along the direction in which y stays, and feature j from its start, or from its bound.
 
-    `way` leads from its start to its bound. Column `count` of R says how its row depends on those
-    of the free features. Returned are (outcome or -1, free features now, score).
+    `side` leads from its start to its bound. Column `count` of R says how its row depends on those
+    of the free features. Returned are (outcome, UNSETTLED if the walk goes on; free features
+    now; score).
     """
     step, back = scratch.fixed, scratch.where[j] == BOUND
-    own = -way if back else way
+    own = -side if back else side
     for i in range(count):
         step[i] = -own * scratch.corner[i, count]
     solve_corner(scratch, count, step)
@@ -467,7 +468,7 @@ def jump(row, ellipsoid, scratch, goal, place, j, way, count, y):
         f = scratch.free[i]
         rate += scratch.sign[f] * row.cost[f] * step[i]
     rate *= place.gain  # of the score
-    end = row.upper[j] if way > 0.0 else row.lower[j]
+    end = row.upper[j] if side > 0.0 else row.lower[j]
     if back:
         end = row.start[j]
     room, at = abs(end - y[j]), -1
@@ -490,12 +491,12 @@ def jump(row, ellipsoid, scratch, goal, place, j, way, count, y):
         y[f] = min(max(y[f] + far * step[i], row.lower[f]), row.upper[f])
     y[j] = min(max(y[j] + own * far, row.lower[j]), row.upper[j])
     score = place.score + far * rate
-    scratch.sign[j] = way
+    scratch.sign[j] = side
     if need <= room:
         return FOUND, count, score
     if at < 0:
         y[j], scratch.where[j] = end, REST if back else BOUND
-        return -1, count, score
+        return UNSETTLED, count, score
     f = scratch.free[at]
     if step[at] * scratch.sign[f] > 0.0:
         y[f] = row.upper[f] if step[at] > 0.0 else row.lower[f]
@@ -503,7 +504,7 @@ def jump(row, ellipsoid, scratch, goal, place, j, way, count, y):
     else:
         y[f], scratch.where[f] = row.start[f], REST
     count = drop_free(scratch, ellipsoid, at, count)
-    return -1, take_free(scratch, ellipsoid, j, count), score
+    return UNSETTLED, take_free(scratch, ellipsoid, j, count), score
 
 
 @kernel
@@ -518,8 +519,8 @@ def take_free(scratch, ellipsoid, j, count):
 
 @kernel
 def first_start(row, ellipsoid, scratch, gain, dual):
-    """Return (gain, feature, way) of the next feature to start while none is free."""
-    most, who, way = 0.0, -1, 0.0
+    """Return (gain, feature, side) of the next feature to start while none is free."""
+    most, who, side = 0.0, -1, 0.0
     for j in range(row.coef.size):
         if row.lower[j] == row.upper[j]:
             continue
@@ -529,8 +530,8 @@ def first_start(row, ellipsoid, scratch, gain, dual):
             continue
         room = row.upper[j] - row.start[j] if s > 0.0 else row.start[j] - row.lower[j]
         if room > 0.0 and abs(v) > most * row.cost[j]:
-            most, who, way = abs(v) / row.cost[j], j, s
-    return min(most, gain), who, way
+            most, who, side = abs(v) / row.cost[j], j, s
+    return min(most, gain), who, side
 
 
 @kernel
@@ -553,7 +554,7 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
     place = Spot(math.inf, norm, score)
     for _ in range(100 + 20 * d):
         if count == 0:
-            gain, who, way = first_start(row, ellipsoid, scratch, place.gain, dual)
+            gain, who, side = first_start(row, ellipsoid, scratch, place.gain, dual)
             if place.score >= stop_score(goal, gain) or who < 0:
                 return outcome_of(goal, place.score), gain_at(goal, place.score, place.gain)
             place = Spot(gain, place.norm, place.score)
@@ -561,7 +562,7 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
         else:
             piece = make_arc(row, intercept, ellipsoid, scratch, count, y)
             tau = tau_of(piece, place)
-            event, what, who, way = next_event(row, ellipsoid, scratch, piece, tau)
+            event, what, who, side = next_event(row, ellipsoid, scratch, piece, tau)
             found = goal_on(goal, piece, tau, event)
             if found <= event and found < math.inf:
                 event, what = found, GOAL
@@ -580,13 +581,13 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
         if what == STARTS:
             if take_axis(scratch, ellipsoid, who, count):
                 outcome, count, score = jump(
-                    row, ellipsoid, scratch, goal, place, who, way, count, y
+                    row, ellipsoid, scratch, goal, place, who, side, count, y
                 )
                 place = Spot(place.gain, place.norm, score)
-                if outcome >= 0:
+                if outcome != UNSETTLED:
                     return outcome, place.gain if outcome == FOUND else 0.0
             else:
-                scratch.sign[who], scratch.where[who] = way, FREE
+                scratch.sign[who], scratch.where[who] = side, FREE
                 scratch.free[count] = who
                 count += 1
         else:
@@ -594,7 +595,7 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
             if what == RETURNS:
                 y[f], scratch.where[f] = row.start[f], REST
             else:
-                y[f] = row.upper[f] if way > 0.0 else row.lower[f]
+                y[f] = row.upper[f] if side > 0.0 else row.lower[f]
                 scratch.where[f] = BOUND
             count = drop_free(scratch, ellipsoid, who, count)
     return outcome_of(goal, place.score), place.gain

@@ -30,13 +30,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, UNBOUNDED
 from holdfast.core.row import Row, Vertices, gain_at, stop_score
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Floats, Ints
 from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import GUARANTEE
-from holdfast.problem.sets import score_of
+from holdfast.problem.model_set import score_of
+from holdfast.problem.outcome import EXHAUSTED, FOUND, LIMIT, UNBOUNDED
 
 _SNAP = 16.0 * EPS  # a difference that is so much smaller than its terms is rounding
 _NOISE = 32.0 * EPS  # of an entry of the table, relative to what it is made of
@@ -65,7 +65,7 @@ class HullScratch(Struct):
     low: Floats
     high: Floats
     slope: Floats  # what a step up pays now, where the quantity depends
-    price: Floats  # what a step away from the start costs: 1 for a feature, 0 for a slack
+    unit_cost: Floats  # what a step away from the start costs: 1 for a feature, 0 for a slack
     size: Floats  # of an entry in its column, relative to the noise of the row
 
 
@@ -88,7 +88,7 @@ def new_hull_scratch(m: int, d: int) -> HullScratch:
         low=both,
         high=both,
         slope=both,
-        price=both,
+        unit_cost=both,
         size=both,
     )
 
@@ -97,7 +97,7 @@ class HullEvent(NamedTuple):
     """A row that comes to an end of its range."""
 
     row: int
-    way: float  # up or down: 1 or -1
+    side: float  # up or down: 1 or -1
     step: float  # how far t rises until then
     broken: bool  # it is beyond the end already, by rounding
 
@@ -169,7 +169,7 @@ def multiplier_of(scratch):
 @kernel
 def rise_of(scratch, event):
     """Return by how much mu rises for a turn of 1."""
-    return event.way * scratch.table[event.row, scratch.in_column.size]
+    return event.side * scratch.table[event.row, scratch.in_column.size]
 
 
 @kernel
@@ -190,7 +190,7 @@ def come_to_end(scratch, event):
     """Put a quantity at the end of its range; return its row."""
     k = scratch.in_row[event.row]
     low, high = own_range(scratch, k)
-    scratch.value[k] = high if event.way > 0.0 else low
+    scratch.value[k] = high if event.side > 0.0 else low
     return event.row
 
 
@@ -209,12 +209,12 @@ def goal_is_met(goal, scratch, t, event, turn):
 def answer_at_vertex(goal, scratch, t, event, turn, met, weights):
     """Write the mixture that proves a vertex, between those of the pieces that meet there."""
     if not met:
-        write_mixture(scratch, event.row, event.way, True, weights)
+        write_mixture(scratch, event.row, event.side, True, weights)
         return EXHAUSTED, 0.0
     mu, rise = multiplier_of(scratch), rise_of(scratch, event)
     wanted = 1.0 / gain_at(goal, t, 1.0 / mu)
     turn = min((wanted - mu) / rise, turn) if wanted > mu and rise > 0.0 else 0.0
-    return FOUND, 1.0 / write_mixture(scratch, event.row, event.way * turn, False, weights)
+    return FOUND, 1.0 / write_mixture(scratch, event.row, event.side * turn, False, weights)
 
 
 @kernel
@@ -225,7 +225,7 @@ def open_hull(row, coefs, intercepts, scratch):
         scratch.low[j] = row.cost[j] * (row.lower[j] - row.start[j])
         scratch.high[j] = row.cost[j] * (row.upper[j] - row.start[j])
         scratch.value[j], scratch.slope[j] = 0.0, 0.0
-        scratch.price[j], scratch.size[j] = 1.0, 0.0
+        scratch.unit_cost[j], scratch.size[j] = 1.0, 0.0
     least = math.inf
     for i in range(m):
         score, terms, largest = intercepts[i], abs(intercepts[i]), 0.0
@@ -239,7 +239,11 @@ def open_hull(row, coefs, intercepts, scratch):
         if largest == 0.0:
             largest = 1.0
         scratch.low[d + i], scratch.high[d + i] = 0.0, math.inf
-        scratch.slope[d + i], scratch.price[d + i], scratch.size[d + i] = 0.0, 0.0, 1.0 / largest
+        scratch.slope[d + i], scratch.unit_cost[d + i], scratch.size[d + i] = (
+            0.0,
+            0.0,
+            1.0 / largest,
+        )
         for j in range(d):
             scratch.size[j] = max(scratch.size[j], abs(scratch.models[i, j]) / largest)
     for i in range(m):
@@ -331,9 +335,9 @@ def own_range(scratch, k):
 @kernel
 def pulls_at_rest(scratch, k):
     """Return between which pulls quantity k stays where it is: what steps down and up cost."""
-    value, price = scratch.value[k], scratch.price[k]
-    down = price if value > 0.0 else -price
-    up = price if value >= 0.0 else -price
+    value, unit_cost = scratch.value[k], scratch.unit_cost[k]
+    down = unit_cost if value > 0.0 else -unit_cost
+    up = unit_cost if value >= 0.0 else -unit_cost
     if value <= scratch.low[k]:
         down = -math.inf
     if value >= scratch.high[k]:
@@ -350,7 +354,7 @@ def find_event(scratch, t, blur, by_index):
     """
     last = scratch.in_column.size
     limit, worst, found = math.inf, 1.0, -1
-    way = 0.0
+    side = 0.0
     for i in range(scratch.in_row.size):
         k = scratch.in_row[i]
         low, high = own_range(scratch, k)
@@ -358,13 +362,13 @@ def find_event(scratch, t, blur, by_index):
         beyond = max(low - scratch.value[k], scratch.value[k] - high)
         if beyond > worst * allowed:
             worst, found = beyond / allowed, i
-            way = -1.0 if scratch.value[k] < low else 1.0
+            side = -1.0 if scratch.value[k] < low else 1.0
         rate = scratch.table[i, last]
         if abs(rate) > _NOISE * scratch.noise[i, 1]:
             room = high - scratch.value[k] if rate > 0.0 else scratch.value[k] - low
             limit = min(limit, (max(room, 0.0) + allowed) / abs(rate))
     if found >= 0:
-        return HullEvent(found, way, 0.0, True)
+        return HullEvent(found, side, 0.0, True)
     best, step = -math.inf, math.inf
     for i in range(scratch.in_row.size):
         k = scratch.in_row[i]
@@ -375,9 +379,9 @@ def find_event(scratch, t, blur, by_index):
         room = max(high - scratch.value[k] if rate > 0.0 else scratch.value[k] - low, 0.0)
         rank = -float(k) if by_index else abs(rate) / scratch.noise[i, 1]
         if room < math.inf and room / abs(rate) <= limit and rank > best:
-            best, found, way = rank, i, math.copysign(1.0, rate)
+            best, found, side = rank, i, math.copysign(1.0, rate)
             step = room / abs(rate)
-    return HullEvent(found, way, step, False)
+    return HullEvent(found, side, step, False)
 
 
 @kernel
@@ -387,41 +391,41 @@ def find_entering(scratch, event, by_index):
     Return (column, how far the pull of the latter turns until then). Column d: it passes its start,
     and its row stays; -1: nothing ever does. Of several, the column with the largest entry.
     """
-    i, way = event.row, event.way
+    i, side = event.row, event.side
     d, k = scratch.in_column.size, scratch.in_row[i]
     blur = 0.0
     for r in range(scratch.in_row.size):
         blur += _BLUR * abs(scratch.slope[scratch.in_row[r]]) * scratch.noise[r, 0]
     limit = math.inf
     for q in range(d):
-        entry, gap = entry_and_gap(scratch, i, way, q)
-        if gap < math.inf:
-            limit = min(limit, (gap + blur * scratch.size[scratch.in_column[q]]) / abs(entry))
+        entry, room = entry_and_room(scratch, i, side, q)
+        if room < math.inf:
+            limit = min(limit, (room + blur * scratch.size[scratch.in_column[q]]) / abs(entry))
     slope = scratch.slope[k]
-    if way * slope < 0.0 and (scratch.high[k] if way > 0.0 else -scratch.low[k]) > 0.0:
+    if side * slope < 0.0 and (scratch.high[k] if side > 0.0 else -scratch.low[k]) > 0.0:
         across = 2.0 * abs(slope)
         if across <= limit:
             return d, across
     best, found, turn = -math.inf, -1, math.inf
     for q in range(d):
-        entry, gap = entry_and_gap(scratch, i, way, q)
-        if gap < math.inf and gap / abs(entry) <= limit:
+        entry, room = entry_and_room(scratch, i, side, q)
+        if room < math.inf and room / abs(entry) <= limit:
             other = scratch.in_column[q]
             rank = -float(other) if by_index else abs(entry) / scratch.size[other]
             if rank > best:
-                best, found, turn = rank, q, gap / abs(entry)
+                best, found, turn = rank, q, room / abs(entry)
     return found, turn
 
 
 @kernel
-def entry_and_gap(scratch, i, way, q):
+def entry_and_room(scratch, i, side, q):
     """Return the entry of row i, and how far the pull of column q is from its end; inf: no end."""
-    entry, k = way * scratch.table[i, q], scratch.in_column[q]
+    entry, k = side * scratch.table[i, q], scratch.in_column[q]
     if is_below(scratch, i, k, abs(entry), _NOISE):
         return entry, math.inf
     down, up = pulls_at_rest(scratch, k)
-    gap = scratch.pull[q] - down if entry > 0.0 else up - scratch.pull[q]
-    return entry, max(gap, 0.0)
+    room = scratch.pull[q] - down if entry > 0.0 else up - scratch.pull[q]
+    return entry, max(room, 0.0)
 
 
 @kernel
@@ -454,14 +458,14 @@ def is_weak(scratch, event, column):
 @kernel
 def change_piece(scratch, event, column):
     """Let a quantity rest at the end of its range, and that of the column depend instead."""
-    i, way = come_to_end(scratch, event), event.way
+    i, side = come_to_end(scratch, event), event.side
     k = scratch.in_row[i]
     if column == scratch.in_column.size:
         scratch.slope[k] = -scratch.slope[k]
     else:
         other = scratch.in_column[column]
         down, up = pulls_at_rest(scratch, other)
-        scratch.slope[other] = down if way * scratch.table[i, column] > 0.0 else up
+        scratch.slope[other] = down if side * scratch.table[i, column] > 0.0 else up
         scratch.slope[k] = 0.0
         exchange(scratch, i, column)
     survey_table(scratch)

@@ -19,8 +19,8 @@ from holdfast.machinery.structs import Struct
 from holdfast.problem.ball import BallNumbers
 from holdfast.problem.ellipsoid import EllipsoidNumbers
 from holdfast.problem.model_list import HullNumbers
+from holdfast.problem.model_set import copy_into
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import copy_into
 
 LINF, L1, LP, ANY = 0, 1, 2, 3  # how the norm is treated
 

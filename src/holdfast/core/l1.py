@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import math
 
-from holdfast.core.outcome import FOUND, UNBOUNDED
 from holdfast.core.row import ROUNDING, gain_at, outcome_of, sort_plan, stop_score
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS
+from holdfast.problem.outcome import FOUND, UNBOUNDED
 
 
 @kernel
@@ -157,17 +157,17 @@ def slope_in_size(row, ball, size, right, gain):
             total -= (w + gain * row.cost[i]) / rho
             terms += (w + gain * row.cost[i]) / rho
             continue
-        price = gain * row.cost[i]
-        if w > price:
+        even = gain * row.cost[i]
+        if w > even:
             limit = rho * row.upper[i]
             if limit > size or (limit == size and not right):  # pushed out against the box
-                total -= (w - price) / rho
-                terms += (w + price) / rho
+                total -= (w - even) / rho
+                terms += (w + even) / rho
         elif -felt > size or (-felt == size and not right):  # clipped inward from below
             if gain == math.inf:
                 return -math.inf
-            total -= (price - w) / rho
-            terms += (w + price) / rho
+            total -= (even - w) / rho
+            terms += (w + even) / rho
     noise = max(ROUNDING * ball.radius, 4.0 * EPS * terms)
     return 0.0 if abs(total) <= noise < math.inf else total
 

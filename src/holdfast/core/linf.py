@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 
-from holdfast.core.outcome import FOUND, UNBOUNDED
 from holdfast.core.row import ROUNDING, gain_at, outcome_of, sort_plan
 from holdfast.machinery.compile import kernel
+from holdfast.problem.outcome import FOUND, UNBOUNDED
 
 
 @kernel

@@ -19,14 +19,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from holdfast.core.outcome import EXHAUSTED, FOUND, UNBOUNDED
 from holdfast.core.row import ROUNDING, gain_at, stop_score
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.machinery.structs import Struct
 from holdfast.problem.ball import dual_norm, power
 from holdfast.problem.goal import GUARANTEE
-from holdfast.problem.sets import score_of, worst_score_of
+from holdfast.problem.model_set import score_of, worst_score_of
+from holdfast.problem.outcome import EXHAUSTED, FOUND, UNBOUNDED
 
 
 class Scratch(Struct):
@@ -66,9 +66,9 @@ def solve_lp(row, intercept, ball, goal, scratch, y):
     if goal.mode == GUARANTEE:
         least = least_gain(row, ball, most)
         best, norm = point_at_gain(row, intercept, ball, scratch, least, norm, y)
-        if best < goal.level and best < math.inf:
+        if best < goal.amount and best < math.inf:
             return EXHAUSTED, least
-        if goal.level == math.inf:
+        if goal.amount == math.inf:
             return UNBOUNDED, 0.0
         gain = max(0.25 * most, least)
     else:
@@ -243,20 +243,20 @@ def is_unbounded(row, ball, scratch, gain):
     """Prepare push and pull for this gain; say whether the norm has no end."""
     endless = 0.0
     for i in range(row.coef.size):
-        w, price = row.coef[i], gain * row.cost[i]
+        w, even = row.coef[i], gain * row.cost[i]
         if ball.scale[i] == 0.0:
             if row.upper[i] == math.inf and w / row.cost[i] > gain:
                 return True
             continue
         reach = ball.radius * ball.scale[i]
-        a = (w - price) / reach
+        a = (w - even) / reach
         size = power(abs(a), ball.p - 1.0)
         scratch.push[i] = math.copysign(size, a)
         scratch.push_share[i] = size * abs(a)
         if a > 0.0 and row.upper[i] == math.inf:
             endless += scratch.push_share[i]
         if row.start[i] > 0.0:
-            b = (w + price) / reach
+            b = (w + even) / reach
             scratch.pull[i] = power(b, ball.p - 1.0)
             scratch.pull_share[i] = scratch.pull[i] * b
     return endless >= 1.0

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from holdfast.core.outcome import EXHAUSTED, FOUND
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats, Ints
 from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import GUARANTEE
 from holdfast.problem.losses import loss_slope, score_at_slope
+from holdfast.problem.outcome import EXHAUSTED, FOUND
 
 # Where the radius equals the length of the model, the gain of going on for ever is a difference of
 # rounding errors. Relative to the radius, less than this counts as nothing.
@@ -89,10 +89,10 @@ def orient(row, point, coef, lower, upper, cost):
 def stop_score(goal, gain):
     """Score beyond which buying more of it at this gain does not serve the goal."""
     if goal.mode == GUARANTEE:
-        return goal.level
+        return goal.amount
     if gain <= 0.0:
         return -math.inf
-    return score_at_slope(goal.loss, goal.level / gain)
+    return score_at_slope(goal.loss, goal.amount / gain)
 
 
 @kernel
@@ -103,13 +103,13 @@ def gain_at(goal, score, last):
     score there (0 if it is not there yet); for the price it is known from the loss.
     """
     if goal.mode == GUARANTEE:
-        return last if score >= goal.level else 0.0
-    return min(last, goal.level / loss_slope(goal.loss, score))
+        return last if score >= goal.amount else 0.0
+    return min(last, goal.amount / loss_slope(goal.loss, score))
 
 
 @kernel
 def outcome_of(goal, score):
-    return EXHAUSTED if goal.mode == GUARANTEE and score < goal.level else FOUND
+    return EXHAUSTED if goal.mode == GUARANTEE and score < goal.amount else FOUND
 
 
 @kernel

@@ -20,9 +20,9 @@ from holdfast.core.linf import plan_linf, segment_end
 from holdfast.core.row import Row, Vertices
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers, NormBall
-from holdfast.problem.goal import GUARANTEE, GoalNumbers
+from holdfast.problem.goal import ENDLESS
+from holdfast.problem.model_set import worst_score_of
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import worst_score_of
 
 
 def frontier_vertices(problem: RecourseProblem) -> Vertices | None:
@@ -62,7 +62,7 @@ Step = tuple[float, Floats, bool]  # (gain, the vertex that this gain leads to, 
 
 
 def _linf_steps(work: Work, ball: BallNumbers) -> list[Step]:
-    plan_linf(work.plan, work.row, ball, GoalNumbers(GUARANTEE, 0, math.inf))
+    plan_linf(work.plan, work.row, ball, ENDLESS)
     y, steps = work.row.start.copy(), []
     for segment in work.plan.order:
         gain = work.plan.gain[segment]

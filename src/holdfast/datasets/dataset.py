@@ -7,8 +7,6 @@ from typing import Literal
 
 import pandas as pd
 
-Kind = Literal["number", "whole number", "category"]
-
 
 @dataclass(frozen=True)
 class Column:
@@ -25,7 +23,7 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: Literal["number", "whole number", "category"]
     meaning: str
     unit: str = ""
     actionable: bool = False

@@ -51,7 +51,7 @@ class External:
     name: str
     sha256: str
     same_text: tuple[str, ...]
-    links: tuple[Address, ...]
+    addresses: tuple[Address, ...]
     where: str
     source: str
     citation: str
@@ -78,7 +78,7 @@ SOUTH_GERMAN = External(
     name="corrected_german.csv",
     sha256=_SOUTH_GERMAN_SHA256,
     same_text=("ad0e02da306e413c979ef777f2e78aa4e0db68c1101195556c326e44e9fbc418",),
-    links=(Address(f"{_ROAR}/datasets/corrected_german.csv", _SOUTH_GERMAN_SHA256),),
+    addresses=(Address(f"{_ROAR}/datasets/corrected_german.csv", _SOUTH_GERMAN_SHA256),),
     where=(
         "the repository of Upadhyay, Joshi and Lakkaraju (github.com/AI4LIFE-GROUP/ROAR, folder "
         "datasets), or SouthGermanCredit.asc from https://archive.ics.uci.edu/dataset/573"
@@ -98,7 +98,7 @@ SBA = External(
         "9cb1b341530abd58af9d2d471e68e9f9be5af493112168944959b55260b4f159",
         "afaafce9d83fc1d6325235c4ad1258479af191c73401429eeae3fc90f593f7cd",
     ),
-    links=(
+    addresses=(
         Address(f"{_ROAR}/datasets/SBAcase.11.13.17.csv", _SBA_SHA256),
         Address(f"{_SBA_STUDY}/data/SBAcase.11.13.17.csv", _SBA_UNIX_SHA256),
     ),
@@ -158,7 +158,7 @@ def named_directory(directory: str | Path | None) -> Path | None:
         return None
     if not Path(named).is_dir():
         raise NotADirectoryError(
-            f"{named} is not a directory; it was named by "
+            f"{named} is not a directory; it was given by "
             f"{'the argument directory' if directory else DIRECTORY_VARIABLE} to hold data files"
         )
     return Path(named)
@@ -169,8 +169,8 @@ def check_file(content: bytes, file: External, path: str) -> None:
     digest = _sha256(content)
     if digest not in file.accepted:
         raise ValueError(
-            f"{path} is not the file that is needed: its SHA-256 is {digest}, expected "
-            f"{file.sha256}; get it from {file.where}"
+            f"{path} is not the right file: its SHA-256 is {digest}, expected {file.sha256}; get "
+            f"it from {file.where}"
         )
 
 
@@ -187,26 +187,26 @@ def _pooch(file: External, named: Path | None) -> ModuleType:
     try:
         return importlib.import_module("pooch")
     except ModuleNotFoundError as error:
-        reason = "to have it downloaded, install pooch: pip install 'holdfast[reproduce]'"
+        reason = "to download it automatically, install pooch: pip install 'holdfast[reproduce]'"
         raise DataAbsent(_absent(file, named, reason)) from error
 
 
 def _download(file: External, cache: Path, named: Path | None, pooch: ModuleType) -> None:
-    """Try the links in turn; pooch lets only the pinned content take the file's name."""
+    """Try the addresses in turn; pooch lets only the pinned content take the file's name."""
     reasons = []
-    for link in file.links:
+    for address in file.addresses:
         try:
             pooch.retrieve(
-                link.url,
-                known_hash=f"sha256:{link.sha256}",
+                address.url,
+                known_hash=f"sha256:{address.sha256}",
                 fname=file.name,
                 path=cache,
-                downloader=_downloader(cache / f"{file.name}.{link.sha256[:8]}.part"),
+                downloader=_downloader(cache / f"{file.name}.{address.sha256[:8]}.part"),
             )
             return
         except (OSError, http.client.HTTPException, ValueError) as error:
-            reasons.append(f"{link.url}: {error}")
-    raise DataAbsent(_absent(file, named, "tried in vain: " + "; ".join(reasons)))
+            reasons.append(f"{address.url}: {error}")
+    raise DataAbsent(_absent(file, named, "these downloads failed: " + "; ".join(reasons)))
 
 
 def _downloader(part: Path) -> Callable[[str, str, object], None]:
@@ -221,10 +221,10 @@ def _downloader(part: Path) -> Callable[[str, str, object], None]:
 
 def _absent(file: External, named: Path | None, reason: str) -> str:
     into = named or (
-        f"a directory of yours, and name that by {DIRECTORY_VARIABLE}, by the argument "
-        "`directory`, or by --data on the command line"
+        f"a directory of your own, and give that as {DIRECTORY_VARIABLE}, as the argument "
+        "`directory`, or as --data on the command line"
     )
     return (
-        f"{file.name} is not here. Get it from {file.where}; its SHA-256 is {file.sha256}. "
-        f"Put it into {into}. ({reason})"
+        f"{file.name} was not found. Get it from {file.where}; its SHA-256 is {file.sha256}. Put "
+        f"it into {into}. ({reason})"
     )

@@ -145,7 +145,7 @@ def _content(directory: str | Path | None) -> bytes:
     if not path.is_file():
         return fetch(SOUTH_GERMAN, directory)
     content = _as_csv(path.read_text(encoding="ascii"), path)
-    check_file(content, SOUTH_GERMAN, f"{path}, turned into CSV,")
+    check_file(content, SOUTH_GERMAN, f"{path}, converted to CSV,")
     return content
 
 

@@ -24,7 +24,7 @@ from holdfast.actions import ActionSet
 from holdfast.datasets import Dataset, load_german
 from holdfast.problem.ball import NormBall
 from holdfast.problem.ellipsoid import Ellipsoid
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.model_set import ModelSet
 from holdfast.recommend import Recommendations, RobustRecourse
 from holdfast.sets import fisher
 
@@ -78,7 +78,7 @@ class Advice:
     result: Recommendations
     found: NDArray[np.bool_]
     recourse: pd.DataFrame  # of those who have one
-    price: NDArray[np.float64]
+    cost: NDArray[np.float64]
     gap: NDArray[np.float64]
     held: NDArray[np.float64]  # share of the retrained models that approve it
 
@@ -202,13 +202,13 @@ def advise(
     """Recommend, and count which of the later models approve of those who followed."""
     recourse = RobustRecourse(model, robust_to=robust_to, actions=actions, guarantee=GUARANTEE)
     result = recourse.recommend(people)
-    price, gap, held = (np.full(len(people), value) for value in (np.inf, np.nan, np.nan))
+    cost, gap, held = (np.full(len(people), value) for value in (np.inf, np.nan, np.nan))
     ways = [result.ways(label) for label in people.index]
     found = np.array([bool(some) for some in ways])
     for i in np.flatnonzero(found).tolist():
-        price[i], gap[i] = ways[i][0].price, ways[i][0].gap
+        cost[i], gap[i] = ways[i][0].cost, ways[i][0].gap
     after = result.after()
     if found.any():
         encoded = model[:-1].transform(after)
         held[found] = np.mean([future.predict(encoded) for future in futures], axis=0)
-    return Advice(robust_to, result, found, after, price, gap, held)
+    return Advice(robust_to, result, found, after, cost, gap, held)

@@ -34,7 +34,7 @@ def _heading(demo: Demo) -> Text:
         f"{demo.n_test} applicants.\n"
     )
     text.append("They can change the duration and the amount, build up savings, find a guarantor, ")
-    text.append(f"or wait up to {MOST_YEARS_OLDER:g} years. The cheapest change to a ")
+    text.append(f"or wait up to {MOST_YEARS_OLDER:g} years. The cheapest change that reaches a ")
     text.append(f"probability of {GUARANTEE:.0%}:\n")
     text.append("  plain  ", style="bold yellow")
     text.append("under today's model;\n")
@@ -51,7 +51,7 @@ def _people(demo: Demo, people: int) -> Table:
     table.add_column("today", justify="right", no_wrap=True)
     table.add_column("kind", no_wrap=True)
     table.add_column("what to change")
-    for name in ("price", "gap", "holds"):
+    for name in ("cost", "gap", "holds"):
         table.add_column(name, justify="right", no_wrap=True)
     for i in range(people):
         who = (str(demo.denied.index[i]), f"{demo.probability[i]:.0%}")
@@ -67,7 +67,7 @@ def _cells(demo: Demo, advice: Advice, i: int) -> tuple[str, str, str, str]:
         return str(advice.status[i]), "-", "-", "-"
     changes = "\n".join(_short(words) for words in advice.result.changes(demo.denied.index[i]))
     gap = f"{advice.gap[i]:.0e}" if advice.gap[i] > 0 else "0"
-    return changes, f"{advice.price[i]:.2f}", gap, f"{advice.held[i]:.0%}"
+    return changes, f"{advice.cost[i]:.2f}", gap, f"{advice.held[i]:.0%}"
 
 
 def _short(words: str) -> str:
@@ -78,7 +78,7 @@ def _short(words: str) -> str:
 def _summary(demo: Demo) -> RenderableType:
     both = demo.plain.found & demo.robust.found
     table = Table(box=box.SIMPLE_HEAD, title=f"All {len(demo.denied)} applicants turned down")
-    for name in ("", "can be helped", "mean price", "largest gap", "still holds"):
+    for name in ("", "can be helped", "mean cost", "largest gap", "still holds"):
         table.add_column(name, justify="right")
     for name, advice, style in (
         ("plain", demo.plain, "yellow"),
@@ -88,17 +88,17 @@ def _summary(demo: Demo) -> RenderableType:
         counted = both if both.any() else advice.found
         if counted.any():
             cells = [
-                f"{advice.price[counted].mean():.2f}",
+                f"{advice.cost[counted].mean():.2f}",
                 f"{advice.gap[advice.found].max():.0e}",
                 f"{advice.held[counted].mean():.1%}",
             ]
         table.add_row(name, f"{advice.found.sum()} of {len(both)}", *cells, style=style)
     note = (
-        "price: cost in standard deviations of the data, plus 0.1 for each number that changes; 1 "
-        "for a new category. gap: price minus a proven lower bound; 0 up to rounding means that "
-        f"nothing is cheaper. holds: share of {demo.n_models} models, retrained on resampled data, "
-        f"that approve. Mean price and 'still holds' are over the {both.sum()} applicants whom "
-        "both kinds can help.\n"
+        "cost: standard deviations of the data, plus 0.1 for each number that changes; "
+        "1 for a new category. gap: cost minus a proven lower bound; 0, up to rounding, means "
+        f"that nothing is cheaper. holds: share of {demo.n_models} models, retrained on resampled "
+        f"data, that approve. Mean cost and 'still holds' are averages over the {both.sum()} "
+        "applicants whom both kinds can help.\n"
     )
     return Group(table, Text(note, style="dim"))
 

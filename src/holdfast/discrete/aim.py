@@ -3,7 +3,7 @@
 For a ball the adversary's budget is spread over the features (`duals`). In other sets the features
 do not share a norm that could be split: there a node is bounded against one model of the set, which
 is valid whichever it is. A good one is the worst model of the relaxed node: with each category at
-the option that the last model made best, the core solves the numbers as if they were continuous,
+the level that the last model made best, the core solves the numbers as if they were continuous,
 and says which model that is; and so on, as long as it helps.
 """
 
@@ -24,7 +24,7 @@ from holdfast.problem.ball import BallNumbers, power
 from holdfast.problem.ellipsoid import EllipsoidNumbers, pull_of
 from holdfast.problem.goal import REACH
 from holdfast.problem.model_list import HullNumbers
-from holdfast.problem.sets import copy_into, model_of, score_of
+from holdfast.problem.model_set import copy_into, model_of, score_of
 
 MOST_AIMS = 4  # models that a node is bounded against
 
@@ -44,7 +44,7 @@ def question_of_ball(ball, layout, buffers, case, kind, unit, work):
         base -= ball.radius * ball.intercept_scale
         radius, blunt, rho_0 = 0.0, ball.radius, 0.0
     return Asked(
-        goal.mode, goal.loss, goal.level, kind, base, radius, blunt, ball.p, ball.q, rho_0, unit
+        goal.mode, goal.loss, goal.amount, kind, base, radius, blunt, ball.p, ball.q, rho_0, unit
     )
 
 
@@ -82,7 +82,7 @@ def question_of_others(robust, layout, buffers, case, kind, unit, work):
     aim_at(robust, layout, buffers, case, work)
     goal = case.goal
     return Asked(
-        goal.mode, goal.loss, goal.level, kind, case.intercept, 0.0, 0.0, 1.0, 1.0, 0.0, unit
+        goal.mode, goal.loss, goal.amount, kind, case.intercept, 0.0, 0.0, 1.0, 1.0, 0.0, unit
     )
 
 
@@ -140,7 +140,7 @@ def against(asked, work):
     return Asked(
         asked.mode,
         asked.loss,
-        asked.level,
+        asked.amount,
         asked.kind,
         work.model[work.model.size - 1],
         asked.radius,
@@ -156,7 +156,7 @@ def against(asked, work):
 def retable(layout, buffers, asked):
     """List the candidates again: the scores are another model's."""
     state, data, table = buffers.state, buffers.data, buffers.relaxed.table
-    build_table(data, layout.option_start, asked, asked.mode != REACH, state, table)
+    build_table(data, layout.level_start, asked, asked.mode != REACH, state, table)
 
 
 @kernel
@@ -171,7 +171,7 @@ def aim_at(robust, layout, buffers, case, work):
 def worst_of_node(layout, buffers, solver, dual):
     """Write the dual of the worst model of the relaxed node into `work.dual`.
 
-    Categories stand at the heaviest option of the relaxed point, numbers anywhere in their range.
+    Categories stand at the heaviest level of the relaxed point, numbers anywhere in their range.
     """
     state, data, relaxed = buffers.state, buffers.data, buffers.relaxed
     leaf, numbers = buffers.leaf, layout.columns.size
@@ -179,9 +179,9 @@ def worst_of_node(layout, buffers, solver, dual):
         j = layout.columns[f]
         leaf.lower[j], leaf.upper[j] = state.lo[f], state.hi[f]
         leaf.start[j] = min(max(data.start[f], state.lo[f]), state.hi[f])
-    for g in range(layout.option_start.size - 1):
+    for g in range(layout.level_start.size - 1):
         best, _ = heaviest(relaxed, dual.share, numbers + g)
-        k = layout.option_start[g] + int(relaxed.table.value[best])
+        k = layout.level_start[g] + int(relaxed.table.value[best])
         first = layout.group_start[g]
         for i in range(first, layout.group_start[g + 1]):
             j = layout.group_columns[i]

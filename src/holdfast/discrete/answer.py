@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discrete.layout import option_sizes
+from holdfast.discrete.layout import level_sizes
 from holdfast.discrete.problem import DiscreteProblem, Group, in_range, in_rows
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
@@ -20,35 +20,36 @@ from holdfast.result.result import RecourseResult
 from holdfast.result.status import Status
 
 
-def chosen_options(answer: Found | RecourseResult) -> NDArray[np.int64]:
-    """Return the options of an answer to a discrete problem, which always has them."""
-    assert answer.options is not None
-    return answer.options
+def chosen_levels(answer: Found | RecourseResult) -> NDArray[np.int64]:
+    """Return the levels of an answer to a discrete problem, which always has them."""
+    assert answer.levels is not None
+    return answer.levels
 
 
-def option_costs_of(problem: DiscreteProblem, options: NDArray[np.int64]) -> Floats:
-    """Return what each group's option costs each row, (n, groups)."""
-    n, rows = len(options), np.arange(len(options))
+def level_costs_of(problem: DiscreteProblem, levels: NDArray[np.int64]) -> Floats:
+    """Return what each group's level costs each row, (n, groups)."""
+    n, rows = len(levels), np.arange(len(levels))
     paid = np.zeros((n, len(problem.groups)))
-    for g, costs in enumerate(problem.option_costs):
-        taken = in_range(options[:, g], costs.shape[1])
+    for g, costs in enumerate(problem.level_costs):
+        taken = in_range(levels[:, g], costs.shape[1])
         paid[:, g] = costs[rows if len(costs) == n else 0, taken]
     return paid
 
 
-def costs_of(problem: DiscreteProblem, recourse: Floats, options: NDArray[np.int64]) -> Floats:
+def costs_of(problem: DiscreteProblem, recourse: Floats, levels: NDArray[np.int64]) -> Floats:
     """Cost of moving every row to its recourse, straight from the definition."""
     base, numbers = problem.problem, problem.number_columns
-    to, start, unit, fees = (
-        _columns(values, numbers) for values in (recourse, base.X, base.feature_costs, problem.fees)
+    to, start, unit, fixed_costs = (
+        _columns(values, numbers)
+        for values in (recourse, base.X, base.feature_costs, problem.all_fixed_costs)
     )
     moved = to - start
     np.multiply(unit, np.abs(moved, out=moved), out=moved)
-    if fees.any():
-        moved += np.where(to != start, fees, 0.0)
+    if fixed_costs.any():
+        moved += np.where(to != start, fixed_costs, 0.0)
     # column by column: a row comes to the same in any batch
     total = np.add.accumulate(moved, axis=1, out=moved)[:, -1] if numbers.size else 0.0
-    return np.asarray(total + option_costs_of(problem, options).sum(axis=1))
+    return np.asarray(total + level_costs_of(problem, levels).sum(axis=1))
 
 
 def _columns(values: Floats, which: NDArray[np.int64]) -> Floats:
@@ -56,13 +57,13 @@ def _columns(values: Floats, which: NDArray[np.int64]) -> Floats:
     return values if which.size == values.shape[1] else values.take(which, axis=1)
 
 
-def cheapest_units(rows: Rows, numbers: NDArray[np.int64], ball: BallNumbers) -> Floats:
+def cheapest_units(rows: Rows, numbers: NDArray[np.int64], robust: BallNumbers) -> Floats:
     """Return `cheapest_unit` of each row, over the columns of numbers."""
     start, coef, cost, lower, upper = (
         _columns(values, numbers)
         for values in (rows.points, rows.coef, rows.cost, rows.lower, rows.upper)
     )
-    reach, least = ball.radius * ball.scale[numbers], np.full(len(start), np.inf)
+    reach, least = robust.radius * robust.scale[numbers], np.full(len(start), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         for slope, free in ((reach + coef, upper > start), (reach - coef, lower < start)):
             units = np.where(free & (slope > 0.0), cost / slope, np.inf)
@@ -70,41 +71,42 @@ def cheapest_units(rows: Rows, numbers: NDArray[np.int64], ball: BallNumbers) ->
     return np.where(np.isfinite(least), least, 0.0)
 
 
-def cheapest_options(problem: DiscreteProblem, ball: BallNumbers, unit: Floats) -> Floats:
-    """Return the least cost of a unit of score, options counted beside `unit`, that of numbers."""
+def cheapest_levels(problem: DiscreteProblem, robust: BallNumbers, unit: Floats) -> Floats:
+    """Return the least cost of a unit of score, levels counted beside `unit`, that of numbers."""
     least, base = np.where(unit > 0.0, unit, np.inf), problem.problem
     rows = np.arange(base.n_rows)
-    for g, (group, costs) in enumerate(zip(problem.groups, problem.option_costs, strict=True)):
-        scores = in_rows(_option_scores(group, base.coef[:, group.columns]), base.n_rows)
-        sizes = in_rows(option_sizes(group, ball), base.n_rows)
+    for g, (group, costs) in enumerate(zip(problem.groups, problem.level_costs, strict=True)):
+        scores = in_rows(_level_scores(group, base.coef[:, group.columns]), base.n_rows)
+        sizes = in_rows(level_sizes(group, robust), base.n_rows)
         home = in_range(problem.current[:, g], group.count)
         most = np.abs(scores - scores[rows, home][:, None])
-        most = most + ball.radius * (sizes + sizes[rows, home][:, None])
+        most = most + robust.radius * (sizes + sizes[rows, home][:, None])
         with np.errstate(divide="ignore", invalid="ignore"):
             units = np.where((costs > 0.0) & (most > 0.0), costs / most, np.inf)
         least = np.minimum(least, units.min(axis=1, initial=np.inf))
     return np.where(np.isfinite(least), least, 0.0)
 
 
-def _option_scores(group: Group, coef: Floats) -> Floats:
-    """Return what each option adds to the score of each row, (1 or n, m)."""
-    if np.ndim(group.options) == 2:
-        return np.asarray(coef @ np.asarray(group.options, dtype=np.float64).T)
+def _level_scores(group: Group, coef: Floats) -> Floats:
+    """Return what each level adds to the score of each row, (1 or n, m)."""
+    if np.ndim(group.levels) == 2:
+        return np.asarray(coef @ np.asarray(group.levels, dtype=np.float64).T)
     # column by column: a row comes to the same in any batch
     values = group.by_row
     return np.asarray(sum(coef[:, c, None] * values[:, :, c] for c in range(values.shape[2])))
 
 
-def appraised(problem: DiscreteProblem, found: Found) -> Appraisal:
+def appraised(problem: DiscreteProblem, goal: Goal, found: Found) -> Appraisal:
     """Work out what is known of each recourse, none of it taken from a solver."""
     base, numbers = problem.problem, problem.number_columns
-    recourse, options = found.recourse, chosen_options(found)
+    recourse, levels = found.recourse, chosen_levels(found)
     worst = base.robust_to.worst_score(recourse, base.coef, base.intercept)
-    rounding, ball = score_roundings(base, recourse), base.robust_to.numbers(base.n_features)
-    unit = cheapest_units(base.rows(), numbers, ball)
-    unit = cheapest_options(problem, ball, unit)
+    rounding, unit = score_roundings(base, recourse), np.full(base.n_rows, np.nan)
+    if goal.is_guarantee:
+        robust = base.robust_to.numbers(base.n_features)
+        unit = cheapest_levels(problem, robust, cheapest_units(base.rows(), numbers, robust))
     return Appraisal(
-        cost=costs_of(problem, recourse, options),
+        cost=costs_of(problem, recourse, levels),
         score=base.score(recourse),
         worst_score=worst,
         loss=base.loss.value(worst),
@@ -119,7 +121,7 @@ def make_result(
 ) -> RecourseResult:
     """Appraise what a solver found, say what became of each row, and check every constraint."""
     result = RecourseResult.assemble(
-        problem.problem, goal, found, appraised(problem, found), tolerance
+        problem.problem, goal, found, appraised(problem, goal, found), tolerance
     )
     check_answer(problem, result)
     return result
@@ -142,7 +144,7 @@ def best_found(
     rows, first = np.arange(problem.problem.n_rows), founds[0]
     lost = np.all([np.isnan(found.recourse).any(axis=1) for found in founds], axis=0)
     told: dict[str, Any] = {}
-    for name in ("recourse", "outcome", "options"):
+    for name in ("recourse", "outcome", "levels"):
         told[name] = np.array([getattr(found, name) for found in founds])[best, rows]
     for name in ("reachable_validity", "reachable_radius"):
         if getattr(first, name) is not None:
@@ -173,18 +175,18 @@ def check_answer(problem: DiscreteProblem, result: RecourseResult) -> None:
     >>> wrong = replace(result, recourse_array=np.array([[2.5]]), cost=np.array([2.5]))
     >>> check_answer(whole, wrong)
     Traceback (most recent call last):
-    AssertionError: row 0: a number is not on its lattice; this is a bug, please report it
+    AssertionError: row 0: a number is not on its lattice. This is a bug; please report it
     """
     found = ~np.isnan(result.recourse_array).any(axis=1)
     for what, wrong in violations(problem, result).items():
         rows = np.flatnonzero(wrong & found)
         if rows.size:
-            raise AssertionError(f"row {rows[0]}: {what}; this is a bug, please report it")
+            raise AssertionError(f"row {rows[0]}: {what}. This is a bug; please report it")
 
 
 def violations(problem: DiscreteProblem, result: RecourseResult) -> dict[str, NDArray[np.bool_]]:
     """Say for each constraint which rows break it."""
-    x, taken_options = result.recourse_array, chosen_options(result)
+    x, taken_levels = result.recourse_array, chosen_levels(result)
     base, numbers = problem.problem, problem.number_columns
     value, start, lower, upper, step, anchor = (
         _columns(values, numbers)
@@ -199,22 +201,22 @@ def violations(problem: DiscreteProblem, result: RecourseResult) -> dict[str, ND
     changes = moved.sum(axis=1)
     taken = np.zeros(len(x), dtype=bool)
     for g, group in enumerate(problem.groups):
-        options = taken_options[:, g]
-        taken |= (options < 0) | (options >= group.count)
-        values = group.values_of(in_range(options, group.count))
+        levels = taken_levels[:, g]
+        taken |= (levels < 0) | (levels >= group.count)
+        values = group.values_of(in_range(levels, group.count))
         taken |= (x[:, group.columns] != values).any(axis=1)
-    changes = changes + problem.changes_of(taken_options).sum(axis=1)
+    changes = changes + problem.changes_of(taken_levels).sum(axis=1)
     most = np.inf if problem.max_changes is None else problem.max_changes
-    cost, paid = costs_of(problem, x, taken_options), option_costs_of(problem, taken_options)
+    cost, paid = costs_of(problem, x, taken_levels), level_costs_of(problem, taken_levels)
     score = base.robust_to.worst_score(x, base.coef, base.intercept)
-    target = result.goal.level if result.goal.is_guarantee else -np.inf
+    target = result.goal.amount if result.goal.is_guarantee else -np.inf
     return {
         "a number is out of bounds": (moved & ~inside).any(axis=1),
         "a number is not on its lattice": (moved & off).any(axis=1),
-        "the columns of a group are none of its options": taken,
-        "an option may not be taken": np.isinf(paid).any(axis=1),
+        "the columns of a group match none of its levels": taken,
+        "a level may not be taken": np.isinf(paid).any(axis=1),
         "too many features change": changes > most,
-        "the cost is another": ~np.isclose(cost, result.cost, rtol=1e-9, atol=1e-12),
+        "the cost differs": ~np.isclose(cost, result.cost, rtol=1e-9, atol=1e-12),
         "the score is below the guarantee": score < target,
         "it is called infeasible": result.status == Status.INFEASIBLE,
     }

@@ -55,13 +55,13 @@ def pull_budgets(gammas, gamma_0, most, p):
 
 @kernel
 def separable_minimum(table, mu, gammas, active, changes, saved):
-    """Sum min [cost - mu score + gamma size] over features; return it, its rounding, and a level.
+    """Sum min [cost - mu score + gamma size] over features; return it, its rounding, and a charge.
 
     At most `changes` features that are not `active` may change: those that save most by it. A
-    charge of `level` for each change has the same effect. `saved` is scratch: what changing saves.
+    charge of `charge` for each change has the same effect. `saved` is scratch: what changing saves.
     """
     start, score, size, cost = table.start, table.score, table.size, table.cost
-    total, terms, able, level = 0.0, 0.0, 0, 0.0
+    total, terms, able, charge = 0.0, 0.0, 0, 0.0
     limited = changes < active.size
     for b in range(gammas.size):
         gamma, least, stay, where, home = gammas[b], math.inf, math.inf, start[b], -1
@@ -80,47 +80,47 @@ def separable_minimum(table, mu, gammas, active, changes, saved):
         else:
             total += least
     if able > changes:  # the k-th largest saving, then all above it and as many at it as fit
-        level = kth_largest(saved, able, changes)
+        charge = kth_largest(saved, able, changes)
         taken = 0
         for k in range(able):
-            if saved[k] > level:
+            if saved[k] > charge:
                 total -= saved[k]
                 taken += 1
-        total -= level * (changes - taken) if changes > taken else 0.0
+        total -= charge * (changes - taken) if changes > taken else 0.0
     else:
         for k in range(able):
             total -= saved[k]
-    return total, (gammas.size + 8.0) * EPS * terms, level
+    return total, (gammas.size + 8.0) * EPS * terms, charge
 
 
 @kernel
 def kth_largest(values, count, k):
     """Return the k-th largest of the first `count` values (inf for k = 0): plain selection."""
-    level = math.inf
+    charge = math.inf
     taken = 0
     while taken < k:
         below, ties = -math.inf, 0
         for i in range(count):
-            if values[i] < level:
+            if values[i] < charge:
                 if values[i] > below:
                     below, ties = values[i], 1
                 elif values[i] == below:
                     ties += 1
-        level = below
+        charge = below
         taken += ties
-    return level
+    return charge
 
 
 @kernel
 def node_bound(relaxed, asked, mu, gamma_0, active, changes):
-    """Return ``min over the node of cost - mu * (m(x) - b)``, rounded downwards, and the level.
+    """Return ``min over the node of cost - mu * (m(x) - b)``, rounded downwards, and the charge.
 
     The budgets are `relaxed.gammas`, pulled into the ball.
     """
     gammas = relaxed.gammas
     gamma_0 = pull_budgets(gammas, gamma_0, mu * asked.radius, asked.p)
-    total, rounding, level = separable_minimum(
+    total, rounding, charge = separable_minimum(
         relaxed.table, mu, gammas, active, changes, relaxed.saved
     )
     paid = gamma_0 * asked.rho_0
-    return total + paid - rounding - 4.0 * EPS * paid, level
+    return total + paid - rounding - 4.0 * EPS * paid, charge

@@ -1,11 +1,11 @@
 """The best of the parts of a row; where a link is broken, a part is split.
 
 A part without links is solved by the search. If its answer keeps the links that are left, it is the
-best of the part. Otherwise the linked numbers go one way each, at a price on breaking the link that
-is fair at the best answer so far; a better price may prove that nothing is better than an answer at
+best of the part. Otherwise the linked numbers go one way each, at a toll on breaking the link that
+is fair at the best answer so far; a better toll may prove that nothing is better than an answer at
 its edge, or little. Numbers in steps are then made one where a better answer may be. What is still
 left is split at a value, and what the links then say of the other numbers narrows them. Parts of a
-part begin with its prices. What is left after so many searches is for HiGHS.
+part begin with its tolls. What is left after so many searches is for HiGHS.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import replace
+from functools import cached_property
 from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.outcome import EXHAUSTED
-from holdfast.discrete.frame import Numbers
+from holdfast.discrete.frame import FEW_NODES, MOST_NODES, Numbers
 from holdfast.discrete.parts import (
     Link,
     Part,
@@ -34,28 +34,31 @@ from holdfast.discrete.parts import (
     whole,
     within,
 )
-from holdfast.discrete.prices import (
-    at_price,
-    fair_price,
+from holdfast.discrete.problem import DiscreteProblem
+from holdfast.discrete.rows import Outcomes
+from holdfast.discrete.tolls import (
+    at_toll,
+    fair_toll,
     gains_at,
     is_folded,
     most_tilt,
     one_way,
-    price_of,
-    priced,
+    toll_of,
+    tolled,
     unfolded,
 )
-from holdfast.discrete.problem import DiscreteProblem
-from holdfast.discrete.rows import Outcomes
-from holdfast.discrete.unions import along, made_one, options_of, parts_of
+from holdfast.discrete.unions import along, levels_of, made_one, parts_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.problem.goal import Goal
+from holdfast.problem.outcome import EXHAUSTED, LIMIT
 
 _MOST_PARTS = 2000  # that are searched before a row is left to HiGHS
-_MOST_PRICES = 8  # that are tried for a link of a part
+_MOST_TOLLS = 8  # that are tried for a link of a part
 _NEAR = 16.0  # steps, around an answer
 _MOST_AIMED = 4  # numbers of a link, to aim at its end
 _MOST_TURNS = 4  # of pressing one link after another
+_ROUNDING = 1e-13  # of a value
+_HAIR = 1e-6  # of a value: what breaking links within their tolerance may save
 
 
 class Best(NamedTuple):
@@ -64,7 +67,7 @@ class Best(NamedTuple):
     value: float
     bound: float
     point: Floats | None
-    options: NDArray[np.int64]
+    levels: NDArray[np.int64]
     nodes: int
 
 
@@ -79,22 +82,33 @@ def solve_parts(
 
 
 class _Line(NamedTuple):
-    """What an answer says of the bound at every price of a link: it is at most that."""
+    """What an answer says of the bound at every toll of a link: it is at most that."""
 
-    price: float
+    toll: float
     bound: float
     slope: float
 
     def crossing(self, other: _Line) -> float:
-        """Return the price at which two lines meet."""
-        ahead = other.bound - self.bound + other.slope * (self.price - other.price)
-        return self.price + ahead / (self.slope - other.slope)
+        """Return the toll at which two lines meet."""
+        ahead = other.bound - self.bound + other.slope * (self.toll - other.toll)
+        return self.toll + ahead / (self.slope - other.slope)
 
-    def level(self, other: _Line) -> float:
-        """Return the price at which the slope would be 0, if it changed evenly."""
+    def even_with(self, other: _Line) -> float:
+        """Return the toll at which the slope would be 0, if it changed evenly."""
         if self.slope == other.slope:
-            return self.price
-        return self.price + self.slope * (other.price - self.price) / (self.slope - other.slope)
+            return self.toll
+        return self.toll + self.slope * (other.toll - self.toll) / (self.slope - other.slope)
+
+    def reaches(self, bound: float) -> float:
+        """Return the toll at which the line comes to a bound."""
+        return self.toll + (bound - self.bound) / self.slope
+
+
+class _Told(NamedTuple):
+    """What a search of a part has told, at the part's tolls."""
+
+    answer: Floats
+    bound: float
 
 
 class _Open(NamedTuple):
@@ -103,7 +117,7 @@ class _Open(NamedTuple):
     bound: float
     order: int  # where bounds are equal, the older one comes first
     part: Part
-    answer: Floats | None  # of the search, at the part's prices. None: not searched yet
+    told: _Told | None  # None: not searched yet
 
 
 class _Split:
@@ -112,12 +126,20 @@ class _Split:
     def __init__(self, problem: DiscreteProblem, goal: Goal, tolerance: float) -> None:
         self.problem, self.goal, self.tolerance = problem, goal, tolerance
         self.whole = whole(problem)
-        self.weight = 1.0 if goal.is_guarantee else goal.level
+        self.weight = 1.0 if goal.is_guarantee else goal.amount
         none = np.empty(0, dtype=np.int64)
         self.best = Best(math.inf, math.inf, None, none, 0)  # its bound: of all that is closed
         self.gains: Floats | None = None  # of its numbers
         self.open: list[_Open] = []
         self.pushed, self.searched, self.nodes = 0, 0, 0
+
+    @cached_property
+    def higher_goal(self) -> Goal:
+        """A goal that is met though rounding takes something off as numbers come apart."""
+        if not self.goal.is_guarantee:
+            return self.goal
+        amount = self.goal.amount + 1e-12 * (1.0 + abs(self.goal.amount))
+        return replace(self.goal, amount=amount)
 
     def solve(self, links: list[Link], floor: float) -> Best:
         self.links = links
@@ -129,20 +151,27 @@ class _Split:
             return self.best
         parts, self.left = parts_of(within(self.whole, *bounds), links)
         self.sides = [(link, link.turned()) for link in self.left]
+        self.linked = set[int]().union(*(link.places for link in self.left))
         for part in parts:
             self.push(part, floor, None)
         while self.open and self.open[0].bound < self.cutoff() and self.searched < _MOST_PARTS:
-            bound, _, part, answer = heapq.heappop(self.open)
-            if answer is None:
+            bound, _, part, told = heapq.heappop(self.open)
+            if told is None:
                 is_done = self.look_into([part], bound)
             else:
-                is_done = self.refine(part, answer, bound)
+                is_done = self.refine(part, told, bound)
             if not is_done:
                 self.close(bound)
                 break
         for entry in self.open:
             self.close(entry.bound)
-        return self.best._replace(nodes=self.nodes)
+        best = self.best._replace(nodes=self.nodes)
+        if best.point is not None and not keeps_all(links, best.point, _ROUNDING):
+            # it breaks a link, by less than is promised, and may be cheaper by a hair than all
+            # that keep it: then no more is said than that. By more, nothing is proven
+            is_hair = best.bound - best.value <= _HAIR * (1.0 + abs(best.value))
+            best = best._replace(bound=min(best.bound, best.value) if is_hair else best.bound)
+        return best
 
     def cutoff(self) -> float:
         """Return the bound from which a part need not be looked into."""
@@ -152,39 +181,57 @@ class _Split:
     def close(self, bound: float) -> None:
         self.best = self.best._replace(bound=min(self.best.bound, bound))
 
-    def push(self, part: Part, bound: float, answer: Floats | None) -> None:
+    def push(self, part: Part, bound: float, told: _Told | None) -> None:
         self.pushed += 1
         bound = max(bound, self.weight * part.paid)
-        heapq.heappush(self.open, _Open(bound, self.pushed, part, answer))
+        heapq.heappush(self.open, _Open(bound, self.pushed, part, told))
 
-    def refine(self, part: Part, x: Floats, bound: float) -> bool:
-        """Close a part whose answer breaks a link, or split it; return False if neither can be."""
-        pressed = [link for link in self.broken_by(x) if _may_press(part, link)]
-        fair = tuple(entry for entry in part.prices if entry[0] in pressed)
-        if fair != part.prices:  # a price on a link that is kept is too high here
-            return self.look_into([part._replace(prices=fair)], bound)
+    def refine(self, part: Part, told: _Told, bound: float) -> bool:
+        """Close or split a part whose answer breaks a link, or pays for one.
+
+        Return False if neither can be done.
+        """
+        pressed = [link for link in self.broken_by(told.answer) if _may_press(part, link)]
+        fair = self.fair_tolls(part, told.answer, bound) if pressed else part.tolls
+        if fair != part.tolls:
+            return self.look_into([part._replace(tolls=fair)], bound)
         if pressed and self.best.value == math.inf:
-            self.try_parts(self.mended(part, x))
+            self.mend(part, told.answer)
         for link in pressed:
             if is_folded(part, link):
                 return self.look_into(
-                    self.at_fair_price(unfolded(part, self.left, link), link), bound
+                    self.at_fair_toll(unfolded(part, self.left, link), link), bound
                 )
-        if pressed:
-            if not part.is_aimed:
-                self.aim(part, pressed[0], x)
-                part = part._replace(is_aimed=True)
-            part, x, bound = self.press_all(part, x, bound)
-            if bound >= self.cutoff():
-                self.close(bound)
-                return True
-        for link in self.broken_by(x):
-            if self.join(part, link, x, bound):
-                return True
-            news = split(part, link, self.left, x, self.best.point)
-            if news is not None:
-                return self.look_into(news, bound)
-        return False
+        links = self.to_press(part, told.answer)
+        if links and not part.is_aimed:
+            self.aim(part, links[0], told.answer)
+            part = part._replace(is_aimed=True)
+        part, outside, bound = self.press_all(part, told, bound)
+        if bound >= self.cutoff():
+            self.close(bound)
+            return True
+        for x in outside:
+            for link in self.broken_by(x):
+                if self.join(part, link, x, bound):
+                    return True
+                news = split(part, link, self.left, x, self.best.point)
+                if news is not None:
+                    return self.look_into(news, bound)
+        if self.broken_by(told.answer):
+            return False
+        return self.look_into([part._replace(tolls=())], bound)
+
+    def fair_tolls(self, part: Part, x: Floats, bound: float) -> tuple[tuple[Link, float], ...]:
+        """Return the tolls of a part, but for those on kept links without which it may close.
+
+        The bound rises by no more than what a point pays for a link that it keeps.
+        """
+        missing = self.cutoff() - bound
+        return tuple(
+            (link, toll)
+            for link, toll in part.tolls
+            if self.weight * toll * (link.ends[1] - link.value(x)) < missing
+        )
 
     def join(self, part: Part, link: Link, x: Floats, bound: float) -> bool:
         """Make the numbers of a link one where a better answer may be; return False if not.
@@ -221,11 +268,11 @@ class _Split:
             if near is None:
                 return self.look_into(rest, bound)
             inner = near
-        options = options_of(inner.numbers, link.columns, [link])
-        if options is None:
+        levels = levels_of(inner.numbers, link.columns, [link])
+        if levels is None:
             return False
-        prices = tuple(entry for entry in inner.prices if entry[0] is not link)
-        for new in made_one(inner._replace(prices=prices), link.columns, options):
+        tolls = tuple(entry for entry in inner.tolls if entry[0] is not link)
+        for new in made_one(inner._replace(tolls=tolls), link.columns, levels):
             self.push(new, bound, None)
         return self.look_into(rest, bound)
 
@@ -236,18 +283,18 @@ class _Split:
             return False
         return sum(not link.places.isdisjoint(other.places) for other in self.left) == 1
 
-    def at_fair_price(self, parts: list[Part], link: Link) -> list[Part]:
-        """Set the price of a link at which the best answer is at its end, as far as is known."""
+    def at_fair_toll(self, parts: list[Part], link: Link) -> list[Part]:
+        """Set the toll of a link at which the best answer is at its end, as far as is known."""
         x = self.best.point
         if x is None:
             return parts
         if self.gains is None:
             self.gains = gains_at(self.problem.problem, self.goal, self.whole.numbers, x)
-        price = fair_price(self.whole.numbers, x, self.gains, link)
-        if not price > 0.0:
+        toll = fair_toll(self.whole.numbers, x, self.gains, link)
+        if not toll > 0.0:
             return parts
         return [
-            at_price(part, link, price)
+            at_toll(part, link, toll)
             if _may_press(part, link) and not is_folded(part, link)
             else part
             for part in parts
@@ -259,29 +306,43 @@ class _Split:
         pairs = [pair for pair in self.sides if not pair[0].is_kept(values)]
         return [link if link.value(x) > link.ends[1] else turned for link, turned in pairs]
 
-    def press_all(self, part: Part, x: Floats, bound: float) -> tuple[Part, Floats, float]:
+    def press_all(self, part: Part, told: _Told, bound: float) -> tuple[Part, list[Floats], float]:
         """Press one link after another, as long as that brings something.
 
-        Returned are the part with its prices, an answer that breaks a link, and the best bound.
+        Returned are the part with its tolls, answers that break a link, those of the best tolls
+        first, and the best bound.
         """
+        outside = list[Floats]()
         for _ in range(_MOST_TURNS):
-            before, answer = bound, x
-            for link in self.broken_by(x):
-                if not _may_press(part, link) or is_folded(part, link):
-                    continue
-                part, answer, bound = self.press(part, link, answer, bound)
+            if self.broken_by(told.answer):
+                outside.insert(0, told.answer)
+            before = bound
+            for link in self.to_press(part, told.answer):
+                part, told, broken = self.press(part, link, told)
+                outside = broken + outside
+                bound = max(bound, told.bound)
                 if bound >= self.cutoff():
-                    return part, x, bound
-            if not self.broken_by(answer):
-                return part, x, bound
-            x = answer
-            if bound - before <= 0.1 * (self.cutoff() - before):
+                    return part, outside, bound
+            if bound - before <= 0.1 * (self.cutoff() - before) or not self.broken_by(told.answer):
                 break
-        return part, x, bound
+        if self.broken_by(told.answer):
+            outside.insert(0, told.answer)
+        return part, outside, bound
+
+    def to_press(self, part: Part, x: Floats) -> list[Link]:
+        """Return the links that a point breaks, and those that it pays for."""
+        broken = [
+            link
+            for link in self.broken_by(x)
+            if _may_press(part, link) and not is_folded(part, link)
+        ]
+        return broken + [link for link, _ in part.tolls if link not in broken]
 
     def ask(self, parts: list[Part], goal: Goal) -> Outcomes:
         numbers = [part.numbers for part in parts]
-        out = parts[0].frame.search(numbers, goal, 0.25 * self.tolerance)
+        # a toll that is far too high makes a part harder than without it
+        most = FEW_NODES if any(part.tolls for part in parts) else MOST_NODES
+        out = parts[0].frame.search(numbers, goal, 0.25 * self.tolerance, most)
         self.searched += len(parts)
         self.nodes += int(out.nodes.sum())
         return out
@@ -319,18 +380,30 @@ class _Split:
                 if held.isdisjoint(other.places) and _may_press(part, other)
             ]
         if part.numbers.step[sorted(held)].max() == 0.0:
-            self.try_answer(x, chosen)
+            if keeps_all(self.links, x, _ROUNDING):
+                self.keep(x, chosen[: len(self.problem.groups)])
             return
         self.try_parts([self.rounded(part, tied, x, upwards) for upwards in _ways(len(tied))])
 
-    def try_parts(self, parts: list[Part]) -> None:
-        """Search parts for an answer alone."""
-        if not parts:
-            return
-        out = self.ask(parts, self.goal)
+    def try_parts(self, parts: list[Part]) -> list[tuple[float, Part, Floats]]:
+        """Search parts for an answer alone; return what each comes to, the part, and where."""
+        out, found = self.ask(parts, self.goal), list[tuple[float, Part, Floats]]()
         for k, part in enumerate(parts):
             if not out.is_missing(k):
-                self.try_answer(part.restore(out.recourse[k]), out.chosen[k])
+                x, untolled = part.restore(out.recourse[k]), part._replace(tolls=())
+                self.try_answer(untolled, x, out.chosen[k], out.value[k])
+                found.append((float(out.value[k]) + self.weight * part.paid, part, x))
+        return found
+
+    def mend(self, part: Part, x: Floats) -> None:
+        """Look for a first answer: mend the links that are broken, the cheapest way, in turn."""
+        for _ in self.left:
+            found = self.try_parts(self.mended(part, x))
+            if not found:
+                return
+            _, part, x = min(found, key=lambda each: each[0])
+            if not any(_may_press(part, link) for link in self.broken_by(x)):
+                return
 
     def mended(self, part: Part, x: Floats) -> list[Part]:
         """Fix numbers that break their links where they keep them.
@@ -345,9 +418,7 @@ class _Split:
                 j, coef = link.terms[k % len(link.terms)]
                 lower[link.columns] = upper[link.columns] = x[link.columns]
                 edge = float(x[j]) + (link.ends[1] - link.value(x)) / coef
-                step, anchor = float(numbers.step[j]), float(numbers.anchor[j])
-                edge = snapped(edge, step, anchor, upwards=coef < 0.0)
-                lower[j] = upper[j] = min(max(edge, numbers.lower[j]), numbers.upper[j])
+                fix(numbers, lower, upper, j, edge, coef < 0.0)
             parts.append(within(part, lower, upper))
         return parts
 
@@ -357,76 +428,105 @@ class _Split:
         for edge in along(part, link):
             if self.weight * edge.paid >= least:
                 continue
-            out = self.ask([edge], self.higher_goal())
+            out = self.ask([edge], self.higher_goal)
             value = float(out.value[0]) + self.weight * edge.paid
             if value < least and not out.is_missing(0):
                 best, least = (edge, edge.restore(out.recourse[0]), out.chosen[0]), value
         return best
 
     def rounded(self, part: Part, links: list[Link], x: Floats, upwards: tuple[bool, ...]) -> Part:
-        """Fix the numbers of links at the values of their lattices next to x."""
+        """Fix the numbers of links at values of their lattices near x that keep the links.
+
+        Of two linked numbers, the first goes to the value next to it, and the other one follows.
+        """
         numbers = part.numbers
         lower, upper = numbers.lower.copy(), numbers.upper.copy()
         for link, up in zip(links, upwards, strict=True):
-            for j, _ in link.terms:
-                near = snapped(float(x[j]), float(numbers.step[j]), float(numbers.anchor[j]), up)
-                lower[j] = upper[j] = min(max(near, lower[j]), upper[j])
+            (i, own), (j, coef) = link.terms
+            near = fix(numbers, lower, upper, i, float(x[i]), up)
+            fix(numbers, lower, upper, j, (link.ends[1] - own * near) / coef, coef < 0.0)
         return within(part, lower, upper)
 
-    def try_answer(self, x: Floats, chosen: NDArray[np.int64]) -> None:
-        """Take an answer if it may be had, and its cost alone does not make it worse."""
-        options = chosen[: len(self.problem.groups)]
-        if not keeps_all(self.links, x):
-            return
-        if self.weight * true_cost(self.whole, x, options) < self.best.value:
-            self.keep(x, options)
+    def try_answer(self, part: Part, x: Floats, chosen: NDArray[np.int64], value: float) -> None:
+        """Take the answer of a search if it may be had, and is better by more than rounding.
 
-    def press(self, part: Part, link: Link, x: Floats, bound: float) -> tuple[Part, Floats, float]:
-        """Look for the price on breaking a link that gives the best bound.
-
-        The bound is concave in the price. Where the lines of two answers cross below what is
-        needed, no price will do. The price of the best bound is sought where the lines cross, as
-        they do at a bend, and in turn where their slopes would pass through 0, if there is none.
-        Returned are the part at that price, its answer, and the bound.
+        Its value is what the search says and what is paid, but for what it pays for links, and for
+        numbers to go that stay.
         """
-        near = _Line(price_of(part, link), bound, self.weight * (link.value(x) - link.ends[1]))
-        last, far = near, None
-        most = most_tilt(priced(at_price(part, link, 0.0)), link)
-        for turn in range(_MOST_PRICES):
-            if self.best.value == math.inf or not near.slope > 0.0:
+        whole, own = self.whole.numbers, part.numbers
+        fines = sum(toll * (link.value(x) - link.ends[1]) for link, toll in part.tolls)
+        stay = [j for j in self.linked if x[j] == whole.start[j]]
+        fines += sum(float(whole.fixed_cost[j] - own.fixed_cost[j]) for j in stay)
+        value = float(value) + self.weight * (part.paid - fines)
+        # bounds at tolls are those of the links themselves: what breaks one, however little, may be
+        # cheaper than what is proven
+        is_better = value < self.best.value * (1.0 - _ROUNDING)
+        if is_better and keeps_all(self.links, x, _ROUNDING):
+            self.keep(x, chosen[: len(self.problem.groups)])
+
+    def press(self, part: Part, link: Link, told: _Told) -> tuple[Part, _Told, list[Floats]]:
+        """Look for the toll on breaking a link that gives the best bound.
+
+        Returned are the part at that toll, what its search has told, and the last answer that
+        breaks the link, if one was found.
+        """
+        line = self.line_of(part, link, told)
+        near, far, last = (line, None, line) if line.slope > 0.0 else (None, line, line)
+        most, outside = most_tilt(tolled(at_toll(part, link, 0.0)), link), list[Floats]()
+        for turn in range(_MOST_TOLLS):
+            toll = min(self.next_toll(near, far, last, turn), most)
+            if math.isnan(toll) or (near is not None and toll <= near.toll):
                 break
-            least = near.price + (self.best.value - near.bound) / near.slope
-            price = max(least, near.level(last))
-            if far is not None:
-                crossing = near.crossing(far)
-                if near.bound + near.slope * (crossing - near.price) < self.cutoff():
-                    break
-                price = max(min(price, crossing) if turn % 2 else near.level(far), least)
-            price = min(price, most)
-            if not price > near.price:
-                break
-            there = at_price(part, link, price)
-            asked = priced(there)
+            there = at_toll(part, link, toll)
+            asked = tolled(there)
             out = self.ask([asked], self.goal)
             if out.outcome[0] == EXHAUSTED and out.bound[0] == math.inf:
-                return part, x, math.inf
+                return part, told._replace(bound=math.inf), outside
             value = self.bound_of(asked, float(out.bound[0]))
-            if math.isnan(value) or out.is_missing(0):
+            if out.outcome[0] == LIMIT or math.isnan(value) or out.is_missing(0):
                 break
-            answer = there.restore(out.recourse[0])
-            self.try_answer(answer, out.chosen[0])
-            if value > bound:
-                part, x, bound = there, answer, value
-            if bound >= self.cutoff():
+            new = _Told(there.restore(out.recourse[0]), value)
+            self.try_answer(asked, new.answer, out.chosen[0], out.value[0])
+            line = self.line_of(there, link, new)
+            if value > told.bound:
+                part, told = there, new
+            if value >= self.cutoff() or (line.slope > 0.0 and toll == most):
                 break
-            line = _Line(price, value, self.weight * (link.value(answer) - link.ends[1]))
-            if line.slope <= 0.0:
-                far = line
-            elif price == most:
-                break
+            if line.slope > 0.0:
+                last, near, outside = near or line, line, [new.answer]
             else:
-                last, near = near, line
-        return part, x, bound
+                last, far = last if near else far or line, line
+        return part, told, outside
+
+    def line_of(self, part: Part, link: Link, told: _Told) -> _Line:
+        """Return what the answer of a part says of all tolls of a link."""
+        slope = self.weight * (link.value(told.answer) - link.ends[1])
+        return _Line(toll_of(part, link), told.bound, slope)
+
+    def next_toll(self, near: _Line | None, far: _Line | None, last: _Line, turn: int) -> float:
+        """Return the toll of a link to try next; NaN: none will do, as far as is known.
+
+        The bound is concave in the toll: it rises at the toll of `near`, and no more at that of
+        `far`. Where their lines cross below what is needed, no toll will do. The toll of the best
+        bound is sought where the lines cross, as they do at a bend, and in turn where their slopes
+        would pass through 0, if there is none. While there is one line, it says how far to go at
+        least, and `last`, the one before it, how far its slope would need.
+        """
+        value = self.best.value
+        if value == math.inf:
+            return math.nan
+        if near is None:
+            assert far is not None
+            toll = far.reaches(value) if far.slope < 0.0 else -1.0
+            return max(min(toll, far.even_with(last)), 0.0) if toll >= 0.0 else math.nan
+        least = near.reaches(value)
+        if far is None:
+            return max(least, near.even_with(last))
+        crossing = near.crossing(far)
+        if near.bound + near.slope * (crossing - near.toll) < self.cutoff():
+            return math.nan
+        even = near.even_with(far)
+        return max(min(max(least, near.even_with(last)), crossing) if turn % 2 else even, least)
 
     def bound_of(self, part: Part, bound: float) -> float:
         """Return the bound of a part that a search gives, with what is paid for being in it."""
@@ -437,58 +537,55 @@ class _Split:
         """Search parts that differ in their numbers only; return False where nothing is known."""
         if not parts:
             return True
-        asked = [priced(part) for part in parts]
+        asked, hard = [tolled(part) for part in parts], list[Part]()
         out = self.ask(asked, self.goal)
         for k, part in enumerate(parts):
             if out.outcome[k] == EXHAUSTED and out.bound[k] == math.inf:
                 continue
-            bound = max(floor, self.bound_of(asked[k], float(out.bound[k])))
+            own = self.bound_of(asked[k], float(out.bound[k]))
+            bound = max(floor, own)
             if bound >= self.cutoff():
                 self.close(bound)
                 continue
+            if out.outcome[k] == LIMIT and any(each.tolls for each in asked):
+                hard.append(part._replace(tolls=()))
+                continue
             if out.is_missing(k) or math.isnan(bound):
                 return False
-            x, options = part.restore(out.recourse[k]), out.chosen[k, : len(self.problem.groups)]
+            x, levels = part.restore(out.recourse[k]), out.chosen[k, : len(self.problem.groups)]
             if not keeps_all(self.links, x):
-                self.push(part, bound, x)
-            elif part.prices:
-                self.keep(x, options)
-                self.push(part, bound, x)
-            elif self.keep(x, options) or (part.merges and self.keep_safely(part)):
+                self.push(part, bound, _Told(x, own))
+            elif part.tolls:
+                self.try_answer(asked[k], x, levels, out.value[k])
+                self.push(part, bound, _Told(x, own))
+            elif self.keep(x, levels) or (part.merges and self.keep_safely(part)):
                 self.close(bound)
             else:
                 return False
-        return True
-
-    def higher_goal(self) -> Goal:
-        """Return a goal that is met though rounding takes something off as numbers come apart."""
-        if not self.goal.is_guarantee:
-            return self.goal
-        level = self.goal.level + 1e-12 * (1.0 + abs(self.goal.level))
-        return replace(self.goal, level=level)
+        return self.look_into(hard, floor)
 
     def keep_safely(self, part: Part) -> bool:
         """Take an answer that keeps the guarantee by a hair; return whether there is one."""
-        out = self.ask([part], self.higher_goal())
+        out = self.ask([part], self.higher_goal)
         if out.is_missing(0):
             return False
         x = part.restore(out.recourse[0])
         return keeps_all(self.links, x) and self.keep(x, out.chosen[0, : len(self.problem.groups)])
 
-    def keep(self, x: Floats, options: NDArray[np.int64]) -> bool:
+    def keep(self, x: Floats, levels: NDArray[np.int64]) -> bool:
         """Take an answer that keeps the links; return whether it may be had."""
         base = self.problem.problem
-        if not may_be(self.whole, x, options):
+        if not may_be(self.whole, x, levels):
             return False
-        value = true_cost(self.whole, x, options)
+        value = true_cost(self.whole, x, levels)
         score = float(base.robust_to.worst_score(x[None], base.coef, base.intercept)[0])
         if self.goal.is_guarantee:
-            if score < self.goal.level:
+            if score < self.goal.amount:
                 return False
         else:
-            value = float(base.loss.value(score)) + self.goal.level * value
+            value = float(base.loss.value(score)) + self.goal.amount * value
         if value < self.best.value:
-            self.best = self.best._replace(value=value, point=x, options=options)
+            self.best = self.best._replace(value=value, point=x, levels=levels)
             self.gains = None
         return True
 
@@ -496,6 +593,15 @@ class _Split:
 def _ways(count: int) -> list[tuple[bool, ...]]:
     """List the ways to round so many links, each downwards or upwards."""
     return list(product((False, True), repeat=count))
+
+
+def fix(
+    numbers: Numbers, lower: Floats, upper: Floats, j: int, value: float, upwards: bool
+) -> float:
+    """Fix number j at the value of its lattice next to one; return that value."""
+    near = snapped(value, float(numbers.step[j]), float(numbers.anchor[j]), upwards)
+    lower[j] = upper[j] = min(max(near, numbers.lower[j]), numbers.upper[j])
+    return float(lower[j])
 
 
 def _may_press(part: Part, link: Link) -> bool:

@@ -196,7 +196,7 @@ def choose_touch(data, relaxed, share, state, best, how, most):
     for f in range(state.lo.size):
         if may_be_touched(data, state, f):
             staying = mass_of(relaxed, share, f, home_of(relaxed.table, f))
-            missing = data.touch[f] * staying if staying < 1.0 else 0.0
+            missing = data.fixed_cost[f] * staying if staying < 1.0 else 0.0
             if how == NOWHERE or missing > most:
                 best, how, most = f, BY_CHANGE, missing
     return best, how

@@ -21,7 +21,7 @@ class Buffers(Struct):
 
 
 def new_buffers(layout: Layout, d: int) -> Buffers:
-    f, o, g = layout.columns.size, int(layout.option_start[-1]), layout.option_start.size - 1
+    f, o, g = layout.columns.size, int(layout.level_start[-1]), layout.level_start.size - 1
     b, k = f + g, MOST_CANDIDATES * f + o
     blends = [Blend.zeros(b, b, b) for _ in range(3)]
     table = Table.zeros(b + 1, k, k, k, k, k)

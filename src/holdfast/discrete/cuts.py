@@ -39,7 +39,7 @@ def solve_cuts(
         found = _solve_row(
             _in_units(even, more),
             links,
-            replace(goal, level=math.ldexp(goal.level, int(exponent[0]))),
+            replace(goal, amount=math.ldexp(goal.amount, int(exponent[0]))),
             tolerance,
         )
     else:
@@ -60,7 +60,7 @@ def _unit_exponent(even: DiscreteProblem, goal: Goal, exponent: int) -> int:
     HiGHS keeps everything to absolute tolerances: in this unit they mean what the promise means.
     """
     if not goal.is_guarantee:  # the cost that weighs as much as a loss of 1
-        return -math.frexp(goal.level)[1] - exponent
+        return -math.frexp(goal.amount)[1] - exponent
     base, numbers = even.problem, even.number_columns
     values = (base.X, base.coef, base.feature_costs, base.lower, base.upper)
     start, coef, cost, lower, upper = (v[0, numbers] for v in values)
@@ -75,8 +75,8 @@ def _in_units(even: DiscreteProblem, exponent: int) -> DiscreteProblem:
     return replace(
         even,
         problem=replace(even.problem, feature_costs=scaled(even.problem.feature_costs, less)),
-        option_costs=[scaled(costs, less) for costs in even.option_costs],
-        fixed_costs=scaled(even.fees, less),
+        level_costs=[scaled(costs, less) for costs in even.level_costs],
+        fixed_costs=scaled(even.all_fixed_costs, less),
     )
 
 
@@ -88,9 +88,9 @@ def _solve_row(problem: DiscreteProblem, links: list[Link], goal: Goal, toleranc
     """
     base = problem.problem
     start_score = float(base.robust_to.worst_score(base.X, base.coef, base.intercept)[0])
-    cap, weight = 1e4 * (1.0 + abs(goal.level) + abs(start_score)), 1.0
+    cap, weight = 1e4 * (1.0 + abs(goal.amount) + abs(start_score)), 1.0
     if not goal.is_guarantee:
-        weight = goal.level
+        weight = goal.amount
         cap = 1e2 * (1.0 + float(base.loss.value(start_score))) / weight
     best = _NOTHING
     for attempt in range(_MOST_CAPS):
@@ -140,9 +140,9 @@ def _cut_rounds(program: Program, goal: Goal, tolerance: float) -> Best:
         if variables is None:
             return best
         before = len(program.rows)
-        value, point, options = master.polish(variables)
+        value, point, levels = master.polish(variables)
         if value < best.value:
-            best = best._replace(value=value, point=point, options=options)
+            best = best._replace(value=value, point=point, levels=levels)
         gap = best.value - best.bound
         closed = gap <= 0.1 * tolerance * (1.0 + abs(best.value)) and best.point is not None
         if closed or program.gave_up or len(program.rows) == before:
@@ -164,9 +164,9 @@ class _Master:
         self.program, self.goal, self.base = program, goal, program.base
         self.whole, self.seen = whole(program.problem), set[bytes]()
         if goal.is_guarantee:
-            program.lower[program.score] = goal.level
+            program.lower[program.score] = goal.amount
         else:
-            program.cost = [goal.level * cost for cost in program.cost]
+            program.cost = [goal.amount * cost for cost in program.cost]
             self.loss = program.variable(cost=1.0)
             program.forms = np.column_stack([program.forms, np.zeros(len(program.forms))])
             for t in (-4.0, -1.0, 0.0, 1.0, 4.0):
@@ -183,8 +183,8 @@ class _Master:
 
     def add_worst(self, x: Floats) -> None:
         """Add a worst model of x."""
-        ball, base = self.base.robust_to, self.base
-        coef, intercept = ball.worst_model(x[None], base.coef, base.intercept)
+        robust, base = self.base.robust_to, self.base
+        coef, intercept = robust.worst_model(x[None], base.coef, base.intercept)
         self.add_model(coef[0], float(intercept[0]))
 
     def add_tangent(self, t: float) -> None:
@@ -206,35 +206,35 @@ class _Master:
     def polish(self, variables: Floats) -> tuple[float, Floats | None, NDArray[np.int64]]:
         """Solve the continuous rest of an answer's discrete choices, adding cuts on the way."""
         program, goal = self.program, self.goal
-        best: tuple[float, Floats | None, NDArray[np.int64]] = (math.inf, None, _NOTHING.options)
-        margin, level, last = 0.0, program.lower[program.score], math.inf
+        best: tuple[float, Floats | None, NDArray[np.int64]] = (math.inf, None, _NOTHING.levels)
+        margin, asked, last = 0.0, program.lower[program.score], math.inf
         for _ in range(_ROUNDS):
             if goal.is_guarantee:  # aim higher by what was missing
-                program.lower[program.score] = level + margin
+                program.lower[program.score] = asked + margin
             rest, bound = program.solve_rest(variables)
-            program.lower[program.score] = level
+            program.lower[program.score] = asked
             if rest is None:
                 break
-            x, options = program.point(rest)
+            x, levels = program.point(rest)
             if not program.keeps_links(x):  # HiGHS did, to its own tolerances
                 break
             score, before = self.worst_score(x), len(program.rows)
-            cost = true_cost(self.whole, x, options)
+            cost = true_cost(self.whole, x, levels)
             self.add_worst(x)
             if goal.is_guarantee:
-                if score >= goal.level:
-                    best = min(best, (cost, x, options), key=lambda found: found[0])
+                if score >= goal.amount:
+                    best = min(best, (cost, x, levels), key=lambda found: found[0])
                     break
-                missing = goal.level - score
-                small = missing / (1.0 + abs(goal.level))
+                missing = goal.amount - score
+                small = missing / (1.0 + abs(goal.amount))
                 is_stuck = small < 1e-8 and missing > 0.5 * last
                 if is_stuck or small <= 1e-13 or len(program.rows) == before:
                     margin = 2.0 * margin + 1.1 * missing
                 last = missing
                 continue
-            price = float(self.base.loss.value(score)) + goal.level * cost
+            price = float(self.base.loss.value(score)) + goal.amount * cost
             self.add_tangent(score)
-            best = min(best, (price, x, options), key=lambda found: found[0])
+            best = min(best, (price, x, levels), key=lambda found: found[0])
             missing = price - bound
             small = missing / (1.0 + price)
             is_stuck = small < 1e-9 and missing > 0.9 * last

@@ -1,4 +1,4 @@
-"""What a node allows: an interval of each number, some options of each group.
+"""What a node allows: an interval of each number, some levels of each group, so many changes.
 
 The allowed values of a number are those of its lattice, and its start, within ``[lo, hi]``; both
 ends are allowed values themselves. Along a number, ``c |u - x0| - mu w u + gamma rho |u|`` is
@@ -23,7 +23,7 @@ from holdfast.problem.goal import REACH
 
 MOST_CANDIDATES = 5  # of a number
 MOST_STEPS_OUT = 2.0**50
-MOST_COMPARED = 128  # options of a group that are compared with each other
+MOST_COMPARED = 128  # levels of a group that are compared with each other
 
 
 class State(Struct):
@@ -35,7 +35,7 @@ class State(Struct):
     cut_hi: Floats
     allowed: Flags
     active: Flags
-    chosen: Floats  # of each feature: its value, or the position of its option
+    chosen: Floats  # of each feature: its value, or the position of its level
     free: Flags
     best: Floats
     order: Floats
@@ -48,7 +48,7 @@ class Table(Struct):
     score: Floats  # their parts of the score, ...
     size: Floats  # ... and of the dual norm
     cost: Floats
-    value: Floats  # of a number its value, of a group the position of the option
+    value: Floats  # of a number its value, of a group the position of the level
     changed: Flags
 
 
@@ -158,7 +158,7 @@ def useful_range(data, f, asked):
 
 
 @kernel
-def open_domains(data, option_start, asked, cap, state):
+def open_domains(data, level_start, asked, cap, state):
     """Write what the whole row allows where no number costs more than `cap`.
 
     Return the cost within which nothing was cut off: inf where nothing was at all. `state.cut_lo`
@@ -181,24 +181,24 @@ def open_domains(data, option_start, asked, cap, state):
         state.lo[f], state.hi[f] = low, high
         state.cut_lo[f] = low if below else math.nan
         state.cut_hi[f] = high if above else math.nan
-    for g in range(option_start.size - 1):
-        for k in range(option_start[g], option_start[g + 1]):
-            home = k == option_start[g] + data.current[g]
-            state.allowed[k] = 1 if home or data.option_cost[k] < math.inf else 0
+    for g in range(level_start.size - 1):
+        for k in range(level_start[g], level_start[g + 1]):
+            home = k == level_start[g] + data.current[g]
+            state.allowed[k] = 1 if home or data.level_cost[k] < math.inf else 0
     return searched
 
 
 @kernel
 def score_hair(layout, data, asked, state):
     """Return more than rounding can do to the worst-case score of any point of the domains."""
-    option_start, radius = layout.option_start, asked.radius + asked.blunt  # one of them is 0
-    total = abs(asked.level) + abs(asked.base) + radius * asked.rho_0
+    level_start, radius = layout.level_start, asked.radius + asked.blunt  # one of them is 0
+    total = abs(asked.amount) + abs(asked.base) + radius * asked.rho_0
     for f in range(state.lo.size):
         furthest_out = max(abs(state.lo[f]), abs(state.hi[f]))
         total += (abs(data.coef[f]) + radius * data.rho[f]) * furthest_out
-    for g in range(option_start.size - 1):
+    for g in range(level_start.size - 1):
         most = 0.0
-        for k in range(option_start[g], option_start[g + 1]):
+        for k in range(level_start[g], level_start[g + 1]):
             most = max(most, data.terms[k] + radius * data.size[k])
         total += most
     columns = layout.columns.size + layout.group_columns.size
@@ -207,30 +207,30 @@ def score_hair(layout, data, asked, state):
 
 @kernel
 def drop_dominated(layout, data, asked, state):
-    """Drop options that another one beats: its score is better, its cost and size are no larger.
+    """Drop levels that another one beats: its score is better, its cost and size are no larger.
 
     The score is better by more than a hair, so that it is with whatever else is chosen, as anybody
-    computes it. For p = inf the size is part of the score. The current option stays: it alone is
+    computes it. For p = inf the size is part of the score. The current level stays: it alone is
     no change.
     """
     if asked.kind == ANY:  # which is better depends on the model
         return
     hair, with_cost = score_hair(layout, data, asked, state), asked.mode != REACH
-    option_start = layout.option_start
-    for g in range(option_start.size - 1):
-        first, last = option_start[g], option_start[g + 1]
+    level_start = layout.level_start
+    for g in range(level_start.size - 1):
+        first, last = level_start[g], level_start[g + 1]
         if last - first > MOST_COMPARED:
             continue
         for k in range(first, last):
             if k == first + data.current[g]:
                 continue
-            cost = data.option_cost[k] if with_cost else 0.0
+            cost = data.level_cost[k] if with_cost else 0.0
             for j in range(first, last):
                 better = data.score[j] - data.score[k]
                 is_smaller = data.size[j] <= data.size[k]
                 if asked.kind == LINF:
                     better, is_smaller = better - asked.blunt * (data.size[j] - data.size[k]), True
-                is_cheaper = (data.option_cost[j] if with_cost else 0.0) <= cost
+                is_cheaper = (data.level_cost[j] if with_cost else 0.0) <= cost
                 if state.allowed[j] == 1 and is_cheaper and is_smaller and better > hair:
                     state.allowed[k] = 0
                     break
@@ -246,7 +246,7 @@ def is_touched(data, state, f):
 def may_be_touched(data, state, f):
     """Whether it is still open whether a continuous number with a fixed cost is touched."""
     is_open = state.active[f] == 0 and state.lo[f] < state.hi[f]
-    return is_open and data.touch[f] > 0.0 and data.step[f] == 0.0
+    return is_open and data.fixed_cost[f] > 0.0 and data.step[f] == 0.0
 
 
 @kernel
@@ -256,14 +256,14 @@ def put(table, k, score, size, cost, value, changed):
 
 
 @kernel
-def build_table(data, option_start, asked, with_cost, state, table):
+def build_table(data, level_start, asked, with_cost, state, table):
     """List the candidates. For p = inf the norm is part of the score, and nothing else is left."""
     at, numbers = 0, state.lo.size
     for f in range(numbers):
         table.start[f] = at
         lo, hi = state.lo[f], state.hi[f]
         x0, w, rho, c = data.start[f], data.coef[f], data.rho[f], data.cost[f]
-        stay = data.touch[f] if is_touched(data, state, f) else 0.0
+        stay = data.fixed_cost[f] if is_touched(data, state, f) else 0.0
         below = above = math.nan
         if lo < 0.0 < hi:
             below = allowed_below(0.0, data.step[f], data.anchor[f], x0, lo)
@@ -276,16 +276,16 @@ def build_table(data, option_start, asked, with_cost, state, table):
             for k in range(table.start[f], at):
                 seen = seen or table.value[k] == v
             if not seen:
-                fee = stay if v == x0 else data.touch[f]
-                put(table, at, w * v, rho * abs(v), c * abs(v - x0) + fee, v, 0 if v == x0 else 1)
+                fixed = stay if v == x0 else data.fixed_cost[f]
+                put(table, at, w * v, rho * abs(v), c * abs(v - x0) + fixed, v, 0 if v == x0 else 1)
                 at += 1
-    for g in range(option_start.size - 1):
+    for g in range(level_start.size - 1):
         table.start[numbers + g] = at
-        for k in range(option_start[g], option_start[g + 1]):
+        for k in range(level_start[g], level_start[g + 1]):
             if state.allowed[k] == 1:
-                j = k - option_start[g]
+                j = k - level_start[g]
                 changed = 0 if j == data.current[g] else 1
-                put(table, at, data.score[k], data.size[k], data.option_cost[k], j, changed)
+                put(table, at, data.score[k], data.size[k], data.level_cost[k], j, changed)
                 at += 1
     table.start[table.start.size - 1] = at
     for k in range(at):
@@ -325,19 +325,19 @@ def settle_changes(table, max_changes, active):
 
 
 @kernel
-def fix_unchanged(data, option_start, state):
+def fix_unchanged(data, level_start, state):
     """No more changes are left: what is not active stays as it is."""
     numbers = state.lo.size
     for f in range(numbers):
         if state.active[f] == 0:
             state.lo[f] = state.hi[f] = data.start[f]
-    for g in range(option_start.size - 1):
+    for g in range(level_start.size - 1):
         if state.active[numbers + g] == 0:
-            for k in range(option_start[g], option_start[g + 1]):
-                state.allowed[k] = 1 if k == option_start[g] + data.current[g] else 0
+            for k in range(level_start[g], level_start[g + 1]):
+                state.allowed[k] = 1 if k == level_start[g] + data.current[g] else 0
 
 
-class Line(NamedTuple):
+class Lagrangian(NamedTuple):
     """The Lagrangian of a number away from its bends: the sum of these slopes' terms."""
 
     start: float
@@ -380,7 +380,7 @@ def furthest(line, most, end, other):
 
 
 @kernel
-def drop_dear(data, option_start, relaxed, asked, dual, charge, slack, state):
+def drop_dear(data, level_start, relaxed, asked, dual, charge, slack, state):
     """Drop values whose Lagrangian exceeds the least by more than slack: none of them is better.
 
     Return whether anything went. `charge` is for the change of a feature that is not active.
@@ -403,7 +403,7 @@ def drop_dear(data, option_start, relaxed, asked, dual, charge, slack, state):
         for k in range(table.start[b], table.start[b + 1]):
             value = table.cost[k] - mu * table.score[k] + gamma * table.size[k]
             if value + (penalty if table.changed[k] == 1 else 0.0) > most:
-                state.allowed[option_start[b - state.lo.size] + int(table.value[k])] = 0
+                state.allowed[level_start[b - state.lo.size] + int(table.value[k])] = 0
                 dropped = True
     return dropped
 
@@ -416,12 +416,12 @@ def narrow(data, asked, mu, pull, penalty, most, state, f):
     """
     x0, lo, hi = data.start[f], state.lo[f], state.hi[f]
     with_cost = asked.mode != REACH
-    fee = data.touch[f] if with_cost else 0.0
+    fixed_cost = data.fixed_cost[f] if with_cost else 0.0
     if is_touched(data, state, f):
-        most -= fee  # paid everywhere: it makes no difference
+        most -= fixed_cost  # paid everywhere: it makes no difference
     else:
-        penalty += fee
-    line = Line(x0, data.cost[f] if with_cost else 0.0, mu * data.coef[f], pull, penalty)
+        penalty += fixed_cost
+    line = Lagrangian(x0, data.cost[f] if with_cost else 0.0, mu * data.coef[f], pull, penalty)
     low, high = furthest(line, most, lo, hi), furthest(line, most, hi, lo)
     if lo < low <= hi:
         low = min(max(low - 8.0 * EPS * abs(low), lo), hi)

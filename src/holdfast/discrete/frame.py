@@ -8,27 +8,29 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.kinds import new_work
-from holdfast.core.outcome import EXHAUSTED, LIMIT, NO_ROOM
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.discrete.rows import Batch, Outcomes, Searcher, new_outcomes, search_rows
+from holdfast.discrete.rows import Batch, Limits, Outcomes, Searcher, new_outcomes, search_rows
 from holdfast.discrete.solve import few_nodes, make_batch, run_search
 from holdfast.discrete.stack import new_stack
-from holdfast.machinery.numbers import Floats, as_read
+from holdfast.machinery.numbers import Floats
+from holdfast.problem.ball import BallNumbers
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
+from holdfast.problem.outcome import EXHAUSTED, LIMIT, NO_ROOM
 
 MOST_NODES = 100_000
 # A search that ends soon needs no thread of its own, from which Ctrl-C could call it back.
-_FEW_NODES = 1_000
+FEW_NODES = 1_000
 _DEPTH = 64
+_FEW_ROWS = 4  # as most questions have
 
 
 class Numbers(NamedTuple):
@@ -38,16 +40,16 @@ class Numbers(NamedTuple):
     lower: Floats
     upper: Floats
     cost: Floats
-    fee: Floats
+    fixed_cost: Floats
     step: Floats
     anchor: Floats
 
 
 def numbers_of(problem: DiscreteProblem) -> Numbers:
-    """Return the columns of a problem that has one row; those of groups lie among their options."""
+    """Return the columns of a problem that has one row; those of groups lie among their levels."""
     base = problem.problem
     lower, upper = base.lower[0].copy(), base.upper[0].copy()
-    for group, costs in zip(problem.groups, problem.option_costs, strict=True):
+    for group, costs in zip(problem.groups, problem.level_costs, strict=True):
         allowed = group.by_row[0, np.isfinite(costs[0])]
         lower[group.columns], upper[group.columns] = allowed.min(axis=0), allowed.max(axis=0)
     return Numbers(
@@ -55,10 +57,28 @@ def numbers_of(problem: DiscreteProblem) -> Numbers:
         lower,
         upper,
         base.feature_costs[0],
-        problem.fees[0],
+        problem.all_fixed_costs[0],
         problem.step[0],
         problem.anchor[0],
     )
+
+
+class RowModel(NamedTuple):
+    """The linear score of a row, and how far each coefficient may move in a ball of radius 1."""
+
+    coef: Floats
+    intercept: float
+    scale: Floats
+
+
+class _Room(NamedTuple):
+    """What the kernels read for some rows, and where a question is written."""
+
+    batch: Batch
+    numbers: Floats  # as in `Numbers`, but for the anchors: one after another, a row each
+    coef: Floats
+    intercept: Floats
+    scale: Floats
 
 
 class Frame:
@@ -68,17 +88,19 @@ class Frame:
         self.problem, self.columns = problem, problem.number_columns
         self.is_number = np.zeros(problem.problem.n_features, dtype=bool)
         self.is_number[self.columns] = True
-        self._rooms: dict[tuple[Goal, int], tuple[Batch, Floats]] = {}
-        # where it differs from the one that it is like
-        self._rows, self._layout, self._ball = (dict[str, Any]() for _ in range(3))
+        self._home = self  # what it shares all but its model with
+        self._rooms: dict[Goal, _Room] = {}
 
-    def like(self, problem: DiscreteProblem) -> Frame:
-        """Return the frame of a problem that has another model, scale or step of its numbers."""
-        new, base = copy(self), problem.problem
-        new.problem, new._rooms = problem, {}
-        rows, step = base.rows(), as_read(problem.step)
-        new._rows, new._layout = {"coef": rows.coef, "intercept": rows.intercept}, {"step": step}
-        new._ball = {"ball": base.robust_to.numbers(base.n_features)}
+    @cached_property
+    def model(self) -> RowModel:
+        """The model that is asked about."""
+        base = self.problem.problem
+        return RowModel(base.coef[0], float(base.intercept[0]), self._ready[0].robust.scale)
+
+    def like(self, model: RowModel) -> Frame:
+        """Return the same frame around another model."""
+        new = copy(self)
+        new.model = model
         return new
 
     @cached_property
@@ -89,17 +111,19 @@ class Frame:
     @cached_property
     def _private(self) -> Searcher:
         base, batch = self.problem.problem, self._ready[0]
-        layout, address = batch.layout, leaves_for(batch.ball).address(lambda: None)
+        layout, address = batch.layout, leaves_for(batch.robust).address(lambda: None)
         buffers = new_buffers(layout, base.n_features)
         return Searcher(address, new_work(base), buffers, new_stack(layout, _DEPTH))
 
-    def search(self, asked: list[Numbers], goal: Goal, tolerance: float) -> Outcomes:
+    def search(
+        self, asked: list[Numbers], goal: Goal, tolerance: float, most_nodes: int = MOST_NODES
+    ) -> Outcomes:
         """Search rows that differ in their numbers only; as `solve.search_everybody` does.
 
-        Steps and anchors are those of the frame.
+        Anchors are those of the frame.
         """
-        _, exponent = self._ready
-        batch, limits = self._batch(asked, goal), (tolerance, MOST_NODES)
+        _, exponent = self._home._ready
+        batch, limits = self._batch(asked, goal), Limits(tolerance, most_nodes)
         out = self._search(batch, np.arange(len(asked)), limits)
         if not goal.is_guarantee:
             return out
@@ -107,58 +131,61 @@ class Frame:
         lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
         if lost.size:  # should a point reach what is out of reach, then nothing is proven
             highest = Goal.highest(goal.loss)
-            batch = batch.replaced(goal=highest.numbers(), levels=highest.levels(exponent))
+            batch = batch.replaced(goal=highest.numbers(), amounts=highest.amounts(exponent))
             reach = self._search(batch, lost, few_nodes(limits))
-            out.bound[lost[-reach.value >= goal.level]] = 0.0
+            out.bound[lost[-reach.value >= goal.amount]] = 0.0
         return out
 
     def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:
-        """Return what the kernels read; its numbers are written over by the next question."""
-        _, exponent = self._ready
-        batch, written = self._room(goal, len(asked))
+        """Return what the kernels read; it is written over by the next question."""
+        room, exponent = self._home._room(goal, len(asked)), self._home._ready[1]
+        room.coef[0], room.intercept[0], room.scale[:] = self.model
         for k, own in enumerate(asked):
-            written[0, k], written[1, k], written[2, k] = own.start, own.lower, own.upper
-            written[3, k], written[4, k] = own.cost, own.fee
-        with np.errstate(over="ignore", under="ignore"):
-            np.ldexp(written[3:], -exponent, out=written[3:])
-        return batch
+            for written, values in zip(room.numbers, own[:-1], strict=True):
+                written[k] = values
+        if exponent[0]:
+            costs = room.numbers[3:5, : len(asked)]  # and fixed costs
+            with np.errstate(over="ignore", under="ignore"):
+                np.ldexp(costs, -exponent, out=costs)
+        return room.batch
 
-    def _room(self, goal: Goal, n: int) -> tuple[Batch, Floats]:
-        """Return what the kernels read for n rows, and where their numbers go: one after another.
+    def _room(self, goal: Goal, n: int) -> _Room:
+        """Return what the kernels read for n rows or more, and where the question goes."""
+        room = self._rooms.get(goal)
+        if room is None or room.numbers.shape[1] < n:
+            room = self._rooms[goal] = self._new_room(goal, max(n, _FEW_ROWS))
+        return room
 
-        These are start, lower, upper, cost and fee.
-        """
-        if (goal, n) not in self._rooms:
-            batch, exponent = self._ready
-            written = np.empty((5, n, self.problem.problem.n_features))
-            numbers = dict(zip(("points", "lower", "upper", "cost"), written[:4], strict=True))
-            current = np.repeat(batch.layout.current, n, axis=0)
-            self._rooms[goal, n] = (
-                batch.replaced(
-                    rows=batch.rows.replaced(**numbers, **self._rows),
-                    layout=batch.layout.replaced(
-                        fixed_costs=written[4], current=current, **self._layout
-                    ),
-                    goal=goal.numbers(),
-                    levels=goal.levels(exponent),
-                    **self._ball,
-                ),
-                written,
-            )
-        return self._rooms[goal, n]
+    def _new_room(self, goal: Goal, n: int) -> _Room:
+        batch, exponent = self._ready
+        d, robust = self.problem.problem.n_features, batch.robust
+        numbers, coef = np.empty((6, n, d)), np.empty((1, d))
+        intercept, scale = np.empty(1), np.empty(d)
+        names = dict(zip(("points", "lower", "upper", "cost"), numbers[:4], strict=True))
+        asked = batch.replaced(
+            rows=batch.rows.replaced(**names, coef=coef, intercept=intercept),
+            layout=batch.layout.replaced(
+                fixed_costs=numbers[4],
+                step=numbers[5],
+                current=np.repeat(batch.layout.current, n, axis=0),
+            ),
+            robust=robust._replace(scale=scale) if isinstance(robust, BallNumbers) else robust,
+            goal=goal.numbers(),
+            amounts=goal.amounts(exponent),
+        )
+        return _Room(asked, numbers, coef, intercept, scale)
 
-    def _search(
-        self, batch: Batch, which: NDArray[np.int64], limits: tuple[float, int]
-    ) -> Outcomes:
-        base = self.problem.problem
-        if not self._private.leaves and hasattr(search_rows, "py_func"):
-            leaves = leaves_for(batch.ball).address(lambda: None)
+    def _search(self, batch: Batch, which: NDArray[np.int64], limits: Limits) -> Outcomes:
+        base, home = self.problem.problem, self._home
+        if not home._private.leaves and hasattr(search_rows, "py_func"):
+            leaves = leaves_for(batch.robust).address(lambda: None)
             if not leaves:  # compiled, the search would call what is not there
                 return run_search(self.problem, batch, which, limits, 1)
-            self._private = self._private.replaced(leaves=leaves)
+            home._private = home._private.replaced(leaves=leaves)
         out = new_outcomes(which.size, base.n_features, len(self.problem.groups))
-        first = (limits[0], min(limits[1], _FEW_NODES), np.zeros(1, dtype=np.int8))
-        search_rows(self._private, batch, first, which, out, 0, which.size)
-        if any(outcome in (LIMIT, NO_ROOM) for outcome in out.outcome.tolist()):
+        first = Limits(limits.tolerance, min(limits.nodes, FEW_NODES))
+        search_rows(home._private, batch, first, which, out, 0, which.size)
+        stopped = {NO_ROOM} if limits[1] <= FEW_NODES else {LIMIT, NO_ROOM}
+        if not stopped.isdisjoint(out.outcome.tolist()):
             return run_search(self.problem, batch, which, limits, 1)
         return out

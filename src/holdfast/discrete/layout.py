@@ -1,7 +1,7 @@
 """The discrete problem as flat arrays that the kernels read, and one row of it.
 
 Features are numbered with the numbers first (in the order of their columns), then the groups. The
-options of all groups stand one after another in flat arrays.
+levels of all groups stand one after another in flat arrays.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from holdfast.machinery.numbers import Floats, Ints, as_read
 from holdfast.machinery.structs import Struct
 from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import GoalNumbers
-from holdfast.problem.sets import pick
+from holdfast.problem.model_set import pick
 
 
 class Layout(Struct):
-    """What all rows share, but for options, `step`, `anchor`, the costs and `current`.
+    """What all rows share, but for levels, `step`, `anchor`, the costs and `current`.
 
     What differs has a row for each of them, or one where it does not.
     """
 
     columns: Ints  # of the numbers
-    option_start: Ints  # group g has the options option_start[g] : option_start[g + 1]
+    level_start: Ints  # group g has the levels level_start[g] : level_start[g + 1]
     group_start: Ints  # ... and the columns group_columns[group_start[g] : group_start[g + 1]]
     group_columns: Ints
-    value_start: Ints  # the values of option k begin here
+    value_start: Ints  # the values of level k begin here
     values: Floats
-    sizes: Floats  # of each option: its part of the dual norm
+    sizes: Floats  # of each level: its part of the dual norm
     step: Floats
     anchor: Floats
-    option_costs: Floats
+    level_costs: Floats
     fixed_costs: Floats
     current: Ints
     max_changes: int
@@ -51,13 +51,13 @@ class RowData(Struct):
     upper: Floats
     step: Floats
     anchor: Floats
-    touch: Floats  # ... and what it costs to move it at all
-    score: Floats  # of each option: its part of the score, ...
+    fixed_cost: Floats  # ... and what it costs to move it at all
+    score: Floats  # of each level: its part of the score, ...
     terms: Floats  # ... the sum of its parts without their signs, for rounding, ...
     size: Floats  # ... its part of the dual norm, ...
-    option_cost: Floats
-    values: Floats  # ... and those of its columns, option by option as in a `Layout`
-    current: Ints  # of each group: its current option, counted from 0
+    level_cost: Floats
+    values: Floats  # ... and those of its columns, level by level as in a `Layout`
+    current: Ints  # of each group: its current level, counted from 0
 
 
 class Case(NamedTuple):
@@ -66,7 +66,7 @@ class Case(NamedTuple):
     point: Floats
     coef: Floats
     intercept: float
-    ball: Any  # the numbers of a set of models
+    robust: Any  # the numbers of a set of models
     goal: GoalNumbers
 
 
@@ -76,42 +76,44 @@ def make_layout(problem: DiscreteProblem) -> Layout:
     counts = [group.count for group in groups]
     widths = [len(group.columns) for group in groups]
     values = [group.by_row.reshape(len(group.by_row), -1) for group in groups]
-    ball, most = problem.problem.robust_to.numbers(d), problem.max_changes
+    robust, most = problem.problem.robust_to.numbers(d), problem.max_changes
     return Layout(
         problem.number_columns,
         _starts(counts),
         _starts(widths),
         problem.grouped_columns,
-        _starts([width for width, m in zip(widths, counts, strict=True) for _ in range(m)]),
+        _starts(np.repeat(np.array(widths, dtype=np.int64), counts)),
         _joined(values),
-        _joined([option_sizes(group, ball) for group in groups]),
+        _joined([level_sizes(group, robust) for group in groups]),
         as_read(problem.step),
         as_read(problem.anchor),
-        _joined(problem.option_costs),
-        as_read(problem.fees),
+        _joined(problem.level_costs),
+        as_read(problem.all_fixed_costs),
         as_read(problem.current, np.int64),
         d + 1 if most is None else int(most),
     )
 
 
-def option_sizes(group: Group, ball: Any) -> Floats:
-    """Return ``||scale * values||_q`` of each option: its part of the dual norm, (1 or n, m).
+def level_sizes(group: Group, robust: Any) -> Floats:
+    """Return ``||scale * values||_q`` of each level: its part of the dual norm, (1 or n, m).
 
     Only balls have a norm with such parts; of other sets it is how much they can take off at most.
     """
-    parts = np.abs(ball.scale[group.columns] * group.by_row)
-    if not isinstance(ball, BallNumbers):
+    parts = np.abs(robust.scale[group.columns] * group.by_row)
+    if not isinstance(robust, BallNumbers):
         return np.asarray(parts.sum(axis=2))
     largest = parts.max(axis=2)
-    if ball.q == np.inf:
+    if robust.q == np.inf:
         return np.asarray(largest)
     with np.errstate(invalid="ignore"):
-        norms = largest * ((parts / largest[..., None]) ** ball.q).sum(axis=2) ** (1.0 / ball.q)
+        norms = largest * ((parts / largest[..., None]) ** robust.q).sum(axis=2) ** (1.0 / robust.q)
     return np.asarray(np.where((largest > 0.0) & (largest < np.inf), norms, largest))
 
 
-def _starts(counts: list[int]) -> Ints:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+def _starts(counts: list[int] | Ints) -> Ints:
+    starts = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
 
 
 def _joined(parts: list[Floats]) -> Floats:
@@ -122,33 +124,33 @@ def _joined(parts: list[Floats]) -> Floats:
 
 
 @kernel
-def load_data(rows, layout, ball, i, data):
+def load_data(rows, layout, robust, i, data):
     """Write row i, feature by feature."""
-    coef, cost, touch = pick(rows.coef, i), pick(rows.cost, i), pick(layout.fixed_costs, i)
+    coef, cost, fixed_cost = pick(rows.coef, i), pick(rows.cost, i), pick(layout.fixed_costs, i)
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     step, anchor = pick(layout.step, i), pick(layout.anchor, i)
     for f in range(layout.columns.size):
         j = layout.columns[f]
-        data.start[f], data.coef[f], data.rho[f] = rows.points[i, j], coef[j], ball.scale[j]
+        data.start[f], data.coef[f], data.rho[f] = rows.points[i, j], coef[j], robust.scale[j]
         data.cost[f], data.lower[f], data.upper[f] = cost[j], lower[j], upper[j]
-        data.step[f], data.anchor[f], data.touch[f] = step[j], anchor[j], touch[j]
-    option_costs, sizes = pick(layout.option_costs, i), pick(layout.sizes, i)
-    for g in range(layout.option_start.size - 1):
+        data.step[f], data.anchor[f], data.fixed_cost[f] = step[j], anchor[j], fixed_cost[j]
+    level_costs, sizes = pick(layout.level_costs, i), pick(layout.sizes, i)
+    for g in range(layout.level_start.size - 1):
         data.current[g] = layout.current[i, g]
-        for k in range(layout.option_start[g], layout.option_start[g + 1]):
-            data.size[k], data.option_cost[k] = sizes[k], option_costs[k]
+        for k in range(layout.level_start[g], layout.level_start[g + 1]):
+            data.size[k], data.level_cost[k] = sizes[k], level_costs[k]
     values = pick(layout.values, i)
     for v in range(values.size):
         data.values[v] = values[v]
-    load_options(layout, coef, data)
+    load_levels(layout, coef, data)
 
 
 @kernel
-def load_options(layout, coef, data):
-    """Write what each option contributes to the score of a model."""
-    for g in range(layout.option_start.size - 1):
+def load_levels(layout, coef, data):
+    """Write what each level contributes to the score of a model."""
+    for g in range(layout.level_start.size - 1):
         column = layout.group_start[g]
-        for k in range(layout.option_start[g], layout.option_start[g + 1]):
+        for k in range(layout.level_start[g], layout.level_start[g + 1]):
             first, score, terms = layout.value_start[k], 0.0, 0.0
             for v in range(layout.value_start[k + 1] - first):
                 part = coef[layout.group_columns[column + v]] * data.values[first + v]
@@ -162,4 +164,4 @@ def load_coefficients(layout, model, data):
     """Write a model other than today's: coefficients, the intercept last."""
     for f in range(layout.columns.size):
         data.coef[f] = model[layout.columns[f]]
-    load_options(layout, model, data)
+    load_levels(layout, model, data)

@@ -15,15 +15,15 @@ from holdfast.core.kinds import (
     solve_row,
     write_row,
 )
-from holdfast.core.outcome import FOUND, UNBOUNDED
 from holdfast.machinery.compile import choice
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Flags, Floats
 from holdfast.machinery.structs import Struct
 from holdfast.problem.costs import cost_of
-from holdfast.problem.goal import GUARANTEE, PRICE, REACH, GoalNumbers
+from holdfast.problem.goal import ENDLESS, GUARANTEE, PRICE, REACH
 from holdfast.problem.losses import loss_value
-from holdfast.problem.sets import worst_score_of
+from holdfast.problem.model_set import worst_score_of
+from holdfast.problem.outcome import FOUND, UNBOUNDED
 
 
 class Leaf(Struct):
@@ -54,9 +54,9 @@ def leave_node(work, case, leaf):
 @solve_node.of(HullWork)
 @kernel
 def solve_whole_node(work, case, leaf):
-    goal, robust, intercept = case.goal, case.ball, case.intercept
+    goal, robust, intercept = case.goal, case.robust, case.intercept
     if goal.mode == REACH:
-        goal = GoalNumbers(GUARANTEE, 0, math.inf)
+        goal = ENDLESS
     write_row(work, robust, leaf.start, case.coef, intercept, leaf.lower, leaf.upper, leaf.costs)
     make_plan(work, robust, goal)
     solve_row(work, intercept, robust, goal)
@@ -75,14 +75,14 @@ def fix_columns(layout, data, state, leaf):
         if state.free[f] == 1:
             leaf.start[j], any_free = data.start[f], True
             leaf.lower[j], leaf.upper[j] = data.lower[f], data.upper[f]
-            touched += data.touch[f]
+            touched += data.fixed_cost[f]
         else:
             leaf.start[j] = leaf.lower[j] = leaf.upper[j] = chosen[f]
             if chosen[f] != data.start[f]:
-                fixed += data.cost[f] * abs(chosen[f] - data.start[f]) + data.touch[f]
-    for g in range(layout.option_start.size - 1):
-        k = layout.option_start[g] + int(chosen[layout.columns.size + g])
-        fixed += data.option_cost[k]
+                fixed += data.cost[f] * abs(chosen[f] - data.start[f]) + data.fixed_cost[f]
+    for g in range(layout.level_start.size - 1):
+        k = layout.level_start[g] + int(chosen[layout.columns.size + g])
+        fixed += data.level_cost[k]
         first = layout.group_start[g]
         for i in range(first, layout.group_start[g + 1]):
             j = layout.group_columns[i]
@@ -99,7 +99,7 @@ def unmoved(layout, data, state, leaf):
     total = 0.0
     for f in range(layout.columns.size):
         if state.free[f] == 1 and leaf.point[layout.columns[f]] == data.start[f]:
-            total += data.touch[f]
+            total += data.fixed_cost[f]
     return total
 
 
@@ -107,9 +107,9 @@ def unmoved(layout, data, state, leaf):
 def value_of(goal, fixed, cost, score):
     """Return what is minimised: the price, the cost of a target, or minus the score."""
     if goal.mode == GUARANTEE:
-        return fixed + cost if score >= goal.level else math.inf
+        return fixed + cost if score >= goal.amount else math.inf
     if goal.mode == PRICE:
-        return loss_value(goal.loss, score) + goal.level * (fixed + cost)
+        return loss_value(goal.loss, score) + goal.amount * (fixed + cost)
     return -score
 
 
@@ -119,34 +119,34 @@ def solve_leaf(layout, data, case, work, state, leaf):
 
     Return (value, a bound that proves it).
     """
-    coef, intercept, ball, goal = case.coef, case.intercept, case.ball, case.goal
+    coef, intercept, robust, goal = case.coef, case.intercept, case.robust, case.goal
     fixed, touched, any_free = fix_columns(layout, data, state, leaf)
-    score = worst_score_of(leaf.start, coef, intercept, ball)
-    if not any_free or (goal.mode == GUARANTEE and score >= goal.level):  # nobody needs to move
+    score = worst_score_of(leaf.start, coef, intercept, robust)
+    if not any_free or (goal.mode == GUARANTEE and score >= goal.amount):  # nobody needs to move
         value = value_of(goal, fixed, 0.0, score)
         return value, value
     if goal.mode == REACH:
         return reach_leaf(case, work, leaf)
-    write_row(work, ball, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
-    make_plan(work, ball, goal)
+    write_row(work, robust, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
+    make_plan(work, robust, goal)
     if goal.mode == GUARANTEE:
-        outcome, gain = reach_target(leaf.start, coef, intercept, ball, goal, work, leaf.point)
+        outcome, gain = reach_target(leaf.start, coef, intercept, robust, goal, work, leaf.point)
         if outcome != FOUND:
             return math.inf, empty_leaf(fixed + touched, case, work, leaf)
     else:
-        _, gain = solve_row(work, intercept, ball, goal)
+        _, gain = solve_row(work, intercept, robust, goal)
         read_answer(work, coef, leaf.point)
-    score = worst_score_of(leaf.point, coef, intercept, ball)
+    score = worst_score_of(leaf.point, coef, intercept, robust)
     paid = fixed + max(touched - unmoved(layout, data, state, leaf), 0.0)
     fixed += touched
     value = value_of(goal, paid, cost_of(leaf.point, leaf.start, leaf.costs), score)
     mu = 1.0 / gain
     if goal.mode == PRICE:
-        mu = flat_enough(goal.loss, goal.level, mu)
+        mu = flat_enough(goal.loss, goal.amount, mu)
     mu, offset = line_of_leaf(mu, case, work, leaf)
     if goal.mode == GUARANTEE:
-        return value, fixed + max(mu * goal.level - offset, 0.0) if mu < math.inf else fixed
-    return value, price_bound(goal.loss, goal.level, mu, offset) + goal.level * fixed
+        return value, fixed + max(mu * goal.amount - offset, 0.0) if mu < math.inf else fixed
+    return value, price_bound(goal.loss, goal.amount, mu, offset) + goal.amount * fixed
 
 
 @kernel
@@ -161,7 +161,7 @@ def line_of_leaf(mu, case, work, leaf):
         leaf.costs,
         leaf.lower,
         leaf.upper,
-        case.ball,
+        case.robust,
         work.dual,
         leaf.model,
     )
@@ -171,17 +171,16 @@ def line_of_leaf(mu, case, work, leaf):
 @kernel
 def reach_leaf(case, work, leaf):
     """Return minus the largest worst-case score, -inf where it has no end; and its proof."""
-    coef, intercept, ball = case.coef, case.intercept, case.ball
-    write_row(work, ball, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
-    everything = GoalNumbers(GUARANTEE, 0, math.inf)
-    make_plan(work, ball, everything)
-    outcome, _ = solve_row(work, intercept, ball, everything)
+    coef, intercept, robust = case.coef, case.intercept, case.robust
+    write_row(work, robust, leaf.start, coef, intercept, leaf.lower, leaf.upper, leaf.costs)
+    make_plan(work, robust, ENDLESS)
+    outcome, _ = solve_row(work, intercept, robust, ENDLESS)
     if outcome == UNBOUNDED:
         return -math.inf, -math.inf
     read_answer(work, coef, leaf.point)
     mu, offset = line_of_leaf(math.inf, case, work, leaf)  # upright, but for rounding
     floor = -offset if mu == math.inf else -math.inf
-    return -worst_score_of(leaf.point, coef, intercept, ball), floor
+    return -worst_score_of(leaf.point, coef, intercept, robust), floor
 
 
 @kernel
@@ -189,5 +188,5 @@ def empty_leaf(fixed, case, work, leaf):
     """Return what is proven of a leaf where no answer was found: inf, if there is none in it."""
     mu, offset = line_of_leaf(math.inf, case, work, leaf)
     if mu < math.inf:
-        return fixed + max(mu * case.goal.level - offset, 0.0)
-    return math.inf if case.goal.level > offset else -math.inf
+        return fixed + max(mu * case.goal.amount - offset, 0.0)
+    return math.inf if case.goal.amount > offset else -math.inf

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.core.kinds import new_work
-from holdfast.core.outcome import FOUND
 from holdfast.discrete.answer import appraised
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import Case, make_layout
@@ -23,8 +22,9 @@ from holdfast.problem.ball import BallNumbers, NormBall
 from holdfast.problem.ellipsoid import Ellipsoid, EllipsoidNumbers
 from holdfast.problem.goal import Goal
 from holdfast.problem.model_list import HullNumbers, ModelList
+from holdfast.problem.model_set import ModelSet
+from holdfast.problem.outcome import FOUND
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import ModelSet
 from holdfast.result.found import Found
 
 
@@ -47,9 +47,9 @@ def _example(robust_to: ModelSet) -> tuple[Any, ...]:
     """Return what the solver of leaves works on, for its types."""
     problem = _problem(robust_to)
     base, layout = problem.problem, make_layout(problem)
-    ball = robust_to.numbers(1)  # its arrays as a struct has them: to kernels they may be written
-    ball = ball._make(np.array(each) if np.ndim(each) else each for each in ball)
-    case = Case(np.zeros(1), np.ones(1), 0.0, ball, _goal(problem).numbers())
+    robust = robust_to.numbers(1)  # its arrays as a struct has them: to kernels they may be written
+    robust = robust._make(np.array(each) if np.ndim(each) else each for each in robust)
+    case = Case(np.zeros(1), np.ones(1), 0.0, robust, _goal(problem).numbers())
     return layout, new_buffers(layout, 1), case, new_work(base)
 
 
@@ -60,9 +60,9 @@ def _goal(problem: DiscreteProblem) -> Goal:
 def _appraise(robust_to: ModelSet) -> None:
     """Appraise an answer, as every answer is in the end."""
     problem = _problem(robust_to)
-    outcome, options = np.array([FOUND], dtype=np.int8), np.empty((1, 0), dtype=np.int64)
-    found = Found(np.ones((1, 1)), outcome, np.zeros(1), options=options)
-    appraised(problem, found)
+    outcome, levels = np.array([FOUND], dtype=np.int8), np.empty((1, 0), dtype=np.int64)
+    found = Found(np.ones((1, 1)), outcome, np.zeros(1), levels=levels)
+    appraised(problem, _goal(problem), found)
 
 
 _SETS = (NormBall(p=2.0, radius=1.0), Ellipsoid(np.eye(2), radius=1.0), ModelList([([1.0], 0.0)]))

@@ -2,7 +2,7 @@
 
 Links couple features, so that the separable bounds of the search do not hold. They hold without the
 links: that answer is the best of all where it keeps them, as it mostly does. Otherwise linked
-features are made one where that is possible (`parts`), or split, with a price on breaking the link
+features are made one where that is possible (`parts`), or split, with a toll on breaking the link
 (`boxes`); what is left goes to HiGHS (`cuts`).
 """
 
@@ -13,17 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.outcome import EXHAUSTED, FOUND
-from holdfast.discrete.answer import best_found, chosen_options, make_result
+from holdfast.discrete.answer import best_found, chosen_levels, make_result
 from holdfast.discrete.boxes import Best, solve_parts
 from holdfast.discrete.cuts import solve_cuts
 from holdfast.discrete.frame import MOST_NODES
 from holdfast.discrete.parts import Link
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.discrete.solve import check_problem, found_of, search_everybody
+from holdfast.discrete.rows import Limits
+from holdfast.discrete.solve import answer_discrete, check_problem, found_of, search_everybody
 from holdfast.machinery.numbers import Floats, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.goal import Goal
+from holdfast.problem.outcome import EXHAUSTED, FOUND
 from holdfast.result.appraisal import score_roundings
 from holdfast.result.found import Found
 from holdfast.result.result import RecourseResult
@@ -50,6 +51,11 @@ class Links:
     matrix: Floats
     lower: Floats
     upper: Floats
+
+    def take(self, rows: NDArray[np.int64]) -> Links:
+        """Return the links of some rows; a row may be taken several times."""
+        lower, upper = (ends[rows] if len(ends) > 1 else ends for ends in (self.lower, self.upper))
+        return Links(self.matrix, lower, upper)
 
 
 def solve_linked(
@@ -114,24 +120,36 @@ def answer_linked(
     goal: Goal,
     tolerance: float = GAP_TOLERANCE,
     *,
+    reachable: bool = True,
     n_jobs: int | None = -1,
 ) -> RecourseResult:
-    """Answer a problem that has been checked; as `solve_linked` for a goal that has been made."""
+    """Answer a problem that has been checked; as `solve_linked` for a goal that has been made.
+
+    Where there are no links, it is answered as `solve_discrete` does.
+    """
     base = problem.problem
+    if not len(links.matrix):
+        limits = Limits(tolerance)
+        return answer_discrete(problem, goal, limits, reachable=reachable, n_jobs=n_jobs)
     if not (goal.is_guarantee or base.loss.convex):
         raise ValueError(f"loss = {base.loss.name!r} is not convex; give a guarantee instead")
-    threads = thread_count(n_jobs)
-    found = best_found(
-        problem, goal, lambda part: _find(part, links, goal, tolerance, threads), tolerance
-    )
-    answer = make_result(problem, goal, found, tolerance)
+    threads, answers = thread_count(n_jobs), list[RecourseResult]()
+
+    def find(part: DiscreteProblem) -> Found:
+        found, answer = _find(part, links, goal, tolerance, threads)
+        answers.append(answer)
+        return found
+
+    found = best_found(problem, goal, find, tolerance)
+    is_whole = problem.level_changes is None  # the only part is the problem itself
+    answer = answers[0] if is_whole else make_result(problem, goal, found, tolerance)
     _check_kept(answer, links)
     return answer
 
 
 def _find(
     problem: DiscreteProblem, links: Links, goal: Goal, tolerance: float, threads: int
-) -> Found:
+) -> tuple[Found, RecourseResult]:
     """Search every row, in one way after another until its answer keeps its links."""
     found = _unlinked(problem, goal, tolerance, threads)
     is_left = (found.outcome == FOUND) & ~_are_kept(found.recourse, links)
@@ -140,16 +158,17 @@ def _find(
         _write(found, i, solve_parts(row, own, goal, tolerance, floor))
         _distrust(problem, goal, found, i)
     answer = make_result(problem, goal, found, tolerance)
-    for i in np.flatnonzero(answer.status == Status.GAP_OPEN).tolist():
+    is_open = np.flatnonzero(answer.status == Status.GAP_OPEN)
+    for i in is_open.tolist():
         row, own = take_row(problem, i), row_links(links, i)
         _write(found, i, solve_cuts(row, own, goal, tolerance, _read(found, answer, i)))
         _distrust(problem, goal, found, i)
-    return found
+    return found, make_result(problem, goal, found, tolerance) if is_open.size else answer
 
 
 def take_row(problem: DiscreteProblem, i: int) -> DiscreteProblem:
-    """Return the problem of row i alone, its fees said."""
-    return replace(problem, fixed_costs=problem.fees).take(np.array([i]))
+    """Return the problem of row i alone, its fixed costs said."""
+    return replace(problem, fixed_costs=problem.all_fixed_costs).take(np.array([i]))
 
 
 def row_links(links: Links, i: int) -> list[Link]:
@@ -161,20 +180,20 @@ def row_links(links: Links, i: int) -> list[Link]:
 
 def _unlinked(problem: DiscreteProblem, goal: Goal, tolerance: float, threads: int) -> Found:
     """Solve every row as if there were no links: no answer that keeps them is better."""
-    out, _, _, _ = search_everybody(problem, goal, (tolerance, MOST_NODES), threads)
+    out, _, _, _ = search_everybody(problem, goal, Limits(tolerance, MOST_NODES), threads)
     return found_of(out)
 
 
 def _write(found: Found, i: int, best: Best) -> None:
     """Note what has been found for row i."""
     assert found.nodes is not None
-    options = chosen_options(found)
-    found.recourse[i], options[i] = np.nan, -1
+    levels = chosen_levels(found)
+    found.recourse[i], levels[i] = np.nan, -1
     found.outcome[i] = EXHAUSTED
     found.lower_bound[i] = best.bound
     found.nodes[i] += best.nodes
     if best.point is not None:
-        found.recourse[i], options[i] = best.point, best.options
+        found.recourse[i], levels[i] = best.point, best.levels
         found.outcome[i] = FOUND
 
 
@@ -182,7 +201,7 @@ def _read(found: Found, answer: RecourseResult, i: int) -> Best:
     """Return what is known of row i."""
     point = None if np.isnan(found.recourse[i]).any() else found.recourse[i].copy()
     value = float(answer.price[i])
-    return Best(value, float(found.lower_bound[i]), point, chosen_options(found)[i].copy(), 0)
+    return Best(value, float(found.lower_bound[i]), point, chosen_levels(found)[i].copy(), 0)
 
 
 def _distrust(problem: DiscreteProblem, goal: Goal, found: Found, i: int) -> None:
@@ -193,7 +212,7 @@ def _distrust(problem: DiscreteProblem, goal: Goal, found: Found, i: int) -> Non
     base = problem.problem.row(i)
     point = found.recourse[i : i + 1]
     rough = score_roundings(base, base.X if np.isnan(point).any() else point)
-    if rough[0] > GAP_TOLERANCE * (1.0 + abs(goal.level)):
+    if rough[0] > GAP_TOLERANCE * (1.0 + abs(goal.amount)):
         found.lower_bound[i] = 0.0 if goal.is_guarantee else -np.inf
 
 
@@ -210,7 +229,7 @@ def _check_kept(answer: RecourseResult, links: Links) -> None:
     found = ~np.isnan(answer.recourse_array).any(axis=1)
     broken = np.flatnonzero(found & ~_are_kept(answer.recourse_array, links))
     if broken.size:
-        raise AssertionError(f"row {broken[0]}: a link is broken; this is a bug, please report it")
+        raise AssertionError(f"row {broken[0]}: a link is broken. This is a bug; please report it")
 
 
 def _check_links(problem: DiscreteProblem, links: Links) -> None:

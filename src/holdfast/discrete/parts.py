@@ -73,20 +73,20 @@ class Link:
         slack = LINK_TOLERANCE * size
         return np.asarray((value >= self.lower - slack) & (value <= self.upper + slack))
 
-    def is_kept(self, x: list[float]) -> bool:
+    def is_kept(self, x: list[float], tolerance: float = LINK_TOLERANCE) -> bool:
         """Whether a point keeps it; as `keeps`, in plain numbers, of one row."""
         value, size = 0.0, 1.0
         for j, coef in self.terms:
             term = coef * x[j]
             value, size = value + term, size + abs(term)
-        slack = LINK_TOLERANCE * size
+        slack = tolerance * size
         return self.ends[0] - slack <= value <= self.ends[1] + slack
 
 
-def keeps_all(links: Iterable[Link], x: Floats) -> bool:
+def keeps_all(links: Iterable[Link], x: Floats, tolerance: float = LINK_TOLERANCE) -> bool:
     """Whether a point keeps all links of its row."""
     values = x.tolist()
-    return all(link.is_kept(values) for link in links)
+    return all(link.is_kept(values, tolerance) for link in links)
 
 
 class Merge(NamedTuple):
@@ -118,7 +118,7 @@ class Part(NamedTuple):
     paid: float = 0.0
     merges: tuple[Merge, ...] = ()
     is_aimed: bool = False  # whether an answer at the edge of a link has been looked for
-    prices: tuple[tuple[Link, float], ...] = ()  # on breaking links at their upper ends
+    tolls: tuple[tuple[Link, float], ...] = ()  # on breaking links at their upper ends
 
     @property
     def problem(self) -> DiscreteProblem:
@@ -253,17 +253,17 @@ def within(part: Part, lower: Floats, upper: Floats) -> Part:
     The rest of the way costs what it would have cost: such a number stays on one side of its start.
     """
     old = part.numbers
-    numbers = Numbers(old.start, lower, upper, old.cost, old.fee, old.step, old.anchor)
+    numbers = Numbers(old.start, lower, upper, old.cost, old.fixed_cost, old.step, old.anchor)
     outside = ((old.start < lower) | (old.start > upper)) & part.frame.is_number
     paid = part.paid
     if outside.any():
         moved = np.flatnonzero(outside)
-        start, fee = numbers.start.copy(), numbers.fee.copy()
+        start, fixed_cost = numbers.start.copy(), numbers.fixed_cost.copy()
         start[moved] = np.clip(start[moved], lower[moved], upper[moved])
-        way = np.abs(start[moved] - numbers.start[moved])
-        paid += float((numbers.cost[moved] * way + fee[moved]).sum())
-        fee[moved] = 0.0
-        numbers = numbers._replace(start=start, fee=fee)
+        distance = np.abs(start[moved] - numbers.start[moved])
+        paid += float((numbers.cost[moved] * distance + fixed_cost[moved]).sum())
+        fixed_cost[moved] = 0.0
+        numbers = numbers._replace(start=start, fixed_cost=fixed_cost)
     return part._replace(numbers=numbers, paid=paid)
 
 
@@ -282,21 +282,23 @@ def narrowed(part: Part, links: list[Link], j: int, low: float, high: float) -> 
 # ------------------------------------------------------------------ answers
 
 
-def true_cost(part: Part, x: Floats, options: NDArray[np.int64]) -> float:
+def true_cost(part: Part, x: Floats, levels: NDArray[np.int64]) -> float:
     """Return the cost of a point of the only row."""
     numbers, columns = part.numbers, part.frame.columns
-    way = np.abs(x[columns] - numbers.start[columns])
-    moved = numbers.cost[columns] * way + np.where(way > 0.0, numbers.fee[columns], 0.0)
-    paid = zip(part.problem.option_costs, options.tolist(), strict=True)
+    distance = np.abs(x[columns] - numbers.start[columns])
+    moved = numbers.cost[columns] * distance + np.where(
+        distance > 0.0, numbers.fixed_cost[columns], 0.0
+    )
+    paid = zip(part.problem.level_costs, levels.tolist(), strict=True)
     return float(moved.sum()) + sum(float(costs[0, k]) for costs, k in paid)
 
 
-def may_be(part: Part, x: Floats, options: NDArray[np.int64]) -> bool:
+def may_be(part: Part, x: Floats, levels: NDArray[np.int64]) -> bool:
     """Whether the only row may become x: its bounds, lattices, and how many features change."""
     numbers, columns = part.numbers, part.frame.columns
     value, moved = x[columns], x[columns] != numbers.start[columns]
     inside = (numbers.lower[columns] <= value) & (value <= numbers.upper[columns])
     is_allowed = inside & on_lattice(numbers, columns, value)
     most = math.inf if part.problem.max_changes is None else part.problem.max_changes
-    changes = int(moved.sum() + (options != part.problem.current[0]).sum())
+    changes = int(moved.sum() + (levels != part.problem.current[0]).sum())
     return bool((is_allowed | ~moved).all()) and changes <= most

@@ -22,12 +22,12 @@ def in_rows(values: Floats, n: int) -> Floats:
     return values if len(values) == n else np.broadcast_to(values, (n, *values.shape[1:]))
 
 
-def in_range(options: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return positions of options, those that are none moved to the nearest one.
+def in_range(levels: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return positions of levels, those that are none moved to the nearest one.
 
     As `numpy.clip`, which takes ten times as long for a few whole numbers.
     """
-    return np.minimum(np.maximum(options, 0), count - 1)
+    return np.minimum(np.maximum(levels, 0), count - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Group:
     ----------
     columns : (c,) array of int
         The encoded columns of the category.
-    options : (m, c) or (n, m, c) array
+    levels : (m, c) or (n, m, c) array
         What they may become, a row for each level: the same for everybody, or each person's own.
 
     Examples
@@ -51,27 +51,27 @@ class Group:
     """
 
     columns: NDArray[np.int64]
-    options: Floats
+    levels: Floats
 
     @property
     def count(self) -> int:
-        """How many options there are."""
-        return int(np.shape(self.options)[-2])
+        """How many levels there are."""
+        return int(np.shape(self.levels)[-2])
 
     @property
     def by_row(self) -> Floats:
-        """The options as a (1, m, c) or (n, m, c) array: one row where all rows share them."""
-        values = np.asarray(self.options, dtype=np.float64)
+        """The levels as a (1, m, c) or (n, m, c) array: one row where all rows share them."""
+        values = np.asarray(self.levels, dtype=np.float64)
         return values if values.ndim == 3 else values[None]
 
     def take(self, which: NDArray[np.int64]) -> Group:
         """Return the group of some rows, by position; of none it keeps those of one."""
         if len(self.by_row) == 1:
             return self
-        return Group(self.columns, self.options[which] if len(which) else self.options[:1])
+        return Group(self.columns, self.levels[which] if len(which) else self.levels[:1])
 
     def values_of(self, taken: NDArray[np.int64]) -> Floats:
-        """Return the columns of rows that take these options, (n, c)."""
+        """Return the columns of rows that take these levels, (n, c)."""
         values = self.by_row
         rows = np.arange(len(taken)) if len(values) > 1 else 0
         return np.asarray(values[rows, taken])
@@ -94,17 +94,17 @@ class DiscreteProblem:
         bounds, or stay; where ``step == 0`` it may go anywhere within its bounds.
     groups : list of Group
     current : (n, len(groups)) array of int
-        The option that each person has now; its row of `options` equals the person's columns.
-    option_costs : list of (1, m) or (n, m) arrays
-        For each group, what it costs to take each option; inf where it may not be taken. The
+        The level that each person has now; its row of `levels` equals the person's columns.
+    level_costs : list of (1, m) or (n, m) arrays
+        For each group, what it costs to take each level; inf where it may not be taken. The
         current one costs 0.
     max_changes : int or None
         At most so many features may change.
     fixed_costs : (1, d) or (n, d) array or None
         What it costs to touch a number at all, on top of ``feature_costs * |x - x0|``; None:
-        nothing. Columns of groups are not read: their fee is part of `option_costs`.
-    option_changes : list of (1, m) or (n, m) arrays of int, or None
-        For each group, how many features change with each option, where a group stands for
+        nothing. Columns of groups are not read: their fixed cost is part of `level_costs`.
+    level_changes : list of (1, m) or (n, m) arrays of int, or None
+        For each group, how many features change with each level, where a group stands for
         several that people change; the current one changes none. None: every other one is one.
     """
 
@@ -113,13 +113,13 @@ class DiscreteProblem:
     anchor: Floats
     groups: list[Group]
     current: NDArray[np.int64]
-    option_costs: list[Floats]
+    level_costs: list[Floats]
     max_changes: int | None = None
     fixed_costs: Floats | None = None
-    option_changes: list[NDArray[np.int64]] | None = None
+    level_changes: list[NDArray[np.int64]] | None = None
 
     @property
-    def fees(self) -> Floats:
+    def all_fixed_costs(self) -> Floats:
         """What touching each column costs; zeros where nothing is said."""
         if self.fixed_costs is None:
             return np.zeros((1, self.problem.n_features))
@@ -151,19 +151,19 @@ class DiscreteProblem:
             anchor=pick(self.anchor),
             groups=[group.take(which) for group in self.groups],
             current=self.current[which],
-            option_costs=[pick(costs) for costs in self.option_costs],
+            level_costs=[pick(costs) for costs in self.level_costs],
             fixed_costs=None if self.fixed_costs is None else pick(self.fixed_costs),
-            option_changes=None
-            if self.option_changes is None
-            else [counts[which] if len(counts) > 1 else counts for counts in self.option_changes],
+            level_changes=None
+            if self.level_changes is None
+            else [counts[which] if len(counts) > 1 else counts for counts in self.level_changes],
         )
 
     def changes_of(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many features change in each group with the options taken, (n, groups)."""
-        if self.option_changes is None:
+        """Return how many features change in each group with the levels taken, (n, groups)."""
+        if self.level_changes is None:
             return np.asarray(taken != self.current).astype(np.int64)
         counts = np.zeros(taken.shape, dtype=np.int64)
-        for g, own in enumerate(self.option_changes):
+        for g, own in enumerate(self.level_changes):
             places = in_range(taken[:, g], own.shape[1])
             counts[:, g] = own[np.arange(len(taken)) if len(own) != 1 else 0, places]
         return counts
@@ -174,10 +174,10 @@ class DiscreteProblem:
         In each, no more than some number m of features change with a group, and the others may
         change m - 1 times less often: together they cover all that may be, and nothing else.
         """
-        if self.option_changes is None:
+        if self.level_changes is None:
             return [self]
-        most, counts = self.max_changes, self.option_changes
-        alone = replace(self, option_changes=None)
+        most, counts = self.max_changes, self.level_changes
+        alone = replace(self, level_changes=None)
         if most is None:
             return [alone]
         ranges = [range(1, min(max(int(c.max(initial=1)), 1), max(most, 1)) + 1) for c in counts]
@@ -188,18 +188,22 @@ class DiscreteProblem:
                 continue  # one that counts more than once must be able to change at all
             costs = [
                 np.where(own > m, np.inf, c)
-                for c, own, m in zip(self.option_costs, counts, chosen, strict=True)
+                for c, own, m in zip(self.level_costs, counts, chosen, strict=True)
             ]
-            problems.append(replace(alone, option_costs=costs, max_changes=most - less))
+            problems.append(replace(alone, level_costs=costs, max_changes=most - less))
         return problems
 
     def in_even_costs(self) -> tuple[DiscreteProblem, NDArray[np.int64]]:
         """Return the problem with all costs of a row around 1, and the power of 2 taken out.
 
-        As `RecourseProblem.in_even_costs`, with the fees and the costs of options among them.
+        As `RecourseProblem.in_even_costs`, with fixed costs and the costs of levels among them.
         """
         base, numbers = self.problem, self.number_columns
-        parts = [base.feature_costs[:, numbers], self.fees[:, numbers], *self.option_costs]
+        parts = [
+            base.feature_costs[:, numbers],
+            self.all_fixed_costs[:, numbers],
+            *self.level_costs,
+        ]
         sizes = {part.shape[0] for part in parts}
         n = (sizes - {1}).pop() if sizes != {1} else 1  # what all rows share has one row
         costs = np.concatenate([in_rows(part, n) for part in parts], axis=1)
@@ -215,8 +219,8 @@ class DiscreteProblem:
             replace(
                 self,
                 problem=replace(base, feature_costs=even(base.feature_costs)),
-                option_costs=[even(costs) for costs in self.option_costs],
-                fixed_costs=even(self.fees),
+                level_costs=[even(costs) for costs in self.level_costs],
+                fixed_costs=even(self.all_fixed_costs),
             ),
             exponent,
         )

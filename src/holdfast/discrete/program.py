@@ -1,6 +1,6 @@
 """A discrete problem of one row as a mixed-integer linear program, for links between columns.
 
-Every column is an affine form in the variables: a group's columns in the binaries of its options, a
+Every column is an affine form in the variables: a group's columns in the binaries of its levels, a
 number's in how far it goes up and down, with a whole multiple of its step where it has one.
 """
 
@@ -124,16 +124,16 @@ class Program:
 
         HiGHS drops what is small beside 1, whatever it means.
         """
-        ball, base = self.base.robust_to, self.base
-        felt = np.abs(base.coef[0]) + ball.radius * ball.feature_scale(base.n_features)
+        robust, base = self.base.robust_to, self.base
+        felt = np.abs(base.coef[0]) + robust.radius * robust.feature_scale(base.n_features)
         _, powers = np.frexp(np.where(felt > 0.0, felt, 1.0))
         return np.asarray(np.ldexp(1.0, -powers))
 
     def _add_group(self, g: int) -> list[int]:
-        group, fees = self.problem.groups[g], self.problem.option_costs[g][0]
+        group, costs = self.problem.groups[g], self.problem.level_costs[g][0]
         taken = [
-            self.variable(fee if fee < np.inf else 0.0, 0.0, float(fee < np.inf), 1)
-            for fee in fees.tolist()
+            self.variable(cost if cost < np.inf else 0.0, 0.0, float(cost < np.inf), 1)
+            for cost in costs.tolist()
         ]
         self.rows.append((dict.fromkeys(taken, 1.0), 1.0, 1.0))
         for c, j in enumerate(group.columns):
@@ -143,24 +143,24 @@ class Program:
 
     def _add_number(self, j: int) -> tuple[int, int, int, int]:
         """Return the variables (up, down, whole multiple, whether it moved); -1: it has none."""
-        x0, price = float(self.base.X[0, j]), float(self.base.feature_costs[0, j])
+        x0, unit_cost = float(self.base.X[0, j]), float(self.base.feature_costs[0, j])
         step, anchor = float(self.problem.step[0, j]), float(self.problem.anchor[0, j])
         low, high = float(self.base.lower[0, j]), float(self.base.upper[0, j])
         home = round((x0 - anchor) / step) if step > 0.0 else 0
         is_off = step > 0.0 and anchor + step * home != x0
-        fee = float(self.problem.fees[0, j])
-        is_counted = is_off or fee > 0.0 or self.problem.max_changes is not None
+        fixed_cost = float(self.problem.all_fixed_costs[0, j])
+        is_counted = is_off or fixed_cost > 0.0 or self.problem.max_changes is not None
         if is_counted and not self.relaxed:
-            low, high = self._cut(x0, low, high, price, step)
+            low, high = self._cut(x0, low, high, unit_cost, step)
         unit = float(self.units[j])
-        up = self.variable(price * unit, 0.0, (high - x0) / unit)
-        down = self.variable(price * unit, 0.0, (x0 - low) / unit)
+        up = self.variable(unit_cost * unit, 0.0, (high - x0) / unit)
+        down = self.variable(unit_cost * unit, 0.0, (x0 - low) / unit)
         self.parts[j] = {up: unit, down: -unit}
         if self.relaxed:
             return up, down, -1, -1
         moved, k = -1, -1
         if is_counted:
-            moved = self.variable(fee, upper=1.0, whole=1)
+            moved = self.variable(fixed_cost, upper=1.0, whole=1)
             self.rows.append(({up: 1.0, moved: (x0 - high) / unit}, -math.inf, 0.0))
             self.rows.append(({down: 1.0, moved: (low - x0) / unit}, -math.inf, 0.0))
         if step > 0.0:
@@ -179,10 +179,10 @@ class Program:
         return up, down, k, moved
 
     def _cut(
-        self, x0: float, low: float, high: float, price: float, step: float
+        self, x0: float, low: float, high: float, unit_cost: float, step: float
     ) -> tuple[float, float]:
         """Return how far a number may go for the cap; note whether that is less than allowed."""
-        reach = self.cap / price
+        reach = self.cap / unit_cost
         if step > 0.0:
             reach = min(reach, _MOST_STEPS_OUT * step)
         self.is_cut = self.is_cut or low < x0 - reach or high > x0 + reach
@@ -295,10 +295,10 @@ class Program:
         return all(values.min(initial=1.0) >= _LEAST_EVEN for values in (entries, ranges))
 
     def point(self, variables: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """Return the encoded point, discrete values exactly, and the option of each group."""
+        """Return the encoded point, discrete values exactly, and the level of each group."""
         x, base = self.base.X[0].copy(), self.base
-        options = [int(np.argmax(variables[taken])) for taken in self.taken]
-        for group, k in zip(self.problem.groups, options, strict=True):
+        levels = [int(np.argmax(variables[taken])) for taken in self.taken]
+        for group, k in zip(self.problem.groups, levels, strict=True):
             x[group.columns] = group.by_row[0, k]
         for j, (up, down, k, moved) in self.moves.items():
             if moved >= 0 and round(float(variables[moved])) == 0:
@@ -310,4 +310,4 @@ class Program:
             else:
                 x[j] += (variables[up] - variables[down]) * self.units[j]
                 x[j] = min(max(x[j], base.lower[0, j]), base.upper[0, j])
-        return x, np.array(options, dtype=np.int64)
+        return x, np.array(levels, dtype=np.int64)

@@ -20,7 +20,7 @@ from holdfast.machinery.numbers import EPS, Floats, Ints
 from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH
 from holdfast.problem.losses import loss_value, score_at_slope, steepest, tilted_minimum
-from holdfast.problem.sets import copy_into
+from holdfast.problem.model_set import copy_into
 
 MOST_STEPS = 60
 
@@ -53,7 +53,7 @@ class Asked(NamedTuple):
 
     mode: int
     loss: int
-    level: float
+    amount: float
     kind: int
     base: float  # the intercept
     radius: float
@@ -98,21 +98,21 @@ def evaluate(relaxed, asked, mu, norm, charge, active, changes):
             relaxed.gammas[b] = 0.0
     cost, score = relaxed_point(relaxed.table, relaxed.now, asked)
     score += asked.base
-    least, level = node_bound(relaxed, asked, mu, gamma_0, active, changes)
+    least, suited = node_bound(relaxed, asked, mu, gamma_0, active, changes)
     if asked.mode == REACH:
-        return least - asked.base - 4.0 * EPS * abs(asked.base), -score, 0.0, norm, level
+        return least - asked.base - 4.0 * EPS * abs(asked.base), -score, 0.0, norm, suited
     if asked.mode == GUARANTEE:
-        value = least + mu * (asked.level - asked.base)
-        value -= 4.0 * EPS * mu * (abs(asked.level) + abs(asked.base))
-        return value, cost, asked.level - score, norm, level
-    slope = min(asked.level * mu, steepest(asked.loss))
-    value = tilted_minimum(asked.loss, slope) + asked.level * (least - mu * asked.base)
-    value -= 4.0 * EPS * asked.level * mu * abs(asked.base)
+        value = least + mu * (asked.amount - asked.base)
+        value -= 4.0 * EPS * mu * (abs(asked.amount) + abs(asked.base))
+        return value, cost, asked.amount - score, norm, suited
+    slope = min(asked.amount * mu, steepest(asked.loss))
+    value = tilted_minimum(asked.loss, slope) + asked.amount * (least - mu * asked.base)
+    value -= 4.0 * EPS * asked.amount * mu * abs(asked.base)
     t = score_at_slope(asked.loss, slope)
     if not math.isfinite(t):
-        return value, math.nan, t, norm, level
-    height = loss_value(asked.loss, t) + asked.level * cost
-    return value, height, asked.level * (t - score), norm, level
+        return value, math.nan, t, norm, suited
+    height = loss_value(asked.loss, t) + asked.amount * cost
+    return value, height, asked.amount * (t - score), norm, suited
 
 
 @kernel
@@ -127,7 +127,7 @@ def bound_node(relaxed, asked, guess, active, changes, cutoff):
     bound, best_mu, best_charge, best_norm = -math.inf, 0.0, 0.0, norm
     most_mu = math.inf
     if asked.mode == PRICE:
-        most_mu = steepest(asked.loss) / asked.level
+        most_mu = steepest(asked.loss) / asked.amount
     mu = min(guess.mu, most_mu)
     if asked.mode == REACH:
         mu = 1.0
@@ -135,20 +135,20 @@ def bound_node(relaxed, asked, guess, active, changes, cutoff):
     high, high_height, high_slope = -1.0, 0.0, 0.0
     limited = changes < active.size
     for _ in range(MOST_STEPS):
-        value, height, slope, norm, level = evaluate(
+        value, height, slope, norm, suited = evaluate(
             relaxed, asked, mu, norm, charge, active, changes
         )
         copy_into(relaxed.kept_gammas, relaxed.gammas)
         if limited:  # the charge that suits these budgets; budgets for this charge; and so on
-            charge = level
+            charge = suited
             for _ in range(2):
                 again = evaluate(relaxed, asked, mu, norm, charge, active, changes)
                 if again[0] > value:
-                    value, height, slope, norm, level = again
+                    value, height, slope, norm, suited = again
                     copy_into(relaxed.kept_gammas, relaxed.gammas)
                 charge = again[4]
         if value > bound:
-            bound, best_mu, best_charge, best_norm = value, mu, level, norm
+            bound, best_mu, best_charge, best_norm = value, mu, suited, norm
             copy_into(relaxed.best_gammas, relaxed.kept_gammas)
         if asked.mode == REACH:
             copy_mixture(relaxed.now, relaxed.low)

@@ -8,16 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.core.batch import own_goal
-from holdfast.core.outcome import (
-    BAD_BOUNDS,
-    BAD_COST,
-    EXHAUSTED,
-    FOUND,
-    LIMIT,
-    NO_ROOM,
-    NOT_FINITE,
-    OUT_OF_BOUNDS,
-)
 from holdfast.discrete.buffers import Buffers
 from holdfast.discrete.layout import Case, Layout, load_data
 from holdfast.discrete.leaves import Solver, pack_leaf
@@ -28,8 +18,21 @@ from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Flags, Floats, Ints
 from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import REACH, GoalNumbers
+from holdfast.problem.model_set import pick, with_radius
+from holdfast.problem.outcome import (
+    BAD_BOUNDS,
+    BAD_COST,
+    EXHAUSTED,
+    FOUND,
+    LIMIT,
+    NO_ROOM,
+    NOT_FINITE,
+    OUT_OF_BOUNDS,
+)
 from holdfast.problem.problem import Rows
-from holdfast.problem.sets import pick, with_radius
+from holdfast.result.status import GAP_TOLERANCE
+
+_GO_ON = np.zeros(1, dtype=np.int8)
 
 
 class Searcher(Struct):
@@ -46,11 +49,19 @@ class Batch(Struct):
 
     rows: Rows
     layout: Layout
-    ball: Any  # the numbers of a set of models
+    robust: Any  # the numbers of a set of models
     radii: Floats  # of the rows that are searched
     goal: GoalNumbers
-    levels: Floats
+    amounts: Floats
     kind: int
+
+
+class Limits(NamedTuple):
+    """Where the search of a row ends, and what gap is none."""
+
+    tolerance: float = GAP_TOLERANCE
+    nodes: int = 1_000_000
+    stop: Flags = _GO_ON  # whoever makes its number another one is obeyed soon
 
 
 class Outcomes(NamedTuple):
@@ -84,7 +95,7 @@ def check_numbers(rows, layout, i):
     point, coef, cost = rows.points[i], pick(rows.coef, i), pick(rows.cost, i)
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     step, anchor = pick(layout.step, i), pick(layout.anchor, i)
-    touch = pick(layout.fixed_costs, i)
+    fixed_cost = pick(layout.fixed_costs, i)
     outcome = FOUND if math.isfinite(pick(rows.intercept, i)) else NOT_FINITE
     for j in range(point.size):
         if not (math.isfinite(point[j]) and math.isfinite(coef[j])):
@@ -93,7 +104,7 @@ def check_numbers(rows, layout, i):
         j = layout.columns[f]
         if not 0.0 < cost[j] < math.inf or not step[j] >= 0.0 or step[j] == math.inf:
             return BAD_COST
-        if not 0.0 <= touch[j] < math.inf:
+        if not 0.0 <= fixed_cost[j] < math.inf:
             return BAD_COST
         if step[j] > 0.0 and not math.isfinite(anchor[j]):
             return NOT_FINITE
@@ -106,11 +117,11 @@ def check_numbers(rows, layout, i):
 
 @kernel
 def check_groups(rows, layout, i):
-    """Say whether each person has one of the options, for nothing, and others cost no less."""
-    point, current, costs = rows.points[i], layout.current[i], pick(layout.option_costs, i)
+    """Say whether each person has one of the levels, for nothing, and others cost no less."""
+    point, current, costs = rows.points[i], layout.current[i], pick(layout.level_costs, i)
     values = pick(layout.values, i)
-    for g in range(layout.option_start.size - 1):
-        first, last = layout.option_start[g], layout.option_start[g + 1]
+    for g in range(layout.level_start.size - 1):
+        first, last = layout.level_start[g], layout.level_start[g + 1]
         if not 0 <= current[g] < last - first or costs[first + current[g]] != 0.0:
             return BAD_COST
         for k in range(first, last):
@@ -138,12 +149,12 @@ def check_discrete_row(rows, layout, i):
 
 
 @kernel
-def open_discrete_row(rows, layout, ball, i, buffers):
+def open_discrete_row(rows, layout, robust, i, buffers):
     """Load row i; return an outcome other than FOUND where it cannot be used."""
     outcome = check_discrete_row(rows, layout, i)
     if outcome != FOUND:
         return outcome
-    load_data(rows, layout, ball, i, buffers.data)
+    load_data(rows, layout, robust, i, buffers.data)
     costs, own = buffers.leaf.costs, pick(rows.cost, i)
     for j in range(costs.size):
         costs[j] = 1.0  # columns of groups have no cost of their own
@@ -173,24 +184,24 @@ def write_found(layout, buffers, found, out, k):
 @kernel
 def search_rows(private, batch, limits, which, out, begin, end):
     """Search the rows `which`; row k of `out` is row which[k]."""
-    rows, layout, shared = batch.rows, batch.layout, batch.ball
+    rows, layout, shared = batch.rows, batch.layout, batch.robust
     work, buffers = private.work, private.buffers
     for k in range(begin, end):
-        if limits[2][0] != 0:
+        if limits.stop[0] != 0:
             return
-        i, ball = which[k], with_radius(shared, pick(batch.radii, k))
-        goal = own_goal(batch.goal, batch.levels, i)
-        outcome = open_discrete_row(rows, layout, ball, i, buffers)
-        if outcome == FOUND and math.isnan(goal.level):
+        i, robust = which[k], with_radius(shared, pick(batch.radii, k))
+        goal = own_goal(batch.goal, batch.amounts, i)
+        outcome = open_discrete_row(rows, layout, robust, i, buffers)
+        if outcome == FOUND and math.isnan(goal.amount):
             outcome = BAD_COST
         out.outcome[k] = outcome
         if outcome != FOUND:
             continue
         if goal.mode == REACH:  # whatever it costs: there is nothing to decide
-            touch = buffers.data.touch
-            for f in range(touch.size):
-                touch[f] = 0.0
-        case = Case(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), ball, goal)
+            fixed_cost = buffers.data.fixed_cost
+            for f in range(fixed_cost.size):
+                fixed_cost[f] = 0.0
+        case = Case(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), robust, goal)
         solver = Solver(private.leaves, pack_leaf(layout, buffers, case, work), work)
         found = search(layout, buffers, private.stack, case, batch.kind, solver, limits)
         write_found(layout, buffers, found, out, k)

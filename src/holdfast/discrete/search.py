@@ -30,7 +30,7 @@ from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.problem.costs import cheapest_unit
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH
 from holdfast.problem.losses import loss_slope
-from holdfast.problem.sets import copy_into, norm_of, worst_score_of
+from holdfast.problem.model_set import copy_into, norm_of, worst_score_of
 
 MOST_CAPS = 8  # how often numbers without bounds are let go further
 
@@ -49,22 +49,22 @@ def unit_of(layout, case, data):
     """Return what a gap is measured in, beside the value: the least cost of a unit of score."""
     if case.goal.mode != GUARANTEE:
         return 1.0
-    radius = case.ball.radius
+    radius = case.robust.radius
     unit = cheapest_unit(data.start, data.coef, data.rho, data.cost, data.lower, data.upper, radius)
-    return cheapest_option(data, layout.option_start, radius, unit)
+    return cheapest_level(data, layout.level_start, radius, unit)
 
 
 @kernel
-def cheapest_option(data, option_start, radius, unit):
-    """Return the least cost of a unit of score, options counted beside `unit`, that of numbers."""
+def cheapest_level(data, level_start, radius, unit):
+    """Return the least cost of a unit of score, levels counted beside `unit`, that of numbers."""
     least = unit if unit > 0.0 else math.inf
-    for g in range(option_start.size - 1):
-        home = option_start[g] + data.current[g]
-        for k in range(option_start[g], option_start[g + 1]):
+    for g in range(level_start.size - 1):
+        home = level_start[g] + data.current[g]
+        for k in range(level_start[g], level_start[g + 1]):
             most = abs(data.score[k] - data.score[home])
             most += radius * (data.size[k] + data.size[home])
-            if data.option_cost[k] > 0.0 and most > 0.0:
-                least = min(least, data.option_cost[k] / most)
+            if data.level_cost[k] > 0.0 and most > 0.0:
+                least = min(least, data.level_cost[k] / most)
     return least if least < math.inf else 0.0
 
 
@@ -72,18 +72,18 @@ def cheapest_option(data, option_start, radius, unit):
 def first_cap(data, goal, value, start_score, unit):
     """Return a cost that no better answer exceeds; for a guarantee, one that few exceed."""
     if goal.mode == PRICE:
-        return value / goal.level * (1.0 + 1e-9)  # no loss is below 0
+        return value / goal.amount * (1.0 + 1e-9)  # no loss is below 0
     if goal.mode == REACH:
         total = 1.0 + abs(start_score)
         for f in range(data.coef.size):
             total += (abs(data.coef[f]) + data.rho[f]) * abs(data.start[f])
         return 1e6 * total
-    if unit == 0.0:  # no number is of use: all that can be paid for is options
+    if unit == 0.0:  # no number is of use: all that can be paid for is levels
         total = 1.0
-        for k in range(data.option_cost.size):
-            total += data.option_cost[k] if data.option_cost[k] < math.inf else 0.0
+        for k in range(data.level_cost.size):
+            total += data.level_cost[k] if data.level_cost[k] < math.inf else 0.0
         return total
-    return 1e4 * (1.0 + abs(goal.level) + abs(start_score)) * unit
+    return 1e4 * (1.0 + abs(goal.amount) + abs(start_score)) * unit
 
 
 @kernel
@@ -102,28 +102,30 @@ def stay_put(data, case, score, state, leaf):
 def search(layout, buffers, stack, case, kind, solver, limits):
     """Minimise over one row; the best point is left in the leaf (untouched where there is none).
 
-    `solver` solves the leaves. `limits` are (tolerance, most nodes, stop): whoever no
+    `solver` solves the leaves. `limits` are `Limits`: whoever no
     longer wants the answer sets stop[0].
     Numbers without bounds are searched as far as some cost goes. An answer within that cost is the
     best of all: a better one would be cheaper still. Until there is one, the cost is raised.
     """
     data, state, leaf, tally = buffers.data, buffers.state, buffers.leaf, buffers.tally
     goal, unit = case.goal, unit_of(layout, case, data)
-    score = worst_score_of(case.point, case.coef, case.intercept, case.ball)
+    score = worst_score_of(case.point, case.coef, case.intercept, case.robust)
     for k in range(tally.size):
         tally[k] = 0.0
     tally[VALUE] = stay_put(data, case, score, state, leaf)
     tally[DEAREST], tally[PROVED], tally[UNIT] = math.inf, math.inf, unit
     if goal.mode == GUARANTEE and tally[VALUE] == 0.0:
         return Verdict(0.0, 0.0, 0, True)
-    if goal.mode == REACH and is_endless(case.ball, data, min(layout.max_changes, data.coef.size)):
+    if goal.mode == REACH and is_endless(
+        case.robust, data, min(layout.max_changes, data.coef.size)
+    ):
         return Verdict(-math.inf, -math.inf, 0, True)
-    asked = question_of(case.ball, layout, buffers, case, kind, unit, solver.work)
+    asked = question_of(case.robust, layout, buffers, case, kind, unit, solver.work)
     cap = first_cap(data, goal, tally[VALUE], score, unit)
     searched, last, is_complete, is_settled = math.inf, math.inf, False, False
     for _ in range(MOST_CAPS):
         tally[PROVED], tally[UNSURE] = math.inf, 0.0
-        searched = open_domains(data, layout.option_start, asked, cap, state)
+        searched = open_domains(data, layout.level_start, asked, cap, state)
         drop_dominated(layout, data, asked, state)
         tally[CUT] = 1.0 if searched < math.inf else 0.0
         is_complete = explore(layout, buffers, stack, case, asked, solver, limits, score)
@@ -162,7 +164,7 @@ def note_unsearched(goal, tally, cap, searched, is_complete):
         tally[PROVED] = -math.inf
     elif goal.mode == PRICE:
         if searched < cap:  # no better answer costs more than the cap
-            tally[PROVED] = min(tally[PROVED], goal.level * searched)
+            tally[PROVED] = min(tally[PROVED], goal.amount * searched)
     elif tally[VALUE] < math.inf or tally[UNSURE] == 1.0 or not is_complete:
         tally[PROVED] = min(tally[PROVED], searched)
 
@@ -182,15 +184,15 @@ def first_guess(case, score, unit):
     """Return multipliers to begin with, and no bound."""
     goal, mu = case.goal, unit if unit > 0.0 else 1.0
     if goal.mode == PRICE:
-        mu = loss_slope(goal.loss, score) / goal.level
-    return Dual(-math.inf, mu, max(norm_of(case.point, case.ball), 1e-9), 0.0, 1.0)
+        mu = loss_slope(goal.loss, score) / goal.amount
+    return Dual(-math.inf, mu, max(norm_of(case.point, case.robust), 1e-9), 0.0, 1.0)
 
 
 @kernel
 def explore(layout, buffers, stack, case, asked, solver, limits, score):
     """Search the domains at hand; return whether it was all of them."""
     state, tally = buffers.state, buffers.tally
-    tolerance, most_nodes, stop = limits
+    tolerance, most_nodes, stop = limits.tolerance, limits.nodes, limits.stop
     for b in range(state.active.size):
         state.active[b] = 0
     room = stack.bound.size - 2 - MOST_CHILDREN  # what a split takes at most

@@ -9,27 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.kinds import kind_of, new_work
-from holdfast.core.outcome import EXHAUSTED, FOUND, LIMIT, NO_ROOM
 from holdfast.discrete.answer import best_found, costs_of, make_result
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem, Group
-from holdfast.discrete.rows import Batch, Outcomes, Searcher, new_outcomes, search_rows
+from holdfast.discrete.rows import Batch, Limits, Outcomes, Searcher, new_outcomes, search_rows
 from holdfast.discrete.stack import new_stack
 from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import over_rows, thread_count
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
+from holdfast.problem.outcome import EXHAUSTED, FOUND, LIMIT, NO_ROOM
 from holdfast.problem.problem import RecourseProblem
 from holdfast.result.found import Found
 from holdfast.result.result import RecourseResult
 from holdfast.result.status import GAP_TOLERANCE
 
-Limits = tuple[float, int]  # tolerance, most nodes
+_USUAL = Limits()
 _LEAST_ROWS = 4  # a row takes so long that even a few are worth a thread
-_MOST_NODES = 1_000_000
 _DEPTH = 256  # nodes that may wait for their turn; where that is too few, it grows
 _ROUNDING = 1e-9  # of a radius
 _CLIMBS = 8  # from best point to best point
@@ -43,7 +42,7 @@ def solve_discrete(
     cost_weight: float | None = None,
     guarantee: float | None = None,
     tolerance: float = GAP_TOLERANCE,
-    max_nodes: int = _MOST_NODES,
+    max_nodes: int = _USUAL.nodes,
     reachable: bool = True,
     n_jobs: int | None = -1,
 ) -> RecourseResult:
@@ -63,7 +62,7 @@ def solve_discrete(
         Whether to work out what people who cannot be helped could have instead. That takes many
         more searches, which also check once more that they cannot be.
     n_jobs : int, optional
-        As in scikit-learn: -1, the default, takes all processors. The answer does not depend on it.
+        As in scikit-learn: -1, the default, uses all processors. The answer does not depend on it.
 
     Returns
     -------
@@ -87,10 +86,10 @@ def solve_discrete(
     ...     anchor=np.zeros((1, 3)),
     ...     groups=[job],
     ...     current=np.array([[0]]),
-    ...     option_costs=[np.array([[0.0, 4.0]])],
+    ...     level_costs=[np.array([[0.0, 4.0]])],
     ... )
     >>> answer = solve_discrete(problem, guarantee=0.5)
-    >>> answer.recourse, answer.options, answer.cost
+    >>> answer.recourse, answer.levels, answer.cost
     (array([[28.,  0.,  1.]]), array([[1]]), array([12.]))
     >>> str(answer.status[0]), bool(answer.gap[0] <= 1e-9)
     ('optimal', True)
@@ -99,24 +98,24 @@ def solve_discrete(
     check_count("max_nodes", max_nodes)
     check_problem(problem)
     goal = Goal.of(problem.problem.loss, cost_weight=cost_weight, guarantee=guarantee)
-    limits = (float(tolerance), max_nodes)
+    limits = Limits(float(tolerance), max_nodes)
     return answer_discrete(problem, goal, limits, reachable=reachable, n_jobs=n_jobs)
 
 
 def answer_discrete(
     problem: DiscreteProblem,
     goal: Goal,
-    limits: Limits = (GAP_TOLERANCE, _MOST_NODES),
+    limits: Limits = _USUAL,
     *,
     reachable: bool = True,
     n_jobs: int | None = -1,
 ) -> RecourseResult:
     """Answer a problem that has been checked; as `solve_discrete` for a goal that has been made."""
-    base, workers, tolerance = problem.problem, thread_count(n_jobs), limits[0]
+    base, workers, tolerance = problem.problem, thread_count(n_jobs), limits.tolerance
     if not (goal.is_guarantee or base.loss.convex):
         raise ValueError(
-            f"loss = {base.loss.name!r} is not convex: with discrete parts it can be had for a "
-            "guarantee only; the losses that also take a cost_weight are convex"
+            f"loss = {base.loss.name!r} is not convex: with discrete parts it only works with a "
+            "guarantee; a cost_weight needs a convex loss"
         )
     found = best_found(
         problem, goal, lambda part: _find(part, goal, limits, workers, reachable), tolerance
@@ -135,11 +134,11 @@ def _find(
     validity, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     if reach is not None:
         # what is proven, should the search have been stopped: nothing above it can be had
-        most = np.minimum(-reach.bound, np.nextafter(goal.level, -np.inf))
+        most = np.minimum(-reach.bound, np.nextafter(goal.amount, -np.inf))
         validity[lost] = base.loss.probability(most)
         if base.robust_to.radius > 0.0 and base.robust_to.has_size:
             radius[lost] = reachable_radii(
-                problem, batch, goal.level, lost, few_nodes(limits), workers
+                problem, batch, goal.amount, lost, few_nodes(limits), workers
             )
     return found_of(out)._replace(reachable_validity=validity, reachable_radius=radius)
 
@@ -164,10 +163,10 @@ def search_everybody(
     if not (lost.size and goal.is_guarantee):
         return out, lost, None, batch
     highest = Goal.highest(goal.loss)
-    batch = batch.replaced(goal=highest.numbers(), levels=highest.levels(exponent))
+    batch = batch.replaced(goal=highest.numbers(), amounts=highest.amounts(exponent))
     reach = run_search(problem, batch, lost, few_nodes(limits), threads)
     # should a point reach what was proven to be out of reach, then nothing is proven
-    out.bound[lost[-reach.value >= goal.level]] = 0.0
+    out.bound[lost[-reach.value >= goal.amount]] = 0.0
     return out, lost, reach, batch
 
 
@@ -184,7 +183,7 @@ def search_once(
 
 def few_nodes(limits: Limits) -> Limits:
     """Return the limits of what is said of a row beside that it is infeasible."""
-    return GAP_TOLERANCE, min(limits[1], _REACH_NODES)
+    return Limits(nodes=min(limits.nodes, _REACH_NODES))
 
 
 def found_of(out: Outcomes) -> Found:
@@ -192,7 +191,7 @@ def found_of(out: Outcomes) -> Found:
     missing = np.isnan(out.recourse[:, 0])
     stopped = np.where(missing, EXHAUSTED, FOUND)
     outcome = np.where(out.outcome == LIMIT, stopped, out.outcome).astype(np.int8)
-    return Found(out.recourse, outcome, out.bound, options=out.chosen, nodes=out.nodes)
+    return Found(out.recourse, outcome, out.bound, levels=out.chosen, nodes=out.nodes)
 
 
 def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1) -> Floats:
@@ -218,7 +217,7 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
     """
     check_problem(problem)
     which, goal = np.arange(problem.problem.n_rows), Goal.highest(problem.problem.loss)
-    limits, threads = (GAP_TOLERANCE, _REACH_NODES), thread_count(n_jobs)
+    limits, threads = Limits(nodes=_REACH_NODES), thread_count(n_jobs)
     scores = []
     for part in problem.covers():
         batch, _ = make_batch(part, goal)
@@ -231,10 +230,10 @@ def make_batch(problem: DiscreteProblem, goal: Goal) -> tuple[Batch, NDArray[np.
     """Return what the kernels read, in even costs, and the powers of 2 taken out of them."""
     even, exponent = problem.in_even_costs()
     base = even.problem
-    ball, levels = base.robust_to.numbers(base.n_features), goal.levels(exponent)
-    radii = np.array([ball.radius])
+    robust, amounts = base.robust_to.numbers(base.n_features), goal.amounts(exponent)
+    radii = np.array([robust.radius])
     batch = Batch(
-        base.rows(), make_layout(even), ball, radii, goal.numbers(), levels, kind_of(ball)
+        base.rows(), make_layout(even), robust, radii, goal.numbers(), amounts, kind_of(robust)
     )
     return batch, exponent
 
@@ -251,7 +250,7 @@ def run_search(
 
     def search(batch: Batch, which: NDArray[np.int64]) -> Outcomes:
         out, stop = new_outcomes(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
-        arguments = (batch, (*limits, stop), which, out)
+        arguments = (batch, limits._replace(stop=stop), which, out)
 
         def private(address: int) -> Searcher:
             work, buffers = new_work(problem.problem), new_buffers(batch.layout, d)
@@ -271,7 +270,7 @@ def run_search(
                 stop=stop,  # a row may take minutes
             )
 
-        leaves = leaves_for(batch.ball)
+        leaves = leaves_for(batch.robust)
         address = leaves.address(compile_search)
         # compiled, the search would call what is not there
         if not address and hasattr(search_rows, "py_func"):
@@ -364,7 +363,7 @@ def answer_sizes(
 def _answer_sizes(
     problem: DiscreteProblem, goal: Goal, radii: Floats, threads: int
 ) -> tuple[Floats, Floats]:
-    base, limits = problem.problem, (GAP_TOLERANCE, _SIZE_NODES)
+    base, limits = problem.problem, Limits(nodes=_SIZE_NODES)
     cost, kept = np.full(radii.size, np.nan), np.full(radii.size, np.nan)
     for asked in (radii == 0.0, radii > 0.0):  # some kernels are for one of the two only
         if not asked.any():
@@ -378,11 +377,11 @@ def _answer_sizes(
         cost[np.flatnonzero(asked)[hopeless & (out.bound == np.inf)]] = np.inf
         found, points = np.flatnonzero(asked)[there], out.recourse[there]
         cost[found] = costs_of(problem, points, out.chosen[there])
-        kept[found] = largest_kept_radius(base, points, which[there], goal.level)
+        kept[found] = largest_kept_radius(base, points, which[there], goal.amount)
     short = kept < radii - _ROUNDING * (radii + radii.max(initial=0.0))
     if short.any():
         raise AssertionError(
-            f"an answer does not hold at radius {radii[short][0]}; this is a bug, please report it"
+            f"an answer does not hold at radius {radii[short][0]}. This is a bug; please report it"
         )
     return cost, np.maximum(kept, radii)
 
@@ -397,7 +396,7 @@ def largest_size(
     """
     parts = [_at_radius(part, most) for part in problem.covers()]
     which, threads = np.zeros(1, dtype=np.int64), thread_count(n_jobs)
-    limits, target = few_nodes((GAP_TOLERANCE, _MOST_NODES)), goal.level
+    limits, target = few_nodes(_USUAL), goal.amount
     batches = [make_batch(part, Goal.highest(goal.loss))[0] for part in parts]
     pairs = list(zip(parts, batches, strict=True))
     radius = np.array([1e-9 * most])
@@ -445,11 +444,11 @@ def check_problem(problem: DiscreteProblem) -> None:
     check_kind("problem", problem, DiscreteProblem, "make a DiscreteProblem")
     check_kind("problem", problem.problem, RecourseProblem, "make it with RecourseProblem.build")
     n, d = problem.problem.n_rows, problem.problem.n_features
-    for name in ("groups", "option_costs"):
+    for name in ("groups", "level_costs"):
         check_kind(name, getattr(problem, name), list, "give one entry for each group")
     for group in problem.groups:
         check_kind("groups", group, Group, "give a list of Group")
-        for name in ("columns", "options"):
+        for name in ("columns", "levels"):
             values = read_floats(f"{name} of groups", getattr(group, name))
             if values.ndim not in ((1,) if name == "columns" else (2, 3)) or values.size == 0:
                 raise ValueError(f"{name} of groups has shape {values.shape}")
@@ -467,25 +466,25 @@ def check_problem(problem: DiscreteProblem) -> None:
         raise ValueError(f"groups have the columns {columns.tolist()}: each of 0 to {d - 1} once")
     if not np.array_equal(current := read_floats("current", problem.current), np.round(current)):
         raise ValueError(
-            "current holds numbers that are not whole; it must be positions of options"
+            "current holds numbers that are not whole; it must hold positions of levels"
         )
     if np.shape(problem.current) != (n, len(problem.groups)):
         expected = (n, len(problem.groups))
         raise ValueError(f"current has shape {np.shape(problem.current)}, expected {expected}")
-    if len(problem.option_costs) != len(problem.groups):
-        raise ValueError(f"{len(problem.option_costs)} option_costs, {len(problem.groups)} groups")
-    for g, (group, costs) in enumerate(zip(problem.groups, problem.option_costs, strict=True)):
+    if len(problem.level_costs) != len(problem.groups):
+        raise ValueError(f"{len(problem.level_costs)} level_costs, {len(problem.groups)} groups")
+    for g, (group, costs) in enumerate(zip(problem.groups, problem.level_costs, strict=True)):
         m, c = group.count, len(group.columns)
-        if np.shape(group.options) not in ((m, c), (1, m, c), (n, m, c)):
+        if np.shape(group.levels) not in ((m, c), (1, m, c), (n, m, c)):
             raise ValueError(
-                f"options of group {g} have shape {np.shape(group.options)}, expected "
+                f"levels of group {g} have shape {np.shape(group.levels)}, expected "
                 f"({m}, {c}) or ({n}, {m}, {c})"
             )
-        if read_floats(f"option_costs[{g}]", costs).shape not in ((1, m), (n, m)):
-            raise ValueError(f"option_costs[{g}] has shape {np.shape(costs)}, expected (1, {m})")
+        if read_floats(f"level_costs[{g}]", costs).shape not in ((1, m), (n, m)):
+            raise ValueError(f"level_costs[{g}] has shape {np.shape(costs)}, expected (1, {m})")
     if problem.max_changes is not None:
         check_count("max_changes", problem.max_changes, least=0)
-    for g, counts in enumerate(problem.option_changes or ()):
-        shape = np.shape(problem.option_costs[g])
+    for g, counts in enumerate(problem.level_changes or ()):
+        shape = np.shape(problem.level_costs[g])
         if np.shape(counts) not in ((1, shape[1]), (n, shape[1])):
-            raise ValueError(f"option_changes[{g}] has shape {np.shape(counts)}, expected {shape}")
+            raise ValueError(f"level_changes[{g}] has shape {np.shape(counts)}, expected {shape}")

@@ -21,7 +21,7 @@ from holdfast.machinery.numbers import Flags, Floats
 from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import PRICE
 
-MOST_CHILDREN = 128  # a group of more options is split in two
+MOST_CHILDREN = 128  # a group of more levels is split in two
 
 
 class Stack(Struct):
@@ -39,7 +39,7 @@ class Stack(Struct):
 
 def new_stack(layout: Layout, depth: int) -> Stack:
     """Make room for `depth` nodes, and for the children of the last of them."""
-    f, o, g = layout.columns.size, int(layout.option_start[-1]), layout.option_start.size - 1
+    f, o, g = layout.columns.size, int(layout.level_start[-1]), layout.level_start.size - 1
     n = depth + 2 + MOST_CHILDREN
     return Stack.zeros(n, n, n, n, (n, f), (n, f), (n, o), (n, f + g))
 
@@ -70,17 +70,17 @@ def load_node(stack, top, state):
 
 
 @kernel
-def allow_only(stack, top, option_start, g, option):
-    """Leave one option of group g to a node on the stack."""
-    for k in range(option_start[g], option_start[g + 1]):
-        stack.allowed[top, k] = 1 if k == option_start[g] + option else 0
+def allow_only(stack, top, level_start, g, level):
+    """Leave one level of group g to a node on the stack."""
+    for k in range(level_start[g], level_start[g + 1]):
+        stack.allowed[top, k] = 1 if k == level_start[g] + level else 0
 
 
 @kernel
 def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
     """Split the node at hand; return the new top, with the most promising child below it."""
     data, relaxed, state = buffers.data, buffers.relaxed, buffers.state
-    starts, numbers, share = layout.option_start, layout.columns.size, dual.share
+    starts, numbers, share = layout.level_start, layout.columns.size, dual.share
     b, how = choose_branch(data, relaxed, dual, changes, state)
     if how == NOWHERE:
         return top
@@ -106,38 +106,38 @@ def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
                 stack.hi[top, b] = below
             top += 1
         return top
-    unit = asked.level if asked.mode == PRICE else 1.0
-    if changes < state.active.size:  # the charge of changing is not among what options cost
+    unit = asked.amount if asked.mode == PRICE else 1.0
+    if changes < state.active.size:  # the charge of changing is not among what levels cost
         unit = 0.0
-    return push_options(layout, buffers, stack, top, dual, bound, unit, b)
+    return push_levels(layout, buffers, stack, top, dual, bound, unit, b)
 
 
 @kernel
 def push_halves(layout, buffers, stack, top, dual, bound, b):
-    """Split the options of a group in two, between those that the relaxed point mixes."""
+    """Split the levels of a group in two, between those that the relaxed point mixes."""
     relaxed, state = buffers.relaxed, buffers.state
-    table, starts, g = relaxed.table, layout.option_start, b - state.lo.size
+    table, starts, g = relaxed.table, layout.level_start, b - state.lo.size
     first, last = table.start[b], table.start[b + 1] - 1
     mean = mixed(table.value, relaxed, dual.share, b)
     split = first
     while split + 1 < last and table.value[split + 1] <= mean:
         split += 1
-    option = starts[g] + int(table.value[split])  # the last one of the lower half
+    level = starts[g] + int(table.value[split])  # the last one of the lower half
     k, _ = heaviest(relaxed, dual.share, b)
     lower_last = k <= split  # the promising one last
     for turn in range(2):
         save_node(stack, top, state, bound, dual)
         is_lower = lower_last == (turn == 1)
         for j in range(starts[g], starts[g + 1]):
-            if (j <= option) != is_lower:
+            if (j <= level) != is_lower:
                 stack.allowed[top, j] = 0
         top += 1
     return top
 
 
 @kernel
-def push_options(layout, buffers, stack, top, dual, bound, unit, b):
-    """Push a child for each option of a group; its Lagrangian bounds it, in units of the goal."""
+def push_levels(layout, buffers, stack, top, dual, bound, unit, b):
+    """Push a child for each level of a group; its Lagrangian bounds it, in units of the goal."""
     relaxed, state = buffers.relaxed, buffers.state
     table, order, g = relaxed.table, state.order, b - state.lo.size
     first, count = table.start[b], table.start[b + 1] - table.start[b]
@@ -156,7 +156,7 @@ def push_options(layout, buffers, stack, top, dual, bound, unit, b):
                 worst = k
         dearer = unit * (order[worst] - least) * (1.0 - 1e-12)
         save_node(stack, top, state, max(bound, dual.bound + dearer), dual)
-        allow_only(stack, top, layout.option_start, g, int(table.value[first + worst]))
+        allow_only(stack, top, layout.level_start, g, int(table.value[first + worst]))
         top += 1
         order[worst] = -math.inf
     return top

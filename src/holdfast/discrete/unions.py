@@ -1,6 +1,6 @@
 """Linked numbers made one, so that the search can take them: a row of links falls into parts.
 
-Numbers that are linked and take few values together are one feature, whose options are the values
+Numbers that are linked and take few values together are one feature, whose levels are the values
 that keep the links. Two continuous numbers that move together are one number: for p = 2 exactly,
 for p = 1 and p = inf in each of a few intervals, in which the norm is that of a number. Every part
 is a problem without these links, and the best of all parts is the best.
@@ -17,16 +17,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discrete.frame import Frame, Numbers
+from holdfast.discrete.frame import Frame, Numbers, RowModel
 from holdfast.discrete.parts import FAR, Link, Merge, Part, within
 from holdfast.discrete.problem import Group
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import NormBall, require_ball
-from holdfast.problem.problem import frozen
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.model_set import ModelSet
 
-_MOST_OPTIONS = 4096  # of numbers that are made one
-_MOST_TRIED = 1 << 16  # values of linked numbers that are looked at for these options
+_MOST_LEVELS = 4096  # of numbers that are made one
+_MOST_TRIED = 1 << 14  # values of linked numbers that are looked at for these levels
 _MOST_PARTS = 32
 
 
@@ -48,9 +47,9 @@ def parts_of(part: Part, links: list[Link]) -> tuple[list[Part], list[Link]]:
     for columns, own in components(links):
         news: list[Part] | None = None
         if part.frame.is_number[columns].all() and len(parts) < _MOST_PARTS:
-            options = options_of(part.numbers, columns, own)
-            if options is not None:
-                news = [new for old in parts for new in made_one(old, columns, options)]
+            levels = levels_of(part.numbers, columns, own)
+            if levels is not None:
+                news = [new for old in parts for new in made_one(old, columns, levels)]
             elif _are_merged(part, columns, own):
                 news = [new for old in parts for new in _merged(old, columns, own[0])]
         if news is None:
@@ -82,8 +81,12 @@ def _values(numbers: Numbers, j: int) -> Floats:
     return np.union1d(values[(low <= values) & (values <= high)], own)
 
 
-def options_of(numbers: Numbers, columns: NDArray[np.int64], links: list[Link]) -> Floats | None:
+def levels_of(numbers: Numbers, columns: NDArray[np.int64], links: list[Link]) -> Floats | None:
     """List the values of linked numbers that keep the links; None: they are too many."""
+    if not any(link.is_equation for link in links):  # then two at least are listed in full
+        counts = sorted(_count(numbers, j) for j in columns.tolist())
+        if math.prod(counts[:2]) > _MOST_TRIED:
+            return None
     own = Numbers(*(values[columns] for values in numbers))
     links = [Link(link.coef[columns], link.lower, link.upper) for link in links]
     known: list[int] = []
@@ -109,7 +112,7 @@ def options_of(numbers: Numbers, columns: NDArray[np.int64], links: list[Link]) 
             if j in link.columns and set(link.columns.tolist()) <= set(known):
                 inside &= link.keeps(found)
         found = found[inside]
-    return found if len(found) <= _MOST_OPTIONS else None
+    return found if len(found) <= _MOST_LEVELS else None
 
 
 def _told(known: list[int], links: list[Link]) -> tuple[int, Link] | None:
@@ -133,25 +136,25 @@ def _nearest(numbers: Numbers, j: int, values: Floats) -> Floats:
     return values
 
 
-def made_one(part: Part, columns: NDArray[np.int64], options: Floats) -> Iterator[Part]:
+def made_one(part: Part, columns: NDArray[np.int64], levels: Floats) -> Iterator[Part]:
     """Make linked numbers one feature.
 
     Its change counts once among the changes, though up to m numbers change: so that m of them may,
     the others may change m - 1 times less often. The parts m = 1, 2, ... cover all that may be.
     """
     problem, numbers = part.problem, part.numbers
-    if not len(options):
+    if not len(levels):
         return
     start = numbers.start[columns]
-    moved = options != start
-    costs = np.abs(options - start) @ numbers.cost[columns] + moved @ numbers.fee[columns]
+    moved = levels != start
+    costs = np.abs(levels - start) @ numbers.cost[columns] + moved @ numbers.fixed_cost[columns]
     changes = moved.sum(axis=1)
     home = int(np.argmin(np.where(changes == 0, -1.0, costs)))
     paid = float(costs[home])  # nothing, unless nobody may stay
     joined = numbers._replace(
-        start=_put(numbers.start, columns, options[home]),
-        lower=_put(numbers.lower, columns, options.min(axis=0)),
-        upper=_put(numbers.upper, columns, options.max(axis=0)),
+        start=_put(numbers.start, columns, levels[home]),
+        lower=_put(numbers.lower, columns, levels.min(axis=0)),
+        upper=_put(numbers.upper, columns, levels.max(axis=0)),
     )
     most = problem.max_changes
     counts = [0] if most is None else range(1, min(max(int(changes.max()), 1), max(most, 1)) + 1)
@@ -159,9 +162,9 @@ def made_one(part: Part, columns: NDArray[np.int64], options: Floats) -> Iterato
         allowed = costs - paid if most is None else np.where(changes <= m, costs - paid, np.inf)
         new = replace(
             problem,
-            groups=[*problem.groups, Group(columns, options)],
+            groups=[*problem.groups, Group(columns, levels)],
             current=np.append(problem.current, [[home]], axis=1),
-            option_costs=[*problem.option_costs, allowed[None]],
+            level_costs=[*problem.level_costs, allowed[None]],
             max_changes=None if most is None else most - (m - 1),
         )
         yield part._replace(frame=Frame(new), numbers=joined, paid=part.paid + paid)
@@ -193,18 +196,20 @@ def _has_forms(robust_to: ModelSet) -> bool:
     return robust_to.radius == 0.0 or robust_to.p in (1.0, 2.0, math.inf)
 
 
-class _Way(NamedTuple):
+class _Slide(NamedTuple):
     """What it costs to move two numbers together."""
 
     begin: float  # the t from which they move
     cost: float  # for t to change by 1
-    fee: float  # for t to change at all
+    fixed_cost: float  # for t to change at all
 
 
 def _merged(part: Part, columns: NDArray[np.int64], link: Link) -> Iterator[Part]:
     """Make two numbers that move together one."""
     numbers, slope = part.numbers, _slope(columns, link)
-    way = _Way(0.0, float(numbers.cost[columns] @ np.abs(slope)), float(numbers.fee[columns].sum()))
+    way = _Slide(
+        0.0, float(numbers.cost[columns] @ np.abs(slope)), float(numbers.fixed_cost[columns].sum())
+    )
     for form, interval in _forms(part, columns, numbers.start[columns], slope):
         most = part.problem.max_changes
         if most is None:
@@ -221,7 +226,7 @@ def _merged(part: Part, columns: NDArray[np.int64], link: Link) -> Iterator[Part
 def along(part: Part, link: Link) -> Iterator[Part]:
     """Make two numbers one that keep to the upper end of a link, each on one side of its start.
 
-    Steps and fees are left out: this is to find a good answer, and proves nothing.
+    Steps and fixed costs are left out: this is to find a good answer, and proves nothing.
     """
     numbers, columns = part.numbers, link.columns
     if not _has_forms(part.problem.problem.robust_to):
@@ -244,19 +249,11 @@ def along(part: Part, link: Link) -> Iterator[Part]:
     least = 1e-9 * float(numbers.cost[columns] @ np.abs(slope))
     rate = (cost(other) - cost(begin)) / abs(other - begin) if other != begin else least
     smooth = part._replace(
-        frame=part.frame.like(replace(part.problem, step=_without(part.problem.step, columns))),
         numbers=numbers._replace(step=_put(numbers.step, columns, (0.0, 0.0))),
         paid=part.paid + cost(begin),
     )
     for form, interval in forms:
-        yield _merged_within(smooth, columns, form, interval, _Way(begin, max(rate, least), 0.0))
-
-
-def _without(step: Floats, columns: NDArray[np.int64]) -> Floats:
-    """Return steps with none in some columns."""
-    result = step.copy()
-    result[:, columns] = 0.0
-    return result
+        yield _merged_within(smooth, columns, form, interval, _Slide(begin, max(rate, least), 0.0))
 
 
 def _slope(columns: NDArray[np.int64], link: Link) -> Floats:
@@ -269,14 +266,13 @@ def _forms(
     part: Part, columns: NDArray[np.int64], start: Floats, slope: Floats
 ) -> Iterator[tuple[_Form, tuple[float, float]]]:
     """Yield the intervals of t in which the norm has one form, as far as the bounds allow."""
-    numbers, base = part.numbers, part.problem.problem
-    lower, upper = numbers.lower[columns], numbers.upper[columns]
-    ball = require_ball(base.robust_to, "a union of numbers")
+    lower, upper = part.numbers.lower[columns], part.numbers.upper[columns]
+    ball = require_ball(part.problem.problem.robust_to, "a union of numbers")
     ends = np.sort(np.stack([(lower - start) / slope, (upper - start) / slope]), axis=0)
     low, high = float(ends[0].max()), float(ends[1].min())
     if low > high:
         return
-    felt = ball.feature_scale(base.n_features)[columns] if ball.radius > 0.0 else np.zeros(2)
+    felt = part.frame.model.scale[columns] if ball.radius > 0.0 else np.zeros(2)
     cuts = [t for t in _cuts(start, slope, felt, ball.p) if low < t < high]
     for interval in pairwise([low, *cuts, high]):
         yield _form(start, slope, felt, ball.p, _inner(*interval)), interval
@@ -336,26 +332,22 @@ def _form(start: Floats, slope: Floats, felt: Floats, p: float, t: float) -> _Fo
 
 
 def _merged_within(
-    part: Part, columns: NDArray[np.int64], form: _Form, interval: tuple[float, float], way: _Way
+    part: Part, columns: NDArray[np.int64], form: _Form, interval: tuple[float, float], way: _Slide
 ) -> Part:
     """Put y in place of the first number, and what else the norm needs in place of the second."""
-    problem, base, numbers = part.problem, part.problem.problem, part.numbers
-    ball = require_ball(base.robust_to, "a union of numbers")
+    numbers, old = part.numbers, part.frame.model
     ends = sorted(form.at_start + form.scale * t for t in interval)
-    coef = base.coef[0, columns] - ball.radius * form.folded
+    coef = old.coef[columns] - part.problem.problem.robust_to.radius * form.folded
     speed = float(coef @ form.slope) / form.scale
-    intercept = base.intercept + float(coef @ form.start) - speed * form.at_start
-    scale = _put(ball.feature_scale(base.n_features), columns, (form.felt, 1.0))
-    new = replace(
-        base,
-        coef=frozen(_put(base.coef[0], columns, (speed, 0.0))[None]),
-        intercept=frozen(np.asarray(intercept)),
-        robust_to=replace(ball, scale=scale),
+    model = RowModel(
+        _put(old.coef, columns, (speed, 0.0)),
+        old.intercept + float(coef @ form.start) - speed * form.at_start,
+        _put(old.scale, columns, (form.felt, 1.0)),
     )
     merged = numbers._replace(
         start=_put(numbers.start, columns, (form.at_start + form.scale * way.begin, form.rest)),
         cost=_put(numbers.cost, columns, (way.cost / abs(form.scale), 1.0)),
-        fee=_put(numbers.fee, columns, (way.fee, 0.0)),
+        fixed_cost=_put(numbers.fixed_cost, columns, (way.fixed_cost, 0.0)),
     )
     merge = Merge(
         columns,
@@ -368,6 +360,5 @@ def _merged_within(
     )
     lower = _put(numbers.lower, columns, (ends[0], form.rest))
     upper = _put(numbers.upper, columns, (ends[1], form.rest))
-    frame = part.frame.like(replace(problem, problem=new))
-    whole = Part(frame, merged, part.paid, (*part.merges, merge))
+    whole = Part(part.frame.like(model), merged, part.paid, (*part.merges, merge))
     return within(whole, lower, upper)

@@ -24,7 +24,7 @@ from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS
 from holdfast.problem.ball import power
 from holdfast.problem.goal import GUARANTEE, PRICE, REACH
-from holdfast.problem.sets import copy_into
+from holdfast.problem.model_set import copy_into
 
 # What a search keeps count of. CUT: numbers were cut off; UNSURE: some part of it is empty only as
 # far as they go; CRAMPED: the stack is too small
@@ -115,12 +115,12 @@ def is_empty(layout, buffers, asked, dual, changes):
     is_there, gamma_0 = budgets_for_ever(relaxed, data, asked, mu, state)
     if not is_there:
         return False
-    build_table(data, layout.option_start, asked, False, state, relaxed.table)
+    build_table(data, layout.level_start, asked, False, state, relaxed.table)
     least, rounding, _ = separable_minimum(
         relaxed.table, mu, relaxed.gammas, state.active, changes, relaxed.saved
     )
-    rounding += 4.0 * EPS * (mu * (abs(asked.level) + abs(asked.base)) + gamma_0 * asked.rho_0)
-    return least + mu * (asked.level - asked.base) + gamma_0 * asked.rho_0 > rounding
+    rounding += 4.0 * EPS * (mu * (abs(asked.amount) + abs(asked.base)) + gamma_0 * asked.rho_0)
+    return least + mu * (asked.amount - asked.base) + gamma_0 * asked.rho_0 > rounding
 
 
 @kernel
@@ -139,14 +139,14 @@ def list_candidates(layout, buffers, asked):
     state, data, table = buffers.state, buffers.data, buffers.relaxed.table
     changes = 0
     for _ in range(2):
-        build_table(data, layout.option_start, asked, asked.mode != REACH, state, table)
+        build_table(data, layout.level_start, asked, asked.mode != REACH, state, table)
         for b in range(state.active.size):
             if table.start[b] == table.start[b + 1]:
                 return -1
         changes = settle_changes(table, layout.max_changes, state.active)
         if changes != 0:
             break
-        fix_unchanged(data, layout.option_start, state)
+        fix_unchanged(data, layout.level_start, state)
     return changes
 
 
@@ -206,12 +206,12 @@ def finish(buffers, solver, bound):
 def tighten(layout, buffers, asked, dual, changes):
     """Drop what cannot be in a better answer; return whether anything went."""
     state = buffers.state
-    unit = asked.level if asked.mode == PRICE else 1.0
+    unit = asked.amount if asked.mode == PRICE else 1.0
     slack = (cutoff_of(buffers.tally, 0.0) - dual.bound) / unit
     charge = dual.charge if changes < state.active.size else 0.0
     return drop_dear(
         buffers.data,
-        layout.option_start,
+        layout.level_start,
         buffers.relaxed,
         asked,
         dual,
@@ -233,7 +233,9 @@ def visit(layout, buffers, case, asked, solver, node, tolerance):
         if is_root and attempt == 0:
             tally[DEAREST] = dearest(relaxed.table, state.active.size)
         cutoff = cutoff_of(tally, tolerance)
-        dual = bound_against(case.ball, layout, buffers, case, asked, solver, dual, changes, cutoff)
+        dual = bound_against(
+            case.robust, layout, buffers, case, asked, solver, dual, changes, cutoff
+        )
         bound = max(bound, dual.bound)
         if asked.mode == GUARANTEE:
             bound = max(bound, 0.0)  # no cost is below 0

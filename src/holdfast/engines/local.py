@@ -80,7 +80,7 @@ def run_job(
     ----------
     job : Job
     n_jobs : int, optional
-        Processes; -1 takes all processors.
+        Processes; -1 uses all processors.
     expected : dict, optional
         Checksums of files that must be as they were.
     progress : callable, optional
@@ -107,7 +107,7 @@ def run_job(
         with alone_in(work):
             claim(work, job, checksums)
             Parts(work).tidy()
-            run = _Run(rows, people, Parts(work), thread_count(n_jobs), progress)
+            run = _LocalRun(rows, people, Parts(work), thread_count(n_jobs), progress)
             run.advise()
             _check_still(people, seen, checksums["people"], work)
             statuses = run.put_together(out)
@@ -118,16 +118,17 @@ def run_job(
             Parts(work).remove()
     except BrokenExecutor:
         raise StoppedError(
-            "a process that worked for this run was killed, perhaps for want of memory. What is "
-            f"finished is kept in {work}; run the same command again, perhaps with fewer processes "
-            "(--jobs 1): it goes on where it stopped"
+            "a process of this run was killed, perhaps for lack of memory",
+            f"Finished work is kept in {work}; run the same command again, perhaps with fewer "
+            "processes (--jobs 1), to continue where it stopped",
         ) from None
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise StoppedError(
-            f"the disk is full: {error.strerror}. What is finished is kept in {work}; make room, "
-            "and run the same command again: it goes on where it stopped"
+            f"the disk is full: {error.strerror}",
+            f"Finished work is kept in {work}; make room and run the same command again to "
+            "continue where it stopped",
         ) from None
     return Finished(str(out), manifest_of(out), people.n_rows or 0, statuses, False, seconds)
 
@@ -138,7 +139,7 @@ def _check_place(out: Path, people: Path) -> None:
     if not out.parent.is_dir():
         raise FileNotFoundError(f"out = {out}: there is no directory {out.parent}")
     if people.is_dir() and people.resolve() in out.resolve().parents:
-        raise ValueError(f"out = {out} lies in {people}, among the parts of the input")
+        raise ValueError(f"out = {out} is inside {people}, among the parts of the input")
 
 
 def _check_kinds(out: Path, schema: pa.Schema) -> None:
@@ -165,25 +166,24 @@ def _check_still(people: TableFile, seen: list[Any], digest: str, work: Path) ->
         return
     Parts(work).remove()
     raise ValueError(
-        f"{people.path} was changed while the run was at work; nothing was written. Run the same "
-        "command again"
+        f"{people.path} was changed during the run; nothing was written. Run the same command again"
     )
 
 
 def read_job(job: Job) -> tuple[RowFunction, Prepared, TableFile]:
     """Read all that a job names; all that is wrong with it is said at once."""
-    problems: list[str] = []
+    complaints: list[str] = []
     prepared = people = None
     try:
         prepared = prepare(job, n_jobs=1)
     except ValueError as error:
-        problems.append(str(error))
+        complaints.append(str(error))
     try:
         people = open_table(job.people)
     except (ValueError, OSError) as error:
-        problems.append(str(error))
+        complaints.append(str(error))
     if prepared is None or people is None:
-        raise ValueError("\n".join(problems))
+        raise ValueError("\n".join(complaints))
     sample = Blocks(people.batches(SAMPLE)).take(SAMPLE)
     recourse, schema = prepared.recourse, _schema(people, sample)
     columns = columns_of(recourse, are_texts=people.are_texts)
@@ -207,7 +207,9 @@ def _finished_before(job: Job, checksums: dict[str, str]) -> Finished | None:
     if not manifest.exists():
         if out.with_name(f"{out.name}.work").exists():
             return None  # killed just before the manifest was written
-        raise ValueError(f"{out} exists, and no run of holdfast has left it; choose another --out")
+        raise ValueError(
+            f"{out} already exists and was not written by holdfast; choose another --out"
+        )
     before, run = load_job(manifest)
     refuse_other(before, run.get("checksums", {}), job, checksums, out)
     if run.get("checksums", {}).get("out") != checksum(out):
@@ -229,8 +231,8 @@ def claim(work: Path, job: Job, checksums: dict[str, str]) -> None:
     other = [f"{name} {then.get(name)}" for name in releases if then.get(name) != releases[name]]
     if other:
         raise ValueError(
-            f"{work} was begun with other releases ({', '.join(other)}), which may give other "
-            "bits; delete it, and run the same command again"
+            f"{work} was started with other versions ({', '.join(other)}), which may give "
+            "different results; delete it and run the same command again"
         )
 
 
@@ -241,7 +243,7 @@ def refuse_other(
     place = where.parent
     then, now = before.to_plain(place), job.to_plain(place)
     differ = [
-        f"{name} was {then.get(name)!r}, and is {now.get(name)!r}"
+        f"{name} was {then.get(name)!r}, and is now {now.get(name)!r}"
         for name in dict.fromkeys([*then, *now])
         if then.get(name) != now.get(name)
     ]
@@ -266,7 +268,7 @@ def record_of(
     }
 
 
-class _Run:
+class _LocalRun:
     """One run: which people are left, who works on them, and what has been spent."""
 
     def __init__(
@@ -368,7 +370,8 @@ class _Run:
         self.seconds["write"] += time.perf_counter() - began
         if statuses.total() != self.people.n_rows:
             raise RuntimeError(
-                f"{statuses.total()} people came out of {self.people.n_rows}: a bug, please report"
+                f"{statuses.total()} people came out of {self.people.n_rows}. This is a bug; "
+                "please report it"
             )
         return dict(sorted(statuses.items()))
 

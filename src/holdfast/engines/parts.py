@@ -59,7 +59,10 @@ class Parts:
         position = 0
         for first, count in self.done():
             if first > position:
-                raise RuntimeError(f"nobody has advised people {position} to {first}: a bug")
+                raise RuntimeError(
+                    f"people {position} to {first} were not advised. This is a bug; please report "
+                    "it"
+                )
             if first + count <= position:
                 continue
             with pa.memory_map(str(self.path(first, count))) as file:
@@ -140,8 +143,6 @@ def alone_in(directory: Path) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise ValueError(
-            f"another run is at work in {directory}; wait for it, or stop it"
-        ) from None
+        raise ValueError(f"another run is using {directory}; wait for it, or stop it") from None
     finally:
         os.close(handle)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.files.people import Columns, problems_of
-from holdfast.files.tables import PROBLEM
+from holdfast.files.people import PeopleColumns, complaints_of
+from holdfast.files.tables import COMPLAINT
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import read_numbers
 from holdfast.result.status import Status
@@ -38,7 +38,7 @@ class RowFunction:
     Parameters
     ----------
     recourse : RobustRecourse
-    columns : Columns
+    columns : PeopleColumns
         What is read of each person.
     schema : pyarrow.Schema
         Of the tables that it is given.
@@ -47,7 +47,7 @@ class RowFunction:
     """
 
     recourse: RobustRecourse
-    columns: Columns
+    columns: PeopleColumns
     schema: pa.Schema
     keys: tuple[str, ...] = ()
 
@@ -104,7 +104,7 @@ class RowFunction:
         """Advise not too many people at a time."""
         import pyarrow as pa
 
-        people, why = self.columns.frame(table), problems_of(table)
+        people, why = self.columns.frame(table), complaints_of(table)
         usable = np.array([each is None for each in why], dtype=bool)
         result = self.recourse.recommend(people if usable.all() else people[usable])
         found = self._with_unread(_told(result), usable, why)
@@ -184,20 +184,20 @@ def _if_it_is(value: Any, make: Callable[[Any], Any]) -> Any:
     return whole if whole == value else None
 
 
-def columns_of(recourse: RobustRecourse, *, are_texts: bool = False) -> Columns:
+def columns_of(recourse: RobustRecourse, *, are_texts: bool = False) -> PeopleColumns:
     """Return what is read of each person; refuse a network, which only Python is advised of."""
     encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
     if encoding.model.kind == "network":
         raise ValueError(
-            "the classifier is a network, but files, clusters and the page need a linear one; for "
-            "a network call RobustRecourse(...).recommend(people) in Python"
+            "the classifier is a network, but files, clusters and the page need a linear one; "
+            "for a network, call RobustRecourse(...).recommend(people) in Python"
         )
-    return Columns.of(encoding, recourse.actions, are_texts=are_texts)
+    return PeopleColumns.of(encoding, recourse.actions, are_texts=are_texts)
 
 
 def fit_rows(rows: RowFunction, names: list[str], sample: pa.Table, where: str) -> None:
     """Refuse a table that does not fit, judged by its names and first rows; all that is wrong."""
-    wrong = rows.columns.problems(names, sample) + check_keys(rows.keys, names)
+    wrong = rows.columns.complaints(names, sample) + check_keys(rows.keys, names)
     if wrong:
         listed = "\n".join(f"  {each}" for each in wrong)
         raise ValueError(f"{where} does not fit the model or the keys:\n{listed}")
@@ -209,8 +209,8 @@ def check_keys(keys: tuple[str, ...], names: list[str]) -> list[str]:
     """List what is wrong with the names of key columns."""
     found = [f"there is no column {key!r} to be a key" for key in keys if key not in names]
     for key in keys:
-        if key in TOLD or key == PROBLEM or key.startswith(("person.", "recourse.")):
-            found.append(f"the key {key!r} has the name of a column of the output; rename it")
+        if key in TOLD or key == COMPLAINT or key.startswith(("person.", "recourse.")):
+            found.append(f"the key {key!r} has the same name as a column of the output; rename it")
         if keys.count(key) > 1:
-            found.append(f"the key {key!r} is named twice")
+            found.append(f"the key {key!r} is given twice")
     return list(dict.fromkeys(found))

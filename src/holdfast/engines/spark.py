@@ -17,8 +17,8 @@ from holdfast.engines.parts import alone_in
 from holdfast.engines.rows import SAMPLE, RowFunction, columns_of, fit_rows
 from holdfast.engines.spark_tables import SparkTable, in_plain_words, open_session
 from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
-from holdfast.files.people import Columns
-from holdfast.files.tables import PROBLEM, Blocks
+from holdfast.files.people import PeopleColumns
+from holdfast.files.tables import COMPLAINT, Blocks
 from holdfast.machinery.extras import need
 from holdfast.machinery.versions import versions
 
@@ -114,20 +114,20 @@ def run_on_spark(job: Job, *, expected: dict[str, str] | None = None) -> Finishe
 
 def _read(job: Job, spark: Any) -> tuple[Prepared, SparkTable, DataFrame]:
     """Read all that a job names; all that is wrong with it is said at once."""
-    problems: list[str] = []
+    complaints: list[str] = []
     prepared = df = None
     people = SparkTable.named(spark, job.people)
     try:
         prepared = prepare(job, n_jobs=1)
     except ValueError as error:
-        problems.append(str(error))
+        complaints.append(str(error))
     try:
         with in_plain_words():
             df = people.read()
     except (ValueError, OSError) as error:
-        problems.append(str(error))
+        complaints.append(str(error))
     if prepared is None or df is None:
-        raise ValueError("\n".join(problems))
+        raise ValueError("\n".join(complaints))
     return prepared, people, df
 
 
@@ -141,15 +141,15 @@ def _finished_before(
         if out.beside(".work").exists():
             return None  # killed before the manifest was written
         raise ValueError(
-            f"{job.out} exists, and no run of holdfast has left it; choose another --out"
+            f"{job.out} already exists and was not written by holdfast; choose another --out"
         )
     before, run = load_job(manifest)
     old = run.get("checksums", {})
     refuse_other(before, old, job, checksums, out.local or manifest)
     if "people" not in checksums:
         raise ValueError(
-            f"{job.out} exists, and nobody can tell whether {job.people} is still what it was when "
-            "that was written; choose another --out, or delete it"
+            f"{job.out} already exists, and it is impossible to tell whether {job.people} has "
+            "changed since it was written; choose another --out, or delete it"
         )
     if old.get("out") != out.checksum():
         raise ValueError(f"{job.out} was changed after the run that wrote it; choose another --out")
@@ -179,21 +179,27 @@ def _statuses(out: SparkTable, people: int) -> dict[str, int]:
     written = out.read().where(F.col("option").cast("int") <= 1)
     counts = {row[0]: row[1] for row in written.groupBy("status").count().collect()}
     if sum(counts.values()) != people:
-        raise RuntimeError(f"{sum(counts.values())} people came out of {people}: a bug")
+        raise RuntimeError(
+            f"{sum(counts.values())} people came out of {people}. This is a bug; please report it"
+        )
     return dict(sorted(counts.items()))
 
 
 def _row_function(
-    df: DataFrame, recourse: RobustRecourse, columns: Columns, keys: tuple[str, ...], where: str
+    df: DataFrame,
+    recourse: RobustRecourse,
+    columns: PeopleColumns,
+    keys: tuple[str, ...],
+    where: str,
 ) -> RowFunction:
     """Return what advises the people of a DataFrame; refuse one that does not fit."""
     import pyarrow as pa
 
-    wanted = dict.fromkeys([*keys, *columns.levels, PROBLEM])
+    wanted = dict.fromkeys([*keys, *columns.levels, COMPLAINT])
     names = [name for name in df.columns if name in wanted]
     twice = sorted({repr(name) for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{where} has several columns of the name {', '.join(twice)}")
+        raise ValueError(f"{where} has several columns named {', '.join(twice)}")
     nobody = _plainly_named(df, names).limit(0).toArrow()  # no job: Spark knows what comes out
     schema = nobody.rename_columns(names).schema
     judged = [name for name in names if name in columns.levels]
@@ -321,6 +327,6 @@ class _Partition:
         ]
         if differ:
             raise ValueError(
-                f"an executor has other releases than the driver: {', '.join(differ)}; "
-                "let all of them have the same environment"
+                f"an executor has different versions from the driver: {', '.join(differ)}; give "
+                "them all the same environment"
             )

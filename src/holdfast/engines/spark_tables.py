@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from holdfast.files.tables import ARROW_SUFFIXES, CSV_SUFFIXES, PROBLEM, delimiter_of
+from holdfast.files.tables import ARROW_SUFFIXES, COMPLAINT, CSV_SUFFIXES, delimiter_of
 from holdfast.machinery.plain_files import checksum
 from holdfast.machinery.stops import StoppedError
 
@@ -38,7 +38,7 @@ def open_session() -> Iterator[SparkSession]:
         session = SparkSession.builder.appName("holdfast").getOrCreate()
     except (PySparkException, OSError) as error:
         raise ValueError(
-            f"Spark does not start: {_first_line(error)} It needs Java 17 or 21: is JAVA_HOME set?"
+            f"Spark did not start: {_first_line(error)} It needs Java 17 or 21: is JAVA_HOME set?"
         ) from None
     try:
         yield session
@@ -62,7 +62,7 @@ def in_plain_words() -> Iterator[None]:
         raise StoppedError(f"Spark gave up: {(ours or lines)[-1]}") from None
     except (PySparkException, Py4JError) as error:
         raise StoppedError(
-            f"Spark gave up: {_first_line(error)}; the same command starts again"
+            f"Spark gave up: {_first_line(error)}; run the same command to start again"
         ) from None
 
 
@@ -96,7 +96,7 @@ class SparkTable:
         """Tell a path from a table: a path has a slash, an ending that is known, or is there."""
         suffix = PurePosixPath(name).suffix.lower()
         if suffix in ARROW_SUFFIXES:
-            raise ValueError(f"{name}: Spark reads and writes no {suffix} files; take .parquet")
+            raise ValueError(f"{name}: Spark cannot read or write {suffix} files; use .parquet")
         system, path = _file_system(spark, name)
         known = suffix in CSV_SUFFIXES or suffix in _FORMATS
         if "/" not in name and not known and not system.exists(path):
@@ -191,4 +191,4 @@ def _read_csv(spark: SparkSession, path: str) -> DataFrame:
     is_read = F.col("unread").isNull()
     cells = [F.when(is_read, F.col(name)) for name in numbered]
     cells.append(F.when(~is_read, F.lit(_UNREAD)))
-    return df.select([cell.alias(f"d{k}") for k, cell in enumerate(cells)]).toDF(*names, PROBLEM)
+    return df.select([cell.alias(f"d{k}") for k, cell in enumerate(cells)]).toDF(*names, COMPLAINT)

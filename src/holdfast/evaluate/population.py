@@ -14,7 +14,7 @@ from holdfast.machinery.numbers import Floats, check_count, check_seed
 from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.ellipsoid import Ellipsoid
 from holdfast.problem.model_list import ModelList
-from holdfast.problem.sets import ModelSet, check_models
+from holdfast.problem.model_set import ModelSet, check_models
 
 # Corners of a box in so many dimensions are all tried out: 65,536 of them.
 MOST_DIMENSIONS = 16
@@ -138,8 +138,8 @@ def _read(X: ArrayLike, coef: ArrayLike, intercept: float) -> tuple[Floats, Floa
     missing = np.flatnonzero(~np.isfinite(x).all(axis=1))
     if missing.size:
         raise ValueError(
-            f"X has no finite numbers in {missing.size} rows, the first of them row "
-            f"{missing[0]}; leave out the rows without a recourse"
+            f"X is not finite in {missing.size} rows, the first of which is row {missing[0]}; "
+            "leave out the rows without a recourse"
         )
     return x, w, float(intercept)
 

@@ -15,7 +15,7 @@ from holdfast.machinery.numbers import Floats
 from holdfast.models import LinearModel, Model
 from holdfast.problem.ball import require_ball
 from holdfast.problem.last_layer import LastLayer
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.model_set import ModelSet
 
 if TYPE_CHECKING:
     from holdfast.models.network import Network

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast.evaluate.scores import judging_of, model_score, population_score, worst_case_score
 from holdfast.machinery.numbers import (
     Floats,
-    check_positive,
     is_frame,
     read_floats,
     read_matrix,
@@ -20,8 +19,9 @@ from holdfast.machinery.threads import thread_count
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
 from holdfast.problem import ModelSet
+from holdfast.problem.goal import Goal, Mode, check_cost_weight
 from holdfast.problem.losses import Loss
-from holdfast.problem.sets import check_models
+from holdfast.problem.model_set import check_models
 from holdfast.result import RecourseResult, Status
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def evaluate_recourse(
 
     Nothing is taken from whoever found the recourses but the recourses themselves, what was asked
     for (set of models, costs, cost weight) and the status: scores, costs and prices are computed
-    anew.
+    again.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def evaluate_recourse(
         of missing values where there is no recourse. For the advice of `RobustRecourse` it is
         ``advice.after()``, with ``X=advice.people.loc[advice.after().index]``.
     model : object
-        Today's: whatever `holdfast.models.as_model` understands.
+        Today's: anything that `holdfast.models.as_model` accepts.
     X : (n, d) array or data frame, optional
         The people as they are, as the model takes them. A result knows them; it is needed beside
         one only where the model is a pipeline and there are later models, which read raw columns.
@@ -86,8 +86,8 @@ def evaluate_recourse(
           favourable class (accepted, not valid), or that there is none (not found);
         - ``cost``: ``sum(feature_costs * |recourse - X|)``, in encoded columns; the result's own
           where it has categories;
-        - ``price``: loss under the worst model + cost weight * cost; missing without a cost weight
-          (a result that was asked for a guarantee has none);
+        - ``price``: loss under the worst model + cost weight * cost; the cost alone where a
+          guarantee was asked for; missing where nothing was;
         - ``current_validity``: probability of approval by today's model;
         - ``worst_case_validity``: ... by the worst model of the set for this recourse alone;
         - ``population_validity``: ... by one model of the set, that with the largest sum of
@@ -138,7 +138,10 @@ def evaluate_recourse(
 
         refuse_feature_scale(ball)
     costs = asked.feature_costs if feature_costs is None else _read_costs(feature_costs, asked)
-    weight = asked.cost_weight if cost_weight is None else _read_weight(cost_weight)
+    goal = asked.goal
+    if cost_weight is not None:
+        # of a calibrated model too: there it is the price of the classifier's own loss
+        goal = Goal(Mode.PRICE, asked.loss, check_cost_weight(cost_weight))
     workers = thread_count(n_jobs)
     worst = worst_case_score(today, asked.points, ball, n_jobs=workers)
     together = population_score(today, asked.points, ball, n_jobs=workers)
@@ -151,7 +154,7 @@ def evaluate_recourse(
             "later_model": None,
             "status": asked.status.astype(str),
             "cost": cost,
-            "price": _losses(asked.loss, worst) + weight * cost,
+            "price": np.nan if goal is None else goal.price(cost, _losses(asked.loss, worst)),
             "current_validity": asked.loss.probability(model_score(today, asked.points)),
             "worst_case_validity": asked.loss.probability(worst),
             "population_validity": asked.loss.probability(together.score),
@@ -169,7 +172,7 @@ def evaluate_recourse(
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Recourses:
     """Recourses, and all that is known of them without asking a model.
 
     `points` and `start` are in the columns in which recourse is found; `raw` holds those rows
@@ -185,11 +188,11 @@ class _Asked:
     raw: Any
     robust_to: ModelSet | None = None
     feature_costs: Any = 1.0
-    cost_weight: float = np.nan
+    goal: Goal | None = None
     cost: Floats | None = None  # where it is more than that of the columns: with categories
 
 
-def _asked_of_result(result: RecourseResult, model: Model, X: Any) -> _Asked:
+def _asked_of_result(result: RecourseResult, model: Model, X: Any) -> _Recourses:
     problem, points = result.problem, result.recourse_array
     _check_width(model, points)
     labels = np.arange(len(points)) if problem.index is None else problem.index
@@ -200,7 +203,7 @@ def _asked_of_result(result: RecourseResult, model: Model, X: Any) -> _Asked:
         there, raw = _written(model, points, problem.X, X)
     elif not encoders:
         raw = _framed(points[there], problem.feature_names, labels[there])
-    return _Asked(
+    return _Recourses(
         points,
         problem.X,
         labels,
@@ -210,8 +213,8 @@ def _asked_of_result(result: RecourseResult, model: Model, X: Any) -> _Asked:
         raw,
         problem.robust_to,
         problem.feature_costs,
-        np.nan if result.cost_weight is None else float(result.cost_weight),
-        None if result.options is None else result.cost,
+        result.goal,
+        None if result.levels is None else result.cost,
     )
 
 
@@ -220,14 +223,14 @@ def _written(model: Model, points: Floats, start: Floats, X: Any) -> tuple[Any, 
     assert model.origin is not None
     encoded = read_matrix("X", read_encoded("X", model, X, usable_only=True))
     if encoded.shape != start.shape or not np.array_equal(encoded, start, equal_nan=True):
-        raise ValueError("X holds other people than those that the recourses were found for")
+        raise ValueError("X holds different people from those that the recourses were found for")
     whole = np.asarray(np.isfinite(points).all(axis=1))
     whole[whole] = ~model.origin.fractional(points[whole], start[whole])
     raw = X.loc[whole] if hasattr(X, "loc") else np.asarray(X)[whole]
     return whole, model.origin.decode(model.in_order(raw), points[whole], start[whole])
 
 
-def _asked_of_points(recourse: Any, model: Model, X: Any) -> _Asked:
+def _asked_of_points(recourse: Any, model: Model, X: Any) -> _Recourses:
     points = read_matrix("recourse", read_encoded("recourse", model, recourse, usable_only=True))
     _check_width(model, points)
     start = np.full_like(points, np.nan)
@@ -236,23 +239,23 @@ def _asked_of_points(recourse: Any, model: Model, X: Any) -> _Asked:
         if len(start) != len(points):
             raise ValueError(f"X has {len(start)} rows, but recourse has {len(points)}")
         if is_frame(X) and is_frame(recourse) and not X.index.equals(recourse.index):
-            raise ValueError("X and recourse have other labels, or in another order")
+            raise ValueError("X and recourse do not have the same labels in the same order")
     there = np.asarray(np.isfinite(points).all(axis=1))
     status = np.full(len(points), Status.NOT_FOUND, dtype=object)
     accepted = accepts(model, model_score(model, points))
     status[there] = np.where(accepted[there], Status.ACCEPTED, Status.NOT_VALID)
     labels = recourse.index if is_frame(recourse) else np.arange(len(points))
     raw = recourse.loc[there] if is_frame(recourse) else np.asarray(recourse)[there]
-    return _Asked(points, start, labels, status, model.choose_loss(None), there, raw)
+    return _Recourses(points, start, labels, status, model.choose_loss(None), there, raw)
 
 
-def _future(model: Any, asked: _Asked, favorable_class: Any) -> Floats:
+def _future(model: Any, asked: _Recourses, favorable_class: Any) -> Floats:
     """Probability of approval of each recourse by a later model."""
     plain = isinstance(model, (Model, tuple)) or not hasattr(model, "predict")
     later = as_model(model) if plain else as_model(model, favorable_class=favorable_class)
     if asked.raw is None:
         raise ValueError(
-            "later models read raw columns, but the result has the encoded ones alone; give X, "
+            "later models read raw columns, but the result only has the encoded ones; pass X, "
             "the people as the model takes them"
         )
     validity = np.full(len(asked.points), np.nan)
@@ -300,7 +303,7 @@ def _framed(points: Floats, names: list[Any] | None, labels: Any) -> Any:
     return pd.DataFrame(points, columns=names, index=labels)
 
 
-def _read_costs(feature_costs: Any, asked: _Asked) -> Floats:
+def _read_costs(feature_costs: Any, asked: _Recourses) -> Floats:
     costs, shape = read_floats("feature_costs", feature_costs), asked.points.shape
     if costs.shape not in ((), shape[1:], shape) or not (costs > 0.0).all():
         raise ValueError(
@@ -308,8 +311,3 @@ def _read_costs(feature_costs: Any, asked: _Asked) -> Floats:
             "them must be positive"
         )
     return costs
-
-
-def _read_weight(cost_weight: Any) -> float:
-    check_positive("cost_weight", cost_weight)
-    return float(cost_weight)

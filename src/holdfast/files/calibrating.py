@@ -12,7 +12,7 @@ from holdfast.actions import ActionSet
 from holdfast.actions.feature import suggest
 from holdfast.calibration import calibrate
 from holdfast.files.models import ModelFile, load_model
-from holdfast.files.people import Columns
+from holdfast.files.people import PeopleColumns
 from holdfast.files.tables import TableFile, open_table, read_frame
 from holdfast.models.classes import label_of, spelled
 from holdfast.models.encoding import Encoding
@@ -70,15 +70,15 @@ def calibrate_files(files: Rehearsed, **settings: Any) -> Sizing:
     >>> calibrate_files(Rehearsed(folder / "model.json", folder / "loans.csv", "default"))
     Traceback (most recent call last):
         ...
-    ValueError: ...model.json holds coefficients only, and cannot be trained again. Give earlier \
-versions of it with --past-models, or the model as a .skops file
+    ValueError: ...model.json holds coefficients only, so it cannot be retrained. Give earlier \
+versions of it with --past-models, or give the model as a .skops file
     """
     found = load_model(files.model, files.favorable)
     past = [load_model(path, files.favorable) for path in files.past_models]
     if not found.can_retrain and not past:
         raise ValueError(
-            f"{files.model} holds coefficients only, and cannot be trained again. Give earlier "
-            "versions of it with --past-models, or the model as a .skops file"
+            f"{files.model} holds coefficients only, so it cannot be retrained. Give earlier "
+            "versions of it with --past-models, or give the model as a .skops file"
         )
     actions = None if files.actions is None else ActionSet.load(files.actions)
     names = [files.target, *([files.time] if files.time is not None else [])]
@@ -88,7 +88,7 @@ versions of it with --past-models, or the model as a .skops file
             raise ValueError(f"{files.table} has no column {name!r}; {suggest(name, table.names)}")
     frame = read_frame(files.table, list(dict.fromkeys(names)))  # refuses rows that are broken
     encoding = Encoding.of(found.model, favorable_class=found.favorable_class)
-    columns = Columns.of(encoding, ActionSet([]), are_texts=table.are_texts)
+    columns = PeopleColumns.of(encoding, ActionSet([]), are_texts=table.are_texts)
     cells = _cells(table, columns, files)
     outcomes = _outcomes(cells[files.target], found, files, are_texts=table.are_texts)
     seen = np.array([outcome is not None for outcome in outcomes], dtype=bool)
@@ -105,21 +105,21 @@ versions of it with --past-models, or the model as a .skops file
     )
 
 
-def _cells(table: TableFile, columns: Columns, files: Rehearsed) -> pa.Table:
+def _cells(table: TableFile, columns: PeopleColumns, files: Rehearsed) -> pa.Table:
     """Return the columns of the model and of the outcome as they lie in the file."""
     import pyarrow as pa
 
     names = list(columns.levels)
-    problems = [f"there is no column {name!r}" for name in names if name not in table.names]
-    if problems:
-        raise ValueError("\n".join([f"{files.table} does not fit the model:", *problems]))
+    complaints = [f"there is no column {name!r}" for name in names if name not in table.names]
+    if complaints:
+        raise ValueError("\n".join([f"{files.table} does not fit the model:", *complaints]))
     parts = list(table.batches(_ROWS, list(dict.fromkeys([*names, files.target]))))
     if not parts:
         raise ValueError(f"{files.table} has no rows")
     return pa.Table.from_batches(parts)
 
 
-def _people(cells: pa.Table, columns: Columns) -> pd.DataFrame:
+def _people(cells: pa.Table, columns: PeopleColumns) -> pd.DataFrame:
     """Return people as `recommend` reads them, typed as the model knows them.
 
     What is missing is NaN, as when a model is trained.
@@ -134,7 +134,7 @@ def _people(cells: pa.Table, columns: Columns) -> pd.DataFrame:
 def _outcomes(cells: Any, found: ModelFile, files: Rehearsed, *, are_texts: bool) -> list[Any]:
     """Return the outcomes as the model's own labels, None where there is none."""
     classes = [plain(label) for label in found.model.classes_]
-    column = Columns({files.target: tuple(classes)}, are_texts)
+    column = PeopleColumns({files.target: tuple(classes)}, are_texts)
     read = column.column(files.target, cells).tolist()
     meant: dict[Any, Any] = {}
     for value in dict.fromkeys(read):
@@ -146,7 +146,7 @@ def _outcomes(cells: Any, found: ModelFile, files: Rehearsed, *, are_texts: bool
             meant[value] = same[0] if same else label_of(classes, str(value))
         except ValueError:
             raise ValueError(
-                f"{files.table}: {files.target} = {value!r} is none of the model's classes, "
+                f"{files.table}: {files.target} = {value!r} is not one of the model's classes, "
                 f"{spelled(classes)}"
             ) from None
     return [meant[value] for value in read]

@@ -14,8 +14,8 @@ from holdfast.actions.category import CategoryFeature
 from holdfast.actions.fit import misfits, read_action_levels, read_derived
 from holdfast.actions.number import NumberFeature
 from holdfast.files.models import load_model
-from holdfast.files.people import Columns
-from holdfast.files.tables import PROBLEM, open_table
+from holdfast.files.people import PeopleColumns
+from holdfast.files.tables import COMPLAINT, open_table
 from holdfast.machinery.numbers import Floats, shown
 from holdfast.models.calibrator import why_closed
 from holdfast.models.encoding import Category, Encoding
@@ -33,7 +33,7 @@ class Fitness:
 
     Attributes
     ----------
-    problems : list of str
+    complaints : list of str
         All that keeps the action set from fitting the model, or the people from being read.
     notes : list of str
         What fits, but may not be meant.
@@ -47,7 +47,7 @@ class Fitness:
         For some of these pairs, what the first of the people has.
     """
 
-    problems: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     n_people: int | None = None
     n_unusable: int = 0
@@ -66,8 +66,8 @@ class Fitness:
             for (name, what), count in self.counts.items()
         ]
         return {
-            "fits": not self.problems,
-            "problems": self.problems,
+            "fits": not self.complaints,
+            "problems": self.complaints,
             "notes": self.notes,
             "people": self.n_people,
             "unusable": self.n_unusable,
@@ -94,37 +94,37 @@ def check_fitness(
     >>> model = {"holdfast_model": 1, "classes": [False, True], "intercept": 0, "columns": [column]}
     >>> _ = (folder / "model.json").write_text(json.dumps(model))
     >>> ActionSet([NumberFeature("age")]).save(folder / "actions.yaml")
-    >>> check_fitness(folder / "actions.yaml", folder / "model.json").problems
+    >>> check_fitness(folder / "actions.yaml", folder / "model.json").complaints
     ["the action set has no features for the columns ['months']"]
     """
     found = load_model(model, favorable)
     given = ActionSet.load(actions)
     table = None if people is None else open_table(people)
     encoding = Encoding.of(found.model, favorable_class=found.favorable_class)
-    problems = list(misfits(encoding, given))
+    complaints = list(misfits(encoding, given))
     if encoding.model.kind != "linear":
         why = why_closed(found.model)
-        problems.insert(0, why or f"the classifier is a {encoding.model.kind}, not a linear one")
+        complaints.insert(0, why or f"the classifier is a {encoding.model.kind}, not a linear one")
     notes = _notes(encoding, given)
-    if table is None or problems:
-        return Fitness(problems, notes)
-    columns = Columns.of(encoding, given, are_texts=table.are_texts)
-    tally = _Tally(encoding, given)
+    if table is None or complaints:
+        return Fitness(complaints, notes)
+    columns = PeopleColumns.of(encoding, given, are_texts=table.are_texts)
+    tally = _Faults(encoding, given)
     total, unusable = 0, 0
     for batch in table.batches(_ROWS):
         if not total:
-            problems += columns.problems(table.names, _as_table(batch))
-            if problems:
+            complaints += columns.complaints(table.names, _as_table(batch))
+            if complaints:
                 break
         total += batch.num_rows
-        if PROBLEM in batch.schema.names:
-            whole = batch.filter(batch.column(PROBLEM).is_null())
+        if COMPLAINT in batch.schema.names:
+            whole = batch.filter(batch.column(COMPLAINT).is_null())
             broken = batch.num_rows - whole.num_rows
             tally.counts["the file", "a row that cannot be read"] += broken
             unusable, batch = unusable + broken, whole
         unusable += tally.add(columns.frame(_as_table(batch)))
-    n_people = None if problems else total
-    return Fitness(problems, notes, n_people, unusable, dict(tally.counts), tally.examples)
+    n_people = None if complaints else total
+    return Fitness(complaints, notes, n_people, unusable, dict(tally.counts), tally.examples)
 
 
 def _as_table(batch: Any) -> Any:
@@ -138,7 +138,7 @@ def _notes(encoding: Encoding, actions: ActionSet) -> list[str]:
     unread = [name for name in actions if name not in encoding.features and name not in derived]
     notes = []
     if unread:
-        notes.append(f"the model does not read {', '.join(unread)}, so nobody is advised on it")
+        notes.append(f"the model does not read {', '.join(unread)}, so no advice will change it")
     for name, part in encoding.features.items():
         feature = actions[name] if name in actions else None  # noqa: SIM401  # it is no dict
         if not isinstance(part, Category) or not isinstance(feature, CategoryFeature):
@@ -149,13 +149,13 @@ def _notes(encoding: Encoding, actions: ActionSet) -> list[str]:
             notes.append(f"{name}: the model does not know the levels {shorten(foreign)}")
         if absent and not feature.stays:
             notes.append(
-                f"{name}: the action set lacks the levels {shorten(absent)}; whoever has one of "
-                "them cannot be advised"
+                f"{name}: the action set lacks the levels {shorten(absent)}; people who have one "
+                "of them cannot be advised"
             )
     return notes
 
 
-class _Tally:
+class _Faults:
     """What is the matter with how many people; it does not grow with their number."""
 
     def __init__(self, encoding: Encoding, actions: ActionSet) -> None:

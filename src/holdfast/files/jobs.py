@@ -14,7 +14,7 @@ from holdfast.files.model_sets import model_set_from_plain, read_model_set
 from holdfast.files.models import ModelFile, load_model
 from holdfast.files.tables import CSV_SUFFIXES
 from holdfast.machinery.plain_files import (
-    Kind,
+    FileKind,
     check_schema,
     checksum,
     load_plain,
@@ -26,7 +26,7 @@ from holdfast.problem import Points
 if TYPE_CHECKING:
     from holdfast.recommend import RobustRecourse
 
-JOB = Kind("a job")
+JOB = FileKind("a job")
 ENGINES = ("local", "spark")
 _NEEDED = ("model", "people", "actions", "out", "robust_to")
 _FILES = ("model", "people", "actions", "out")
@@ -132,7 +132,7 @@ def asked_job(settings: Path | None, said: dict[str, Any]) -> tuple[Job, dict[st
     job, run = (Job(), {}) if settings is None else load_job(settings)
     job = job.with_changes(**said)
     if job.engine not in ENGINES:
-        raise ValueError(f"engine = {job.engine!r} is not known; there are: {', '.join(ENGINES)}")
+        raise ValueError(f"engine = {job.engine!r} is not known; available: {', '.join(ENGINES)}")
     before: dict[str, str] = run.get("checksums", {})
     kept = {name: digest for name, digest in before.items() if name not in {*said, "out"}}
     return job, kept
@@ -152,21 +152,21 @@ def prepare(job: Job, n_jobs: int | None = -1) -> Prepared:
     """Read all that a job names, but for the people; all that is wrong is said at once."""
     from holdfast.recommend import RobustRecourse
 
-    problems: list[str] = []
+    complaints: list[str] = []
 
     def attempt(read: Any, *given: Any) -> Any:
         try:
             return read(*given)
         except (ValueError, OSError, ModuleNotFoundError) as error:
-            problems.append(str(error))
+            complaints.append(str(error))
 
     favorable = None if job.favorable is None else str(job.favorable)
     model = attempt(load_model, job.model, favorable)
     actions = attempt(ActionSet.load, job.actions)
     robust_to = attempt(_model_set, job.robust_to)
     points = None if job.points is None else attempt(lambda scale: Points(**scale), job.points)
-    if problems:
-        raise ValueError("\n".join(problems))
+    if complaints:
+        raise ValueError("\n".join(complaints))
     recourse = RobustRecourse(
         model.model,
         robust_to=robust_to,
@@ -196,7 +196,7 @@ def check_unchanged(before: dict[str, str], now: dict[str, str], where: str) -> 
     """Refuse files that are not those of an earlier run."""
     changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
     if changed:
-        raise ValueError(f"{where}: since that run, these files have changed: {', '.join(changed)}")
+        raise ValueError(f"{where}: these files have changed since that run: {', '.join(changed)}")
 
 
 def _nearby(path: Path) -> Path:

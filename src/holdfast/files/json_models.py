@@ -31,10 +31,10 @@ from collections import Counter
 from typing import Any
 
 from holdfast.files.linear_models import LevelTerm, NumberTerm, pipeline_of
-from holdfast.machinery.plain_files import Kind, check_schema, parse_json
+from holdfast.machinery.plain_files import FileKind, check_schema, parse_json
 from holdfast.models.classes import UNSAID
 
-_KIND = Kind("a model", (".json",), most_bytes=10_000_000)
+_KIND = FileKind("a model", (".json",), most_bytes=10_000_000)
 _LEVEL = {"type": ["string", "number", "boolean"]}
 _LABEL = {"type": ["string", "integer", "boolean"]}
 _NUMBER = {
@@ -104,11 +104,13 @@ b'"columns": [{"name": "months", "coefficient": 0.25}]}'
     (array([2.]), 0)
     """
     if len(raw) > _KIND.most_bytes:
-        raise ValueError(f"larger than {_KIND.most_bytes:,} bytes: too large for {_KIND.name}")
+        raise ValueError(
+            f"larger than {_KIND.most_bytes:,} bytes, which is too large for {_KIND.name}"
+        )
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"this is not a text in UTF-8: see byte {error.start}") from None
+        raise ValueError(f"this is not UTF-8 text: see byte {error.start}") from None
     content = parse_json(text, _KIND)
     check_schema(content, _SCHEMA, _KIND)
     classes = [_whole(label) for label in content["classes"]]
@@ -116,7 +118,7 @@ b'"columns": [{"name": "months", "coefficient": 0.25}]}'
     names = Counter(column["name"] for column in content["columns"])
     for name, count in names.items():
         if count > 1:
-            raise ValueError(f"columns: {name!r} is there {count} times")
+            raise ValueError(f"columns: {name!r} appears {count} times")
     terms = [_term(k, column) for k, column in enumerate(content["columns"])]
     intercept = _finite("intercept", content["intercept"])
     return pipeline_of(terms, classes, intercept), _whole(content.get("favorable", UNSAID))
@@ -146,12 +148,12 @@ def _check_alike(place: str, labels: list[Any]) -> None:
     """Refuse labels that are not all texts, all numbers or all booleans, or not all different."""
     kinds = {str if isinstance(k, str) else bool if isinstance(k, bool) else float for k in labels}
     if len(kinds) > 1:
-        raise ValueError(f"{place}: texts, numbers and booleans cannot be mixed")
+        raise ValueError(f"{place}: strings, numbers and booleans cannot be mixed")
     for label in labels:
         if kinds == {float}:
             _finite(place, label)
     if len(set(labels)) < len(labels):
-        raise ValueError(f"{place}: all of them must be different")
+        raise ValueError(f"{place}: all values must be different")
 
 
 def _finite(place: str, value: Any) -> float:

@@ -30,7 +30,7 @@ from typing import Any
 
 from holdfast.machinery.numbers import refuse, shown
 from holdfast.machinery.plain_files import (
-    Kind,
+    FileKind,
     check_schema,
     load_plain,
     naming,
@@ -40,9 +40,9 @@ from holdfast.machinery.plain_files import (
 from holdfast.problem.ball import NormBall
 from holdfast.problem.ellipsoid import Ellipsoid
 from holdfast.problem.model_list import ModelList
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.model_set import ModelSet
 
-MODEL_SET = Kind("a model set", most_bytes=50_000_000)
+MODEL_SET = FileKind("a model set", most_bytes=50_000_000)
 _HOW = "write p=1,radius=0.1 (p from 1 to inf), or give a .yaml or .json file of a set"
 _NUMBERS = {"type": "array", "minItems": 1, "items": {"type": "number"}}
 _VERSION = {"const": 1, "description": "Version of this format."}
@@ -100,7 +100,7 @@ def read_model_set(text_or_path: str | Path) -> ModelSet:
     >>> read_model_set("radius=0.1")
     Traceback (most recent call last):
         ...
-    ValueError: the set of models 'radius=0.1' does not say p; write p=1,radius=0.1 (p from 1 to \
+    ValueError: the set of models 'radius=0.1' lacks p; write p=1,radius=0.1 (p from 1 to \
 inf), or give a .yaml or .json file of a set
     """
     text = str(text_or_path)
@@ -171,7 +171,8 @@ def model_set_to_plain(models: ModelSet) -> dict[str, Any]:
         listed = [{"coef": coef, "intercept": intercept} for coef, intercept in pairs]
         return {**head, "type": "list", "models": listed}
     raise TypeError(
-        f"{shown(models)} cannot be written to a file; a NormBall, an Ellipsoid or a ModelList can"
+        f"{shown(models)} cannot be written to a file; only a NormBall, an Ellipsoid or a "
+        "ModelList can"
     )
 
 
@@ -194,7 +195,9 @@ def model_set_from_plain(content: Any) -> ModelSet:
     if content["type"] == "ellipsoid":
         width = len(given["covariance"])
         if any(len(row) != width for row in given["covariance"]):
-            raise ValueError(f"covariance: every row must have {width} numbers, as there are rows")
+            raise ValueError(
+                f"covariance: it has {width} rows, so every row must have {width} numbers"
+            )
         return Ellipsoid(**given)
     return ModelList([(each["coef"], each["intercept"]) for each in given["models"]])
 
@@ -208,15 +211,13 @@ def _ball_of(text: str) -> NormBall:
     for part in text.split(","):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or key not in ("p", "radius", "intercept"):
-            raise ValueError(
-                f"the set of models {text!r}: {part.strip()!r} is not understood; {_HOW}"
-            )
+            raise ValueError(f"the set of models {text!r}: {part.strip()!r} cannot be read; {_HOW}")
         if key in given:
-            raise ValueError(f"the set of models {text!r} says {key} twice")
+            raise ValueError(f"the set of models {text!r} has {key} twice")
         given[key] = value
     for key in ("p", "radius"):
         if key not in given:
-            raise ValueError(f"the set of models {text!r} does not say {key}; {_HOW}")
+            raise ValueError(f"the set of models {text!r} lacks {key}; {_HOW}")
     return NormBall(
         p=_number("p", given["p"]),
         radius=_number("radius", given["radius"]),

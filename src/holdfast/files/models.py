@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.machinery.plain_files import naming, replacing
-from holdfast.models.classes import favorable_of, spelled
+from holdfast.models.classes import favorable_of, favorable_position, spelled
 from holdfast.models.encoding.reading import plain, shorten
 
 MOST_MODEL_BYTES = 100_000_000  # of the file, and of what it unpacks to
@@ -86,12 +86,12 @@ def save_model(model: Any, path: str | Path, favorable_class: Any) -> None:
     with naming(path):
         classes = _classes(model)
         wanted = plain(favorable_class)
-        same = [k for k in classes if type(k) is type(wanted) and k == wanted]
-        if not same:
+        known = favorable_position(classes, wanted)
+        if known is None:
             raise ValueError(
-                f"favorable_class = {wanted!r} is none of the classes {spelled(classes)}"
+                f"favorable_class = {wanted!r} is not one of the classes {spelled(classes)}"
             )
-        packed = pack(model, same[0])
+        packed = pack(model, classes[known])
     with replacing(path) as draft:
         draft.write_bytes(packed)
 
@@ -105,7 +105,9 @@ def _read_bytes(path: Path) -> bytes:
     except OSError as error:
         raise type(error)(f"{path} cannot be read: {error.strerror}") from None
     if len(raw) > MOST_MODEL_BYTES:
-        raise ValueError(f"{path} is larger than {MOST_MODEL_BYTES:,} bytes: too large for a model")
+        raise ValueError(
+            f"{path} is larger than {MOST_MODEL_BYTES:,} bytes, which is too large for a model"
+        )
     return raw
 
 
@@ -128,9 +130,7 @@ def _model_in(raw: bytes, path: Path) -> tuple[Any, Any]:
         from holdfast.files.onnx_models import model_from_onnx
 
         return model_from_onnx(raw)
-    raise ValueError(
-        f"a model is read from a file that ends in one of {', '.join(SUFFIXES)}, not {suffix!r}"
-    )
+    raise ValueError(f"a model file must end in one of {', '.join(SUFFIXES)}, not {suffix!r}")
 
 
 def _begins_like_pickle(raw: bytes) -> bool:
@@ -139,9 +139,9 @@ def _begins_like_pickle(raw: bytes) -> bool:
 
 def _refused_pickle(path: Path) -> str:
     return (
-        "this is a pickle (or joblib) file, which can run any program when it is opened, so it is "
-        "refused. If you trust where it comes from, convert it once:\n"
-        f'  python -c "import joblib, skops.io; skops.io.dump(joblib.load({str(path)!r}), '
+        "this is a pickle (or joblib) file, which can run arbitrary code when opened, so it is "
+        'refused. If you trust its source, convert it once:\n  python -c "import joblib, '
+        f"skops.io; skops.io.dump(joblib.load({str(path)!r}), "
         f'{str(path.with_suffix(".skops"))!r})"'
     )
 
@@ -153,19 +153,19 @@ def _classes(model: Any) -> list[Any]:
 
     name = type(model).__name__
     if not hasattr(model, "fit") or not hasattr(model, "predict"):
-        raise ValueError(f"there is no model here, but {_article(name)}")
+        raise ValueError(f"this is {_article(name)}, not a model")
     try:
         check_is_fitted(model)
         classes = [plain(label) for label in model.classes_]
     except NotFittedError:
-        raise ValueError(f"the model ({name}) is not fitted: fit it before it is saved") from None
+        raise ValueError(f"the model ({name}) is not fitted: fit it before saving it") from None
     except Exception as error:  # a stranger's attributes may do anything
         why = str(error).partition("\n")[0]
         raise ValueError(f"the model ({name}) is not a fitted classifier: {why}") from None
     if len(classes) != 2 or not all(isinstance(k, (str, bool, int, float)) for k in classes):
         raise ValueError(
             f"the model ({name}) has {len(classes)} classes, {shorten(classes)}; recourse needs "
-            "exactly two: approved, and not"
+            "exactly two: approved and refused"
         )
     return classes
 

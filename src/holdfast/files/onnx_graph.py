@@ -53,13 +53,13 @@ class IsLevel(NamedTuple):
     takes_unknown: bool
 
 
-Column = Scaled | Text | IsLevel
+GraphColumn = Scaled | Text | IsLevel
 
 
 class Scores(NamedTuple):
     """Sums of columns with coefficients: a row of them, and an intercept, for each output."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[GraphColumn, ...]
     coef: Floats
     intercept: Floats
 
@@ -81,7 +81,7 @@ class LinearGraph:
     """
 
     raw: list[RawColumn]
-    columns: tuple[Column, ...] = ()
+    columns: tuple[GraphColumn, ...] = ()
     coef: Floats = field(default_factory=lambda: np.zeros(0))
     intercept: float = 0.0
     classes: list[Any] = field(default_factory=list)
@@ -90,31 +90,31 @@ class LinearGraph:
 
 def follow_graph(model: Any, names: Sequence[str] | None) -> LinearGraph:
     """Follow the graph of a parsed model; `names` are those of a single input's columns."""
-    walk = _Walk(model, names)
+    walk = _GraphReader(model, names)
     for node in model.graph.node:
         walk.take(node)
     if not walk.found.chances:
         raise ValueError(
-            "its graph has no probabilities of a linear model: neither a LinearClassifier, nor a "
+            "its graph has no linear-model probabilities: neither a LinearClassifier, nor a "
             "Sigmoid or Softmax of a sum"
         )
     return walk.found
 
 
-class _Walk:
+class _GraphReader:
     """The tensors that are known so far."""
 
     def __init__(self, model: Any, names: Sequence[str] | None) -> None:
         graph = model.graph
         if model.functions or graph.sparse_initializer:
-            raise ValueError("its graph has functions or sparse tensors, which are not read")
+            raise ValueError("its graph has functions or sparse tensors, which are not supported")
         self.constants = {each.name: _array(each) for each in graph.initializer}
         inputs = [each for each in graph.input if each.name not in self.constants]
         raw = _raw_columns(inputs, names)
         self.found = LinearGraph(raw)
-        inside: dict[str, list[Column]] = {}
+        inside: dict[str, list[GraphColumn]] = {}
         for k, column in enumerate(raw):
-            start: Column = Text(k) if column.kind == _TEXT else Scaled(k)
+            start: GraphColumn = Text(k) if column.kind == _TEXT else Scaled(k)
             inside.setdefault(column.source, []).append(start)
         self.columns = {name: tuple(columns) for name, columns in inside.items()}
         self.count = 0  # of the columns that ops have read or made
@@ -126,7 +126,7 @@ class _Walk:
         given = [name for name in node.input if name]
         if any(name in self.after for name in given):
             if node.op_type not in _AFTER:
-                raise ValueError(f"after the classifier, the op {node.op_type} is not understood")
+                raise ValueError(f"after the classifier, the op {node.op_type} is not supported")
             self.after |= set(node.output)
             return
         if node.op_type == "Constant":
@@ -135,12 +135,12 @@ class _Walk:
         reader = _READERS.get(node.op_type)
         if reader is None or node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
             raise ValueError(
-                f"the op {node.op_type} is not understood; a linear model is made of "
+                f"the op {node.op_type} is not supported; a linear model is made of "
                 f"{', '.join(sorted(_READERS))}"
             )
         if not given or (given[0] not in self.columns and given[0] not in self.scores):
             if given and all(name in self.constants for name in given):
-                raise ValueError(f"the op {node.op_type} computes with constants only")
+                raise ValueError(f"the op {node.op_type} uses constants only")
             raise ValueError(f"the op {node.op_type} reads {given[:1]}, which is not known")
         self.expect(sum(len(self.columns.get(name, ())) for name in given))
         reader(self, node, _attributes(node))
@@ -149,25 +149,25 @@ class _Walk:
         """Count columns before an op reads or makes them, and refuse too many."""
         self.count += count
         if self.count > _MOST_MADE:
-            raise ValueError(f"its ops read and make more than {_MOST_MADE:,} columns in all")
+            raise ValueError(f"its ops read and make more than {_MOST_MADE:,} columns in total")
 
     def constant(self, node: Any, k: int) -> Any:
         """Return a constant that a node reads."""
         if len(node.input) <= k or node.input[k] not in self.constants:
-            raise ValueError(f"the op {node.op_type} reads two tensors that are no constants")
+            raise ValueError(f"the op {node.op_type} reads two tensors that are not constants")
         return self.constants[node.input[k]]
 
-    def one(self, node: Any) -> tuple[Column, ...]:
+    def one(self, node: Any) -> tuple[GraphColumn, ...]:
         """Return the columns of the first input of a node."""
         if node.input[0] in self.scores:
-            raise ValueError(f"the op {node.op_type} on scores is not understood")
+            raise ValueError(f"the op {node.op_type} on scores is not supported")
         return self.columns[node.input[0]]
 
-    def numbers(self, node: Any) -> tuple[Column, ...]:
+    def numbers(self, node: Any) -> tuple[GraphColumn, ...]:
         """Return the columns of the first input of a node, none of which may be a raw text."""
         columns = self.one(node)
         if any(isinstance(column, Text) for column in columns):
-            raise ValueError(f"the op {node.op_type} reads texts")
+            raise ValueError(f"the op {node.op_type} reads strings")
         return columns
 
     def conclude(self, name: str, scores: Scores, classes: list[Any]) -> None:
@@ -184,7 +184,9 @@ def _array(tensor: Any) -> Any:
     from onnx import TensorProto, numpy_helper
 
     if tensor.data_location == TensorProto.EXTERNAL:
-        raise ValueError(f"the tensor {tensor.name!r} lies in another file, which is not read")
+        raise ValueError(
+            f"the tensor {tensor.name!r} is stored in another file, which is not supported"
+        )
     return numpy_helper.to_array(tensor)
 
 
@@ -195,7 +197,7 @@ def _constant(node: Any) -> Any:
     for name in ("value_float", "value_floats", "value_int", "value_ints"):
         if name in given:
             return np.array(given[name])
-    raise ValueError("the op Constant holds something else than numbers")
+    raise ValueError("the op Constant holds something other than numbers")
 
 
 def _attributes(node: Any) -> dict[str, Any]:
@@ -216,11 +218,12 @@ def _raw_columns(inputs: list[Any], names: Sequence[str] | None) -> list[RawColu
         kind = inputs[0].type.tensor_type.elem_type
         return [RawColumn(name, inputs[0].name, j, kind) for j, name in enumerate(used)]
     if names is not None:
-        raise ValueError("names of columns are for a graph of one input with several columns")
+        raise ValueError("column names are only for a graph with a single input of several columns")
     for each, width in zip(inputs, widths, strict=True):
         if width != 1:
             raise ValueError(
-                f"the input {each.name!r} has {width} columns; each of several must have one"
+                f"the input {each.name!r} has {width} columns; with several inputs, each must "
+                "have one"
             )
     return [RawColumn(each.name, each.name, 0, each.type.tensor_type.elem_type) for each in inputs]
 
@@ -228,14 +231,14 @@ def _raw_columns(inputs: list[Any], names: Sequence[str] | None) -> list[RawColu
 def _width(value: Any) -> int:
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or kind.elem_type not in (*_FLOATS, *_WHOLE, _TEXT):
-        raise ValueError(f"the input {value.name!r} holds neither numbers nor texts")
+        raise ValueError(f"the input {value.name!r} holds neither numbers nor strings")
     dims = kind.shape.dim
     if len(dims) != 2 or dims[1].dim_value < 1:
         raise ValueError(f"the input {value.name!r} does not say how many columns it has")
     return int(dims[1].dim_value)
 
 
-def _pass(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _pass(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     source = node.input[0]
     if source in walk.scores:
         walk.scores[node.output[0]] = walk.scores[source]
@@ -243,7 +246,7 @@ def _pass(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
         walk.columns[node.output[0]] = walk.columns[source]
 
 
-def _cast(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _cast(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     whole = {k for k, column in enumerate(walk.found.raw) if column.kind in _WHOLE}
     if node.input[0] in walk.scores or given["to"] in _FLOATS:
         if node.input[0] in walk.columns:
@@ -255,35 +258,35 @@ def _cast(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     texts = all(isinstance(column, Text) for column in walk.one(node))
     if (given["to"] in _WHOLE and untouched) or (given["to"] == _TEXT and texts):
         return _pass(walk, node, given)
-    raise ValueError("the op Cast makes whole numbers or texts of something else")
+    raise ValueError("the op Cast turns something else into whole numbers or strings")
 
 
-def _reshape(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _reshape(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     columns = walk.one(node)
     shape = [int(k) for k in np.ravel(walk.constant(node, 1))[:3]]
     if len(shape) != 2 or shape[0] not in (-1, 0) or shape[1] not in (-1, len(columns)):
-        raise ValueError(f"the op Reshape to {shape} takes people apart")
+        raise ValueError(f"the op Reshape to {shape} splits people apart")
     _pass(walk, node, given)
 
 
-def _flatten(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _flatten(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     if given.get("axis", 1) != 1:
-        raise ValueError("the op Flatten takes people apart")
+        raise ValueError("the op Flatten splits people apart")
     _pass(walk, node, given)
 
 
-def _concat(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _concat(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     if given.get("axis") not in (1, -1):
         raise ValueError("the op Concat puts people together, not columns")
-    joined: list[Column] = []
+    joined: list[GraphColumn] = []
     for name in node.input:
         if name not in walk.columns:
-            raise ValueError(f"the op Concat reads {name!r}, which is no column of people")
+            raise ValueError(f"the op Concat reads {name!r}, which is not a column of people")
         joined += walk.columns[name]
     walk.columns[node.output[0]] = tuple(joined)
 
 
-def _gather(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _gather(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     columns = walk.one(node)
     if node.op_type == "Gather" and given.get("axis", 0) not in (1, -1):
         raise ValueError("the op Gather picks people, not columns")
@@ -291,11 +294,11 @@ def _gather(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     walk.expect(picked.size)
     places = [int(k) for k in picked]
     if any(not -len(columns) <= k < len(columns) for k in places):
-        raise ValueError(f"the op {node.op_type} picks a column that there is not")
+        raise ValueError(f"the op {node.op_type} picks a column that does not exist")
     walk.columns[node.output[0]] = tuple(columns[k] for k in places)
 
 
-def _scaler(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _scaler(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     columns = walk.numbers(node)
     offset = _spread(given.get("offset", [0.0]), len(columns), node)
     scale = _spread(given.get("scale", [1.0]), len(columns), node)
@@ -305,13 +308,13 @@ def _scaler(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     )
 
 
-def _arithmetic(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _arithmetic(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     """Add, Sub, Mul or Div with a constant."""
     values = walk.constant(node, 1)
     if node.input[0] in walk.scores:
         scores = walk.scores[node.input[0]]
         if node.op_type not in ("Add", "Sub"):
-            raise ValueError(f"the op {node.op_type} on scores is not understood")
+            raise ValueError(f"the op {node.op_type} on scores is not supported")
         more = _spread(values, len(scores.intercept), node)
         more = more if node.op_type == "Add" else -more
         walk.scores[node.output[0]] = scores._replace(intercept=scores.intercept + more)
@@ -332,12 +335,12 @@ def _arithmetic(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     )
 
 
-def _shifted(column: Column, factor: float, offset: float, node: Any) -> Column:
+def _shifted(column: GraphColumn, factor: float, offset: float, node: Any) -> GraphColumn:
     if isinstance(column, Scaled):
         return Scaled(column.raw, factor * column.factor, factor * column.offset + offset)
     if factor == 1.0 and offset == 0.0:
         return column
-    raise ValueError(f"the op {node.op_type} changes a one-hot column, which is not understood")
+    raise ValueError(f"the op {node.op_type} changes a one-hot column, which is not supported")
 
 
 def _spread(values: Any, count: int, node: Any) -> Floats:
@@ -349,22 +352,22 @@ def _spread(values: Any, count: int, node: Any) -> Floats:
     return np.broadcast_to(np.ravel(array), (count,)) if array.size == 1 else np.ravel(array)
 
 
-def _one_hot(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _one_hot(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     texts = tuple(each.decode("utf-8") for each in given.get("cats_strings", ()))
     levels: tuple[Any, ...] = texts or tuple(int(k) for k in given.get("cats_int64s", ()))
-    made: list[Column] = []
+    made: list[GraphColumn] = []
     walk.expect(len(walk.one(node)) * len(levels))
     for column in walk.one(node):
         raw = column.raw
         wanted = Text(raw) if texts else Scaled(raw)
         if column != wanted:
-            raise ValueError("the op OneHotEncoder reads a column that was changed before")
+            raise ValueError("the op OneHotEncoder reads a column that another op changed before")
         takes = bool(given.get("zeros", 1))
         made += [IsLevel(raw, level, levels, takes) for level in levels]
     walk.columns[node.output[0]] = tuple(made)
 
 
-def _linear_classifier(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _linear_classifier(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     columns = walk.numbers(node)
     texts = [each.decode("utf-8") for each in given.get("classlabels_strings", ())]
     classes: list[Any] = texts or [int(k) for k in given.get("classlabels_ints", ())]
@@ -394,11 +397,11 @@ def _log_odds(scores: Scores, after: str, node: Any) -> Scores:
             raise ValueError(f"the op {node.op_type} takes the softmax of one score")
         return Scores(scores.columns, coef[1:] - coef[:1], intercept[1:] - intercept[:1])
     if len(coef) == 2 and not ((coef[0] == -coef[1]).all() and intercept[0] == -intercept[1]):
-        raise ValueError(f"the op {node.op_type} has two scores that are no opposites")
+        raise ValueError(f"the op {node.op_type} has two scores that are not opposites")
     return Scores(scores.columns, coef[-1:], intercept[-1:])
 
 
-def _product(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _product(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     """MatMul or Gemm: columns times a constant matrix."""
     columns = walk.numbers(node)
     matrix = walk.constant(node, 1)
@@ -421,17 +424,17 @@ def _product(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
     walk.scores[node.output[0]] = Scores(columns, coef, intercept)
 
 
-def _sigmoid(walk: _Walk, node: Any, given: dict[str, Any]) -> None:
+def _sigmoid(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
     scores = walk.scores.get(node.input[0])
     if scores is None or len(scores.coef) != (1 if node.op_type == "Sigmoid" else 2):
         raise ValueError(f"the op {node.op_type} is not at the end of a linear model")
     if node.op_type == "Softmax" and given.get("axis", -1) not in (1, -1):
-        raise ValueError("the op Softmax goes over people")
+        raise ValueError("the op Softmax runs over people, not classes")
     after = "LOGISTIC" if node.op_type == "Sigmoid" else "SOFTMAX"
     walk.conclude(node.output[0], _log_odds(scores, after, node), [0, 1])
 
 
-_READERS: dict[str, Callable[[_Walk, Any, dict[str, Any]], None]] = {
+_READERS: dict[str, Callable[[_GraphReader, Any, dict[str, Any]], None]] = {
     "Identity": _pass,
     "Cast": _cast,
     "Reshape": _reshape,

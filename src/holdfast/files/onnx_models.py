@@ -61,7 +61,7 @@ def _names(model: Any) -> list[str] | None:
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"its metadata {_NAMES} is not a JSON list of names")
     if len(set(names)) < len(names):
-        raise ValueError(f"its metadata {_NAMES} has a name twice")
+        raise ValueError(f"its metadata {_NAMES} has the same name twice")
     return names
 
 
@@ -73,7 +73,7 @@ def _terms(graph: LinearGraph) -> list[NumberTerm | LevelTerm]:
     for column, coefficient in zip(graph.columns, graph.coef.tolist(), strict=True):
         read.setdefault(column.raw, []).append((column, coefficient))
     if not read:
-        raise ValueError("its classifier reads no column")
+        raise ValueError("its classifier reads no columns")
     return [_term(graph.raw[k], read[k]) for k in sorted(read)]
 
 
@@ -114,8 +114,8 @@ def _compare(model: Any, graph: LinearGraph, pipeline: Any) -> None:
     if not (np.abs(given - read) <= room).all():
         worst = float(np.abs(given - read).max())
         raise ValueError(
-            f"what was read of it gives other probabilities than the graph itself, by {worst:.2g}; "
-            "it is not understood"
+            "the model read from it gives different probabilities from the graph itself, by up "
+            f"to {worst:.2g}, so it cannot be used"
         )
 
 

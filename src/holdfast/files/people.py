@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.files.tables import MISSING, PROBLEM, nullified, parse_numbers
+from holdfast.files.tables import COMPLAINT, MISSING, nullified, parse_numbers
 from holdfast.models.encoding import Category, Encoding
 from holdfast.models.encoding.reading import is_missing, plain
 
@@ -25,7 +25,7 @@ _TRUTHS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class PeopleColumns:
     """The columns that are read of each person, with the levels of those that have levels.
 
     Attributes
@@ -42,7 +42,9 @@ class Columns:
     are_texts: bool = False
 
     @classmethod
-    def of(cls, encoding: Encoding, actions: ActionSet, *, are_texts: bool = False) -> Columns:
+    def of(
+        cls, encoding: Encoding, actions: ActionSet, *, are_texts: bool = False
+    ) -> PeopleColumns:
         """Take all that the model reads, and all that something of it is derived from."""
         if not encoding.is_named:
             some = ", ".join(encoding.names[:3])
@@ -62,7 +64,7 @@ class Columns:
                 levels[name] = getattr(actions[name], "levels", None) if name in derived else ()
         return cls(levels, are_texts)
 
-    def problems(self, names: list[str], sample: pa.Table) -> list[str]:
+    def complaints(self, names: list[str], sample: pa.Table) -> list[str]:
         """List all that is wrong with a file as a whole, from its names and its first rows."""
         found = [f"there is no column {name!r}" for name in self.levels if name not in names]
         for name in self.levels:
@@ -80,18 +82,18 @@ class Columns:
             kind = kind.value_type
         plain = pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
         if not (plain or _is_text(kind) or pa.types.is_decimal(kind)):
-            return [f"column {name!r} holds {kind}; numbers or texts were expected"]
+            return [f"column {name!r} holds {kind}; numbers or strings were expected"]
         values = [value for value in self.column(name, cells).tolist() if value == value]
         values = [value for value in values if value is not None]
         if len(values) < _ENOUGH:
             return []
         if levels is None:
             good = any(not isinstance(value, str) for value in values)
-            expected = "none is a number" + _hint(values[0])
+            expected = "none of them is a number" + _hint(values[0])
         else:
             good = any(value in levels for value in values)
-            expected = f"none is one of the model's: {', '.join(map(repr, levels[:6]))}"
-        return [] if good else [f"column {name!r} holds {values[0]!r} and others; {expected}"]
+            expected = f"none of them is one of the model's: {', '.join(map(repr, levels[:6]))}"
+        return [] if good else [f"column {name!r} holds {values[0]!r} and other values; {expected}"]
 
     def frame(self, table: pa.Table) -> pd.DataFrame:
         """Return people as the model takes them; what is no number stays the text that it is."""
@@ -210,22 +212,22 @@ def _objects(values: list[Any]) -> Any:
     return array
 
 
-def problems_of(table: pa.Table) -> list[str | None]:
+def complaints_of(table: pa.Table) -> list[str | None]:
     """Return why rows could not be read from their file, where that is so."""
-    if PROBLEM not in table.column_names:
+    if COMPLAINT not in table.column_names:
         return [None] * table.num_rows
-    return list(table[PROBLEM].to_pylist())
+    return list(table[COMPLAINT].to_pylist())
 
 
 def text_of(value: Any, levels: tuple[Any, ...] | None) -> str:
-    """Return the shortest text that `Columns` of texts read back to the very same value.
+    """Return the shortest text that `PeopleColumns` of texts read back to the very same value.
 
     Parameters
     ----------
     value : object
-        As `Columns.frame` gives it.
+        As `PeopleColumns.frame` gives it.
     levels : tuple or None
-        Of its column, as in `Columns.levels`.
+        Of its column, as in `PeopleColumns.levels`.
 
     Examples
     --------

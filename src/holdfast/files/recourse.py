@@ -57,20 +57,20 @@ class RecourseFile:
         if table.are_texts:
             raise ValueError(
                 f"{path}: a CSV file does not say which cells are numbers; run `holdfast "
-                "recommend` with --out advice.parquet, and give that"
+                "recommend` with --out advice.parquet and use that file"
             )
         if "row" not in table.names or "status" not in table.names:
-            raise ValueError(f"{path} is no advice that `holdfast recommend` has written")
+            raise ValueError(f"{path} was not written by `holdfast recommend`")
         if not manifest.exists():
             raise FileNotFoundError(
-                f"{path} lacks its manifest: {manifest.name} must lie beside it, as the run left it"
+                f"{path} lacks its manifest: {manifest.name} must be beside it, as the run left it"
             )
         job, run = load_job(manifest)
         known = run.get("checksums", {}).get("out")
         if known is not None and table.checksum() != known:
             raise ValueError(
-                f"{path} was changed after the run that wrote it: it is not what the run advised. "
-                "Take the file as the run left it, or run `holdfast recommend` again"
+                f"{path} was changed after the run that wrote it, so it is not what the run "
+                "advised. Use the file as the run left it, or run `holdfast recommend` again"
             )
         return cls(path, job, run, table)
 

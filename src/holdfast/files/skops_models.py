@@ -7,7 +7,7 @@ import json
 import zipfile
 from typing import Any
 
-from holdfast.machinery.plain_files import Kind, parse_json
+from holdfast.machinery.plain_files import FileKind, parse_json
 from holdfast.models.classes import UNSAID
 
 # What scikit-learn's own estimators hold and skops does not know; none runs anything when made.
@@ -28,7 +28,7 @@ _TRUSTED = (
 )
 _MOST_MEMBERS = 20_000
 _NOTE = "holdfast.json"  # the member of ours; skops reads only those that it knows
-_NOTE_KIND = Kind("a note", most_bytes=10_000)
+_NOTE_KIND = FileKind("a note", most_bytes=10_000)
 
 
 def unpack(raw: bytes, most_bytes: int) -> tuple[Any, Any]:
@@ -47,7 +47,7 @@ def unpack(raw: bytes, most_bytes: int) -> tuple[Any, Any]:
         raise
     except zipfile.BadZipFile as error:
         raise ValueError(
-            f"this is not a skops file, or a damaged one ({error}); write it with "
+            f"this is not a skops file, or it is damaged ({error}); write it with "
             "skops.io.dump(model, 'model.skops')"
         ) from None
     except Exception as error:  # whatever a damaged or hostile file makes skops stumble over
@@ -75,7 +75,7 @@ def _check_members(archive: zipfile.ZipFile, most_bytes: int) -> None:
     names = archive.namelist()
     if len(names) > _MOST_MEMBERS or len(set(names)) < len(names):
         raise ValueError(
-            f"this skops file holds too many members, or two of one name; it has {len(names)}"
+            f"this skops file holds too many members ({len(names)}), or two with the same name"
         )
     total = _unpacked(archive)
     if total <= most_bytes:  # sparse matrices are packed once more
@@ -85,19 +85,22 @@ def _check_members(archive: zipfile.ZipFile, most_bytes: int) -> None:
                     total += _unpacked(inner)
     if total > most_bytes:
         raise ValueError(
-            f"this skops file unpacks to more than {most_bytes:,} bytes: too large for a model"
+            f"this skops file unpacks to more than {most_bytes:,} bytes, which is too large for a "
+            "model"
         )
     if "schema.json" not in names:
-        raise ValueError("this zip file is no skops file: it holds no schema.json")
+        raise ValueError("this zip file is not a skops file: it has no schema.json")
 
 
 def _unpacked(archive: zipfile.ZipFile) -> int:
     """Return how many bytes are in an archive; refuse ways of packing that have no limit."""
     for member in archive.infolist():
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError(f"this skops file packs {member.filename!r} in a way that is not read")
+            raise ValueError(
+                f"this skops file packs {member.filename!r} in a way that is not supported"
+            )
         if member.flag_bits & 0x1:
-            raise ValueError("this skops file is encrypted, which is not read")
+            raise ValueError("this skops file is encrypted, which is not supported")
     return sum(member.file_size for member in archive.infolist())
 
 
@@ -123,6 +126,6 @@ def _refused(strangers: list[str]) -> str:
     one = len(strangers) == 1
     return (
         f"this file holds {', '.join(strangers)}, which {'is' if one else 'are'} not trusted: a "
-        "model is read only if it is made of scikit-learn's own linear models and transformers. "
-        "Give its coefficients as a JSON file instead, or use holdfast from Python"
+        "model is only read if it consists of scikit-learn's own linear models and transformers. "
+        "Give its coefficients as a JSON file instead, or use Holdfast from Python"
     )

@@ -19,7 +19,7 @@ CSV_SUFFIXES = (".csv", ".tsv")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 TABLE_SUFFIXES = (*CSV_SUFFIXES, ".parquet", *ARROW_SUFFIXES)
 # The column in which a reader says why a row cannot be used, if that is so.
-PROBLEM = "holdfast.problem"
+COMPLAINT = "holdfast.problem"
 # What stands for a value that is missing, in a CSV file.
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL"})
 _DELIMITERS = (",", ";", "\t", "|")
@@ -50,7 +50,7 @@ class TableFile(ABC):
         """Read it from the beginning, at most so many rows at a time.
 
         The cells of a CSV file are texts, null where they are empty. A row that cannot be read
-        is null throughout; the column `PROBLEM`, which is there if one is, says why.
+        is null throughout; the column `COMPLAINT`, which is there if one is, says why.
         """
 
     def scan(self) -> None:
@@ -94,8 +94,8 @@ def open_table(path: str | Path) -> TableFile:
     suffix = path.suffix.lower()
     if suffix not in TABLE_SUFFIXES:
         raise ValueError(
-            f"{path}: a table ends in one of {', '.join(TABLE_SUFFIXES)}, or is a directory of "
-            "Parquet parts"
+            f"{path}: a table must end in one of {', '.join(TABLE_SUFFIXES)}, or be a directory "
+            "of Parquet parts"
         )
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
@@ -128,20 +128,20 @@ class CsvTable(TableFile):
         chosen = self.names if names is None else names
         places = [self._header.index(name) for name in chosen]
         read: list[list[str]] = []
-        problems: dict[int, str] = {}
+        complaints: dict[int, str] = {}
         for line, cells in self._rows():
             width = len(self._header)
             if len(cells) != width:
-                problems[len(read)] = (
+                complaints[len(read)] = (
                     f"line {line} has {_cells(len(cells))}, but there are {width} columns"
                 )
                 cells = [""] * width
             read.append(cells)
             if len(read) == rows:
-                yield _texts(read, chosen, places, problems)
-                read, problems = [], {}
+                yield _texts(read, chosen, places, complaints)
+                read, complaints = [], {}
         if read:
-            yield _texts(read, chosen, places, problems)
+            yield _texts(read, chosen, places, complaints)
 
     def _count(self) -> int:
         return sum(1 for _ in self._rows())
@@ -162,11 +162,11 @@ class CsvTable(TableFile):
                     yield reader.line_num, cells
             except csv.Error as error:
                 why = f"{self.path}, line {reader.line_num}: {error}"
-                raise ValueError(f"{why}; is a quotation mark not closed?") from None
+                raise ValueError(f"{why}; is there an unclosed quotation mark?") from None
             except UnicodeDecodeError:
                 raise ValueError(
-                    f"{self.path} is not a text in UTF-8: near line {reader.line_num + 1}; save it "
-                    "as UTF-8"
+                    f"{self.path} is not UTF-8 text near line {reader.line_num + 1}; save it as "
+                    "UTF-8"
                 ) from None
 
     def _delimiter(self) -> str:
@@ -196,7 +196,7 @@ class ParquetTable(TableFile):
             # no more of the file in memory than what is read next
             self._file = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{path} is not a Parquet file that can be read: {error}") from None
+            raise ValueError(f"{path} is not a readable Parquet file: {error}") from None
         self.schema, self.n_rows = self._file.schema_arrow, self._file.metadata.num_rows
         self.names = self.schema.names
         _check_names(path, self.names)
@@ -223,7 +223,7 @@ class ArrowTable(TableFile):
         try:
             self._file = pa.ipc.open_file(pa.memory_map(str(path)))
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{path} is not an Arrow file that can be read: {error}") from None
+            raise ValueError(f"{path} is not a readable Arrow file: {error}") from None
         self.names, self.n_rows = self._file.schema.names, None
         _check_names(path, self.names)
 
@@ -256,7 +256,9 @@ class PartsTable(TableFile):
         self.names = self.parts[0].names
         for part in self.parts:
             if part.names != self.names:
-                raise ValueError(f"{part.path} has other columns than {self.parts[0].path}")
+                raise ValueError(
+                    f"{part.path} does not have the same columns as {self.parts[0].path}"
+                )
         self.n_rows = sum(part.n_rows or 0 for part in self.parts)
         self._schema = _common_schema(self.parts)
 
@@ -290,7 +292,7 @@ def _common_schema(parts: list[ParquetTable]) -> pa.Schema:
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             why = str(error).partition("\n")[0]
             raise ValueError(
-                f"{part.path} has columns of other types than {parts[0].path}: {why}"
+                f"{part.path} does not have the same column types as {parts[0].path}: {why}"
             ) from None
     return common
 
@@ -318,9 +320,9 @@ def read_frame(path: str | Path, names: list[str] | None = None) -> pd.DataFrame
     if missing:
         raise ValueError(f"{path} has no column {missing[0]!r}; it has: {', '.join(table.names)}")
     parts = list(table.batches(1 << 16, names))
-    wrong = next((part for part in parts if PROBLEM in part.schema.names), None)
+    wrong = next((part for part in parts if COMPLAINT in part.schema.names), None)
     if wrong is not None:
-        why = next(text for text in wrong.column(PROBLEM).to_pylist() if text)
+        why = next(text for text in wrong.column(COMPLAINT).to_pylist() if text)
         raise ValueError(f"{path}: {why}")
     columns: dict[str, Any] = {}
     for name in names or table.names:
@@ -394,15 +396,15 @@ def parse_numbers(cells: Any) -> Any:
 
 
 def _texts(
-    rows: list[list[str]], names: list[str], places: list[int], problems: dict[int, str]
+    rows: list[list[str]], names: list[str], places: list[int], complaints: dict[int, str]
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
     columns = list(zip(*rows, strict=True))
     arrays = [pa.array([cell or None for cell in columns[k]], pa.string()) for k in places]
-    if problems:
-        arrays.append(pa.array([problems.get(k) for k in range(len(rows))], pa.string()))
-        names = [*names, PROBLEM]
+    if complaints:
+        arrays.append(pa.array([complaints.get(k) for k in range(len(rows))], pa.string()))
+        names = [*names, COMPLAINT]
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
@@ -411,9 +413,11 @@ def _check_names(path: Path, names: list[str]) -> None:
         raise ValueError(f"{path} has no columns; its first line must name them")
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{path} has several columns of the name {name!r}")
-    if PROBLEM in names:
-        raise ValueError(f"{path} has a column {PROBLEM!r}, a name that is ours; rename it")
+            raise ValueError(f"{path} has several columns named {name!r}")
+    if COMPLAINT in names:
+        raise ValueError(
+            f"{path} has a column {COMPLAINT!r}, a name that Holdfast uses itself; rename it"
+        )
 
 
 def _cells(count: int) -> str:

@@ -30,7 +30,7 @@ class ColumnKinds:
     Attributes
     ----------
     numbers : list of str
-    gaps : list of str
+    incomplete : list of str
         The numbers of which some are missing.
     levels : dict
         The levels of each category, a missing one last, as NaN.
@@ -39,7 +39,7 @@ class ColumnKinds:
     """
 
     numbers: list[str] = field(default_factory=list)
-    gaps: list[str] = field(default_factory=list)
+    incomplete: list[str] = field(default_factory=list)
     levels: dict[str, list[Any]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -73,20 +73,20 @@ def read_columns(table: pd.DataFrame, categories: Iterable[str] = ()) -> ColumnK
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": [30, None, 50], "home": ["own", "rent", "own"], "one": 1})
     >>> read_columns(table)
-    ColumnKinds(numbers=['age'], gaps=['age'], levels={'home': ['own', 'rent']}, left_out={'one': \
-'everybody has the same value, 1'})
+    ColumnKinds(numbers=['age'], incomplete=['age'], levels={'home': ['own', 'rent']}, \
+left_out={'one': 'everybody has the same value, 1'})
     """
     columns, wrong, coded = ColumnKinds(), dict[str, str](), set(categories)
     for name in coded:
         if name not in table.columns:
             there = suggest(name, list(map(str, table.columns)))
-            raise ValueError(f"--category: the table has no such feature as {name!r}; {there}")
+            raise ValueError(f"--category: the table has no feature {name!r}; {there}")
     for name in table.columns:
         seen = table[name].dropna().infer_objects()
         kind = getattr(seen.dtype, "kind", "O")
         distinct = [plain(value) for value in seen.unique().tolist()] if _hashable(seen) else []
         if seen.empty:
-            columns.left_out[name] = "it has no value at all"
+            columns.left_out[name] = "it has no values"
         elif kind in "mM":
             wrong[name] = "it holds dates or times"
         elif not distinct or not all(isinstance(k, (str, bool, int, float)) for k in distinct):
@@ -110,7 +110,7 @@ def read_columns(table: pd.DataFrame, categories: Iterable[str] = ()) -> ColumnK
             )
         )
     if not columns.used:
-        raise ValueError("there is no column left to learn from")
+        raise ValueError("there are no columns left to learn from")
     return columns
 
 
@@ -132,11 +132,11 @@ def _read_number(
         wrong[name] = "it holds infinite values"
         return
     if len(values) == len(column) >= _FEWEST_TO_COUNT and _counts_rows(values):
-        wrong[name] = "it numbers the rows, one after another: an id, which tells nothing"
+        wrong[name] = "it numbers the rows one after another: an id, which carries no information"
         return
     columns.numbers.append(name)
     if len(seen) < len(column):
-        columns.gaps.append(name)
+        columns.incomplete.append(name)
 
 
 def _counts_rows(values: Floats) -> bool:

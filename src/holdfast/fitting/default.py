@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holdfast.fitting.columns import ColumnKinds, read_columns, read_names
 from holdfast.fitting.measures import Measures, measure
 from holdfast.machinery.numbers import Floats
-from holdfast.models.classes import label_of, spelled
+from holdfast.models.classes import favorable_position, label_of, spelled
 from holdfast.models.encoding.reading import as_table, plain
 
 if TYPE_CHECKING:
@@ -165,7 +165,8 @@ def _labels(target: str, column: pd.Series[Any]) -> tuple[NDArray[Any], list[Any
     if len(classes) != 2:
         count = f"{len(classes)} different values" if len(classes) != 1 else "one value only"
         raise ValueError(
-            f"the target {target!r} has {count} ({spelled(classes)}); it must have exactly two"
+            f"the target {target!r} has {count} ({spelled(classes)}); it must have exactly two "
+            "different values"
         )
     if len({type(label) for label in classes}) > 1:
         raise ValueError(f"the target {target!r} mixes types: {spelled(classes)}")
@@ -173,7 +174,7 @@ def _labels(target: str, column: pd.Series[Any]) -> tuple[NDArray[Any], list[Any
         count_of = int((labels == label).sum())
         if count_of < _FEWEST:
             raise ValueError(
-                f"the target {target!r} is {label!r} in {count_of} rows only; at least {_FEWEST} "
+                f"the target {target!r} is {label!r} in only {count_of} rows; at least {_FEWEST} "
                 "of each are needed"
             )
     return labels, classes
@@ -183,10 +184,10 @@ def _wanted(classes: list[Any], favorable: Any) -> Any:
     given = plain(favorable)
     if isinstance(given, str):
         return label_of(classes, given)
-    known = [label for label in classes if type(label) is type(given) and label == given]
-    if not known:
-        raise ValueError(f"{given!r} is none of the classes: {spelled(classes)}")
-    return known[0]
+    known = favorable_position(classes, given)
+    if known is None:
+        raise ValueError(f"{given!r} is not one of the classes: {spelled(classes)}")
+    return classes[known]
 
 
 def _as_fitted(people: pd.DataFrame, columns: ColumnKinds) -> pd.DataFrame:
@@ -211,14 +212,14 @@ def _encoder(columns: ColumnKinds) -> Any:
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    whole = [name for name in columns.numbers if name not in columns.gaps]
+    whole = [name for name in columns.numbers if name not in columns.incomplete]
     steps: list[Any] = []
     if whole:
         steps.append(("numbers", StandardScaler(), whole))
-    if columns.gaps:
+    if columns.incomplete:
         fill = [("fill", SimpleImputer(strategy="median")), ("scale", StandardScaler())]
-        steps.append(("filled", Pipeline(fill), columns.gaps))
-        steps.append(("missing", MissingIndicator(features="all"), columns.gaps))
+        steps.append(("filled", Pipeline(fill), columns.incomplete))
+        steps.append(("missing", MissingIndicator(features="all"), columns.incomplete))
     if columns.levels:
         levels = [
             np.array(found, dtype=object if _is_mixed(found) else None)
@@ -294,9 +295,9 @@ def _explain(
     """Return the coefficients of all terms, and the weight of each raw feature."""
     import pandas as pd
 
-    whole = [name for name in columns.numbers if name not in columns.gaps]
-    terms = [(name, "per standard deviation") for name in [*whole, *columns.gaps]]
-    terms += [(name, "missing") for name in columns.gaps]
+    whole = [name for name in columns.numbers if name not in columns.incomplete]
+    terms = [(name, "per standard deviation") for name in [*whole, *columns.incomplete]]
+    terms += [(name, "missing") for name in columns.incomplete]
     for name, levels in columns.levels.items():
         terms += [(name, "missing" if k != k else str(k)) for k in levels]
     classifier = model["classifier"]

@@ -34,7 +34,8 @@ def kernel_sources(package: Path) -> dict[Path, bytes]:
     """Return the sources that machine code depends on, in order.
 
     Those that hold kernels, and all that these import, directly or not: kernels take functions and
-    constants from there.
+    constants from there. The paper's count too: handed its settings, an entry point of the product
+    is compiled with the paper's loss in it (`holdfast.paper.roar_as_published`).
     """
     texts = {path: path.read_bytes() for path in package.rglob("*.py")}
     todo = [path for path, text in texts.items() if _DECORATED.search(text)]
@@ -255,10 +256,13 @@ def _say(text: str) -> None:
 
 def _notice() -> str:
     if CACHE_DIRECTORY is not None:
-        return "Holdfast is compiling its solvers, which it then keeps: up to half a minute."
+        return (
+            "Holdfast is compiling its solvers and keeps them for next time; this takes up to "
+            "half a minute."
+        )
     return (
-        "Holdfast is compiling its solvers: up to half a minute, in every process, because no "
-        "directory to keep them in can be written; set NUMBA_CACHE_DIR to one that can."
+        "Holdfast is compiling its solvers: this takes up to half a minute in every process, "
+        "because there is no writable directory to keep them in. Set NUMBA_CACHE_DIR to one."
     )
 
 

@@ -23,7 +23,7 @@ class KernelCache(_caching.FunctionCache):  # type: ignore[misc]
     """The machine code of one entry point, in a directory for one state of all sources."""
 
     def __init__(self, py_func: Callable[..., Any], directory: str) -> None:
-        class Here(_Place):
+        class Here(_ModuleDirectory):
             home = directory
 
         class Files(_caching.CompileResultCacheImpl):  # type: ignore[misc]
@@ -39,7 +39,7 @@ class KernelCache(_caching.FunctionCache):  # type: ignore[misc]
             super()._save_overload(sig, data)
 
 
-class _Place(_caching._CacheLocator):  # type: ignore[misc]
+class _ModuleDirectory(_caching._CacheLocator):  # type: ignore[misc]
     """A directory for each module, by its name."""
 
     home: str
@@ -49,7 +49,7 @@ class _Place(_caching._CacheLocator):  # type: ignore[misc]
         self._path = os.path.join(self.home, py_func.__module__)
 
     @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Place:
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _ModuleDirectory:
         return cls(py_func)
 
     def get_cache_path(self) -> str:

@@ -27,7 +27,7 @@ def position_of(label: Any, index: Any, count: int) -> int:
     >>> position_of(2, None, 2)
     Traceback (most recent call last):
         ...
-    ValueError: there is no row 2; there are: 0, 1
+    ValueError: there is no row 2; the rows are: 0, 1
     """
     if index is None:
         whole = isinstance(label, numbers.Integral) and not isinstance(label, bool)
@@ -42,8 +42,8 @@ def position_of(label: Any, index: Any, count: int) -> int:
         raise ValueError(f"there is no row {_plain(label)!r}; {_known(index)}") from None
     if not isinstance(place, numbers.Integral):
         raise ValueError(
-            f"several rows have the label {_plain(label)!r}; give each row one of its own, for "
-            "example with table.reset_index(drop=True)"
+            f"several rows have the label {_plain(label)!r}; give every row its own, for example "
+            "with table.reset_index(drop=True)"
         )
     return int(place)
 
@@ -53,7 +53,7 @@ def _known(labels: Any) -> str:
         return "there are no rows at all"
     shown = [repr(_plain(labels[k])) for k in range(min(_SHOWN, len(labels)))]
     rest = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
-    return f"there are: {', '.join(shown)}{rest}"
+    return f"the rows are: {', '.join(shown)}{rest}"
 
 
 def _plain(label: Any) -> Any:

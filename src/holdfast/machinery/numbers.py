@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]  # of rows or columns
 Ints = NDArray[np.int64]
 Flags = NDArray[np.int8]
 EPS = 2.220446049250313e-16
@@ -112,12 +113,14 @@ def read_floats(name: str, values: Any) -> Floats:
     """Return a C-ordered copy as float64, nobody else's; missing values become NaN."""
     if is_frame(values):
         if not values.columns.is_unique:
-            raise ValueError(f"{name} has columns of the same name: {shown(list(values.columns))}")
+            raise ValueError(
+                f"{name} has several columns with the same name: {shown(list(values.columns))}"
+            )
         for column, kind in zip(values.columns, values.dtypes, strict=True):
             if not sys.modules["pandas"].api.types.is_numeric_dtype(kind):
-                raise ValueError(f"{name}: column {column!r} holds no numbers, but {kind}")
+                raise ValueError(f"{name}: column {column!r} holds {kind}, not numbers")
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
-        raise ValueError(f"{name} is a sparse matrix; give a dense one: {name}.toarray()")
+        raise ValueError(f"{name} is a sparse matrix; pass a dense one: {name}.toarray()")
     try:
         return _as_floats(values)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:

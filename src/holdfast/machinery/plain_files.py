@@ -20,7 +20,7 @@ MOST_LEVELS = 16
 _CHUNK = 1 << 20
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """What a file should be, for messages, and the limits on it."""
 
     name: str  # with its article: "an action set"
@@ -33,9 +33,9 @@ class Kind(NamedTuple):
         is_yaml = path.suffix.lower() in (".yaml", ".yml")
         most = min(self.most_bytes, MOST_YAML_BYTES) if is_yaml else self.most_bytes
         if size > most:
-            more = "" if most == self.most_bytes else " in YAML; take a .json file"
+            more = "" if most == self.most_bytes else " in YAML; use a .json file"
             raise ValueError(
-                f"{path} is larger than {most:,} bytes: too large for {self.name}{more}"
+                f"{path} is larger than {most:,} bytes, which is too large for {self.name}{more}"
             )
 
     @property
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
         return self.name.split(" ", 1)[1]
 
 
-def suffix_of(path: Path, kind: Kind) -> str:
+def suffix_of(path: Path, kind: FileKind) -> str:
     """Return the ending of a path, or refuse it."""
     suffix = path.suffix.lower()
     if suffix not in kind.suffixes:
@@ -52,7 +52,7 @@ def suffix_of(path: Path, kind: Kind) -> str:
     return suffix
 
 
-def load_plain(path: Path, kind: Kind) -> Any:
+def load_plain(path: Path, kind: FileKind) -> Any:
     """Read a YAML or JSON file that is none too large, too deep, or ambiguous."""
     suffix = suffix_of(path, kind)
     text = read_text(path, kind)
@@ -69,7 +69,7 @@ def naming(path: Path) -> Iterator[None]:
         raise ValueError(f"{path}: {error}") from None
 
 
-def read_text(path: Path, kind: Kind) -> str:
+def read_text(path: Path, kind: FileKind) -> str:
     """Return the text of a file that is none too large."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is not a file")
@@ -82,10 +82,10 @@ def read_text(path: Path, kind: Kind) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a text in UTF-8: see byte {error.start}") from None
+        raise ValueError(f"{path} is not UTF-8 text: see byte {error.start}") from None
 
 
-def parse_json(text: str, kind: Kind) -> Any:
+def parse_json(text: str, kind: FileKind) -> Any:
     """Read JSON; names that are there twice, and endless depth, are refused."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def parse_json(text: str, kind: Kind) -> Any:
 _JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
-def _parse_yaml(text: str, kind: Kind) -> Any:
+def _parse_yaml(text: str, kind: FileKind) -> Any:
     import yaml
 
     try:
@@ -119,7 +119,7 @@ def _parse_yaml(text: str, kind: Kind) -> Any:
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        raise ValueError(f"this is not YAML that can be read: {error}") from None
+        raise ValueError(f"this is not valid YAML: {error}") from None
 
 
 @functools.cache
@@ -147,7 +147,7 @@ def _without_sixties(tag: str, pattern: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(rf"(?!.*:)(?:{pattern.pattern})", pattern.flags)
 
 
-def _refuse_aliases(text: str, kind: Kind) -> None:
+def _refuse_aliases(text: str, kind: FileKind) -> None:
     """Refuse aliases, with which a few lines can stand for billions, and what is too deep.
 
     Events are read one after another: nothing is built from them, whatever they describe.
@@ -166,7 +166,7 @@ def _refuse_aliases(text: str, kind: Kind) -> None:
         _refuse_deep(depth, kind)
 
 
-def _refuse_deep(depth: int, kind: Kind) -> None:
+def _refuse_deep(depth: int, kind: FileKind) -> None:
     if depth > kind.most_levels:
         raise ValueError(
             f"this is nested more than {kind.most_levels} levels deep, too deep for {kind.name}"
@@ -196,26 +196,29 @@ def _refuse_twice(keys: list[str]) -> None:
     seen: set[str] = set()
     for key in keys:
         if key in seen:
-            raise ValueError(f"{key!r} is there twice")
+            raise ValueError(f"{key!r} appears twice")
         seen.add(key)
 
 
-def check_schema(content: Any, schema: dict[str, Any], kind: Kind) -> None:
+def check_schema(content: Any, schema: dict[str, Any], kind: FileKind) -> None:
     """Refuse what does not fit a JSON schema; all that is wrong is listed."""
     import jsonschema
 
     if not isinstance(content, dict):
-        what = "nothing" if content is None else f"a {type(content).__name__}"
-        raise ValueError(f"no {kind.noun}, but {what}; it must hold names with their values")
+        what = "empty" if content is None else f"a {type(content).__name__}"
+        raise ValueError(
+            f"this is not a valid {kind.noun}: it is {what}, but it must hold names with their "
+            "values"
+        )
     for key in content:
         if not isinstance(key, str):
-            raise ValueError(f"the name {key!r} is not a text")
+            raise ValueError(f"the name {key!r} is not a string")
     validator = jsonschema.Draft202012Validator(schema)
     errors = sorted(validator.iter_errors(content), key=lambda error: list(map(str, error.path)))
     if errors:
         places = [f"  {_place(error.absolute_path)}: {error.message}" for error in errors[:10]]
         more = [f"  and {len(errors) - 10} more"] if len(errors) > 10 else []
-        raise ValueError("\n".join([f"no {kind.noun}:", *places, *more]))
+        raise ValueError("\n".join([f"this is not a valid {kind.noun}:", *places, *more]))
 
 
 def _place(steps: Any) -> str:
@@ -240,7 +243,7 @@ def refuse_input_as_output(out: Path, *inputs: Path | None) -> None:
     >>> refuse_input_as_output(Path("report.html"), Path("recourse.parquet"), None)
     >>> refuse_input_as_output(Path("recourse.parquet"), Path("./recourse.parquet"))
     Traceback (most recent call last):
-    ValueError: out = recourse.parquet would overwrite an input: write to another file
+    ValueError: out = recourse.parquet would overwrite an input: choose another file
     """
     place = out.resolve()
     for path in inputs:
@@ -249,10 +252,10 @@ def refuse_input_as_output(out: Path, *inputs: Path | None) -> None:
         read = path.resolve()
         # a disk may hold a file under names that differ in case alone
         if place == read or (out.exists() and path.exists() and out.samefile(path)):
-            raise ValueError(f"out = {out} would overwrite an input: write to another file")
+            raise ValueError(f"out = {out} would overwrite an input: choose another file")
         if path.is_dir() and read in place.parents:
             raise ValueError(
-                f"out = {out} lies in {path}, whose files are read: write to another directory"
+                f"out = {out} is inside {path}, whose files are read: choose another directory"
             )
 
 

@@ -9,19 +9,19 @@ from typing import Any, TypeVar
 
 from holdfast.machinery.numbers import shown
 
-Kind = TypeVar("Kind")
+Registered = TypeVar("Registered")
 
 
 def make(
-    what: str, registry: Mapping[str, type[Kind]], name: Any, settings: dict[str, Any]
-) -> Kind:
+    what: str, registry: Mapping[str, type[Registered]], name: Any, settings: dict[str, Any]
+) -> Registered:
     """Return `registry[name](**settings)`, or say what was wrong with either."""
     kind = registry.get(name) if isinstance(name, str) else None
     if kind is None:
         close = difflib.get_close_matches(name, registry, n=1) if isinstance(name, str) else []
         hint = f"did you mean {close[0]!r}? " if close else ""
         there = ", ".join(registry)
-        raise ValueError(f"{what} = {shown(name)} is not known; {hint}there are: {there}")
+        raise ValueError(f"{what} = {shown(name)} is not known; {hint}available: {there}")
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     unknown = [key for key in settings if key not in known]
     if unknown:

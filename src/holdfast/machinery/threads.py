@@ -70,7 +70,7 @@ def thread_count(n_jobs: int | None) -> int:
         return max(1, _processors() + 1 + int(n_jobs))
     is_whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, (bool, np.bool_))
     if not is_whole or not 0 < n_jobs < 2**20:
-        refuse("n_jobs", n_jobs, "a number of processors, -1 for all of them, or None for one")
+        refuse("n_jobs", n_jobs, "a number of processors, -1 for all, or None for one")
     return int(n_jobs)
 
 

@@ -1,9 +1,11 @@
-"""Versions of whatever takes part in an answer."""
+"""The version of this package, and those of whatever takes part in an answer."""
 
 from __future__ import annotations
 
 import platform
 from importlib import metadata
+
+VERSION = "0.1.0"  # read by pyproject.toml too
 
 
 def versions(*packages: str) -> dict[str, str]:

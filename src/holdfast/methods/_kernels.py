@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from holdfast.machinery.compile import kernel
 
-CONVERGED, STEP_LIMIT = 0, 1
+
+class RunEnd(IntEnum):
+    """How a compiled method's run on a row ended; `MethodStatus` says it in words."""
+
+    CONVERGED = 0
+    STEP_LIMIT = 1
+
+
+# for kernels, which are compiled once for plain numbers
+CONVERGED = int(RunEnd.CONVERGED)
+STEP_LIMIT = int(RunEnd.STEP_LIMIT)
 
 
 @kernel

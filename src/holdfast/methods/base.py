@@ -15,8 +15,8 @@ from holdfast.models import Model
 from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
+from holdfast.problem.model_set import ModelSet
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import ModelSet
 from holdfast.result import MethodStatus
 
 
@@ -93,31 +93,35 @@ class Method:
         if isinstance(robust_to, LastLayer):
             robust_to.require_network(kind)
             if not self.knows_last_layer:
-                raise ValueError(f"{self.name} does not know the layers of a network; use 'refine'")
+                raise ValueError(f"{self.name} cannot use the layers of a network; use 'refine'")
         if kind not in self.kinds and "surrogate" not in self.kinds:
             why = "has no gradients" if kind == "black box" else "is not a network"
             raise ValueError(f"{self.name} needs {_wanted(self.kinds)}; a {kind} model {why}")
         ball = robust_to if isinstance(robust_to, NormBall) else None
         if ball is None and not isinstance(robust_to, LastLayer) and not self.any_set:
             kind = type(robust_to).__name__
-            raise ValueError(f"{self.name} knows balls (NormBall) only, no {kind}; use 'exact'")
+            raise ValueError(f"{self.name} only supports balls (NormBall), not {kind}; use 'exact'")
         if ball is not None and self.exponents is not None and ball.p not in self.exponents:
             allowed = " or ".join(f"{p:g}" for p in self.exponents)
             raise ValueError(f"{self.name} needs p = {allowed}, not {ball.p:g}")
         if task.goal.is_guarantee and not self.gives_guarantee:
             other = "refine" if task.model.kind == "network" else "exact"
             raise ValueError(
-                f"{self.name} gives no guarantee; give a cost_weight, or use {other!r}"
+                f"{self.name} gives no guarantee; pass a cost_weight, or use {other!r}"
             )
         if problem.loss.name not in self.losses:
-            raise ValueError(f"{self.name} knows the losses {self.losses}, not {problem.loss.name}")
+            raise ValueError(
+                f"{self.name} supports the losses {self.losses}, not {problem.loss.name}"
+            )
         bounded = np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any()
         if bounded and not self.honours_bounds:
             raise ValueError(f"{self.name} cannot honour bounds; use 'exact'")
         if ball is not None and ball.scale is not None and not self.honours_scale:
-            raise ValueError(f"{self.name} knows no scale of the coefficients; use 'exact'")
+            raise ValueError(
+                f"{self.name} does not support a scale of the coefficients; use 'exact'"
+            )
         if self.needs_training and task.X_train is None:
-            raise ValueError(f"{self.name} needs the training points; give X_train=...")
+            raise ValueError(f"{self.name} needs the training points; pass X_train=...")
 
     def set_on_the_score(self, robust_to: ModelSet) -> ModelSet:
         """Return the set around the linear score; a surrogate has no last layer, and stays put."""
@@ -155,10 +159,10 @@ def all_converged(n: int) -> NDArray[np.object_]:
     return status
 
 
-def statuses(outcome: NDArray[np.int8]) -> NDArray[np.object_]:
-    """Return the status of each outcome of the compiled methods."""
-    status = all_converged(len(outcome))
-    status[outcome == STEP_LIMIT] = MethodStatus.STEP_LIMIT
+def statuses(run_end: NDArray[np.int8]) -> NDArray[np.object_]:
+    """Return the status of each `RunEnd` of the compiled methods."""
+    status = all_converged(len(run_end))
+    status[run_end == STEP_LIMIT] = MethodStatus.STEP_LIMIT
     return status
 
 

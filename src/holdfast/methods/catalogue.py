@@ -21,6 +21,6 @@ def get_method(which: str | Method, settings: dict[str, Any]) -> Method:
     """Look a method up by name and give it its settings."""
     if isinstance(which, Method):
         if settings:
-            raise ValueError(f"{which.name} carries its settings already: {sorted(settings)}")
+            raise ValueError(f"{which.name} already has its settings; leave out {sorted(settings)}")
         return which
     return make("method", METHODS, which, settings)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast.continuous.solve import answer, judge
+from holdfast.continuous.frontier import answer
+from holdfast.continuous.solve import judge
 from holdfast.machinery.numbers import Floats, check_seed, read_matrix
 from holdfast.machinery.threads import thread_count
 from holdfast.methods.base import Method, Proposal, Task, all_converged
@@ -22,10 +23,10 @@ from holdfast.models.linearise import Lineariser, get_lineariser
 from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
+from holdfast.problem.model_set import ModelSet
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import ModelSet
 from holdfast.result.result import RecourseResult
-from holdfast.result.status import MethodStatus, Status, sort_proven
+from holdfast.result.status import MethodStatus, Status, network_statuses, sort_proven
 from holdfast.result.surrogate import Surrogate
 
 if TYPE_CHECKING:
@@ -81,22 +82,22 @@ def find_recourse(
     n_jobs: int | None = -1,
     **settings: Any,
 ) -> RecourseResult:
-    """Find recourse by any of the methods, for any model, judged by one and the same code.
+    """Find recourse with any of the methods, for any model; all are judged by the same code.
 
     Parameters
     ----------
     X : (n, d) array or data frame
-        The people turned down, as the model takes them. For a pipeline recourse is found behind
-        the scalers and encoders that it begins with: the result is a data frame of the encoded
-        columns, in which costs and bounds are given too. Columns that are made from others
-        (polynomials, bins, splines) are recomputed for each point. A one-hot column is a number
-        like any other here; where it comes out a fraction, the status is FRACTIONAL: that is for
-        study, and `RobustRecourse` gives advice that people can follow.
+        The people turned down, as the model takes them. For a pipeline, recourse is found after the
+        scalers and encoders that it begins with: the result is a data frame of the encoded columns,
+        in which costs and bounds are given too. Columns that are made from others (polynomials,
+        bins, splines) are recomputed for each point. A one-hot column is a number like any other
+        here; if it comes out as a fraction, the status is FRACTIONAL: such a recourse is for study
+        only. `RobustRecourse` gives advice that people can follow.
     model : object
-        Whatever `holdfast.models.as_model` understands.
+        Anything that `holdfast.models.as_model` accepts.
     method : str or Method, optional
-        The name of one of `list_methods()`, or a method with its settings. By default ``refine``
-        for a network with a guarantee over a ball or a `LastLayer`, and ``exact`` for all else.
+        A name from `list_methods()`, or a method with its settings. By default ``refine`` for a
+        network with a guarantee over a ball or a `LastLayer`, and ``exact`` for everything else.
     robust_to : NormBall, Ellipsoid, ModelList or LastLayer
         The models that the recourse must withstand: around the coefficients of a linear model,
         or around those of the surrogate; with ``refine``, around the parameters of a network: all
@@ -109,14 +110,14 @@ def find_recourse(
         no cost weight.
     linearise : {"lime", "smoothgrad", "gradient"}, Lineariser or Surrogate, optional
         How a model that is not linear is made so around each point; "lime" by default, and
-        "gradient" for a guarantee by ``refine``, which only begins there. Hand a `Surrogate`
-        (``result.surrogate``) in to use it again.
+        "gradient" for a guarantee by ``refine``, which only starts there. Pass a `Surrogate`
+        (``result.surrogate``) to use it again.
     X_train : (m, d) array or data frame, optional
         What the model was trained on, as the model takes it; LIME and RBR need it.
     feature_costs, bounds, loss : optional
         As in `solve`; the loss is by default the one that the model was fitted with.
     favorable_class : label, optional
-        The class of a scikit-learn classifier that people want. It must be said, unless the
+        The class of a scikit-learn classifier that people want. Required unless the
         classes are False and True.
     device : str, optional
         Where networks run: "cpu", "cuda", ...; by default where they are.
@@ -179,7 +180,7 @@ def find_recourse(
     surrogate = None
     if isinstance(adapted, LinearModel):
         if linearise is not None:
-            raise ValueError("the model is linear as it is: leave linearise out")
+            raise ValueError("the model is already linear: leave out linearise")
         problem = build(adapted.coef, adapted.intercept)
     else:
         problem = build(0.0, 0.0)
@@ -240,7 +241,7 @@ def _check_points(surrogate: Surrogate, model: Model, points: Floats) -> None:
         near = np.isclose(error, surrogate.point_error[rows], rtol=1e-3, atol=1e-3)
         same = bool(near.all())
     if not same:
-        raise ValueError("the surrogate was made around other points, or for another model")
+        raise ValueError("the surrogate was made for other points or another model")
 
 
 def _run_and_judge(method: Method, task: Task) -> RecourseResult:
@@ -277,7 +278,10 @@ def _run(method: Method, task: Task, best: RecourseResult) -> tuple[Proposal, fl
     seconds = time.perf_counter() - begin
     outside = (found.recourse < problem.lower) | (found.recourse > problem.upper)
     if outside.any():
-        raise RuntimeError(f"{method.name} left the bounds that it promises to honour: a bug")
+        raise RuntimeError(
+            f"{method.name} left the bounds that it promises to honour. This is a bug; please "
+            "report it"
+        )
     n, d = task.problem.X.shape
     recourse, steps = np.full((n, d), np.nan), np.zeros(n, dtype=np.int64)
     status = np.empty(n, dtype=object)
@@ -310,9 +314,8 @@ def _with_the_model(
     if surrogate is not None:
         _say_of_the_model(status, result, there, refused)
     else:
-        target = result.goal.level if result.goal.is_guarantee else None
         stays = (result.recourse_array == result.problem.X).all(axis=1)
-        sort_proven(status, stays, result.worst_case_score, score, model.cutoff, target)
+        sort_proven(result.goal, status, stays, result.worst_case_score, score)
     if model.origin is not None and there.any():
         between = np.zeros(len(result), dtype=bool)
         between[there] = model.origin.fractional(points, result.problem.X[there])
@@ -357,18 +360,12 @@ def _with_last_layers(result: RecourseResult, model: Model, robust_to: LastLayer
     from holdfast.models.networks import judge_network
 
     judged = judge_network(result, model, robust_to)  # type: ignore[arg-type]
-    bound, gap, multiplier = (np.full(len(result), np.nan) for _ in range(3))
-    return replace(
-        result,
+    return result.without_bound(
         problem=replace(result.problem, robust_to=robust_to),
         price=judged.price,
         worst_case_loss=judged.worst_case_loss,
         worst_case_score=judged.worst_case_score,
         worst_case_validity=judged.worst_case_validity,
-        lower_bound=bound,
-        gap=gap,
-        multiplier=multiplier,
-        exact=None,
     )
 
 
@@ -386,28 +383,19 @@ def _with_proofs(result: RecourseResult, task: Task) -> RecourseResult:
         n_jobs=task.n_jobs,
     )
     loss, proven = result.problem.loss, bracket.proven_score
-    bound, gap, multiplier = (np.full(len(result), np.nan) for _ in range(3))
-    status = result.status.copy()
     there = np.asarray(~np.isnan(proven))
-    status[(status == Status.ACCEPTED) & ~(proven >= task.goal.level)] = Status.NOT_VALID
-    held = status == Status.ACCEPTED
     stays = (result.recourse_array == result.problem.X).all(axis=1)
-    status[held] = Status.PROVEN_VALID
-    status[held & stays] = Status.ALREADY_VALID
+    said = network_statuses(proven >= task.goal.amount, stays)
+    status = np.where(result.status == Status.ACCEPTED, said, result.status)
     worst_loss = np.full(len(result), np.nan)
     worst_loss[there] = loss.value(proven[there])
-    return replace(
-        result,
+    return result.without_bound(
         problem=replace(result.problem, robust_to=robust_to),
         status=status,
         worst_case_loss=worst_loss,
         worst_case_score=proven,
         worst_case_validity=loss.probability(proven),
-        lower_bound=bound,
-        gap=gap,
-        multiplier=multiplier,
         bracket=replace(bracket, index=result.problem.index),
-        exact=None,
     )
 
 
@@ -435,9 +423,9 @@ def _encode(model: Model, points: Any) -> Any:
         if texts:
             where, step = rest[0]
             raise ValueError(
-                f"{where}: {type(step).__name__} cannot be taken apart, so that recourse must be "
-                f"found in the columns before it; but {texts[0]!r} among these holds no numbers. "
-                "Encode it in a step of its own, before this one; or say what people can do to "
-                "holdfast.RobustRecourse, which takes bins and bent numbers apart"
+                f"{where}: {type(step).__name__} cannot be read, so recourse must be found in the "
+                f"columns before it; but one of these, {texts[0]!r}, does not hold numbers. "
+                "Encode it in a separate step before this one; or use holdfast.RobustRecourse "
+                "with an action set, which can read bins and non-linear transformations"
             )
     return encoded

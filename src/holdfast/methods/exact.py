@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.continuous.solve import answer
+from holdfast.continuous.frontier import answer
 from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.problem.losses import LOSSES
 

@@ -93,7 +93,7 @@ class RobustBayesian(Method):
 
     name = "rbr"
     any_set = True  # none of them, in truth: the set only judges it
-    summary = "robust Bayesian recourse: least odds of refusal among perturbed samples"
+    summary = "robust Bayesian recourse: lowest odds of refusal among perturbed samples"
     guarantees = "none: heuristic and local; the ball and the cost weight only judge it"
     kinds = ("linear", "network", "black box")
     losses = tuple(LOSSES)
@@ -124,7 +124,7 @@ class RobustBayesian(Method):
         """Refuse what the method cannot do."""
         super().check(task)
         if (task.problem.feature_costs != 1.0).any():
-            raise ValueError(f"{self.name} knows no feature_costs: its budget is plain L1")
+            raise ValueError(f"{self.name} does not support feature_costs: its budget is plain L1")
         training, d = task.X_train, task.problem.n_features
         if training is not None and (training.ndim != 2 or training.shape[1] != d):
             raise ValueError(f"X_train has shape {training.shape}, expected (m, {d})")
@@ -138,7 +138,7 @@ class RobustBayesian(Method):
         n, d = points.shape
         approved = training[approves(task.model, training)]
         if not len(approved):
-            raise ValueError(f"{self.name}: the model gives no training point the wanted class")
+            raise ValueError(f"{self.name}: the model gives the wanted class to no training point")
         noise = unit_ball(self.samples, d, task.random_state) * (
             self.sampling_radius * spread(training)
         )

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.continuous.solve import answer
+from holdfast.continuous.frontier import answer
 from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import Floats, check_count, check_positive
 from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.methods.linear_steps import change_costs, linear_in_box
-from holdfast.methods.refine_guarantee import Ground, Search, TrustRegion
+from holdfast.methods.refine_guarantee import Ground, GuaranteeSearch, TrustRegion
 from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
+from holdfast.problem.model_set import ModelSet
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import ModelSet
 from holdfast.result import MethodStatus
 
 if TYPE_CHECKING:
@@ -66,10 +66,12 @@ class Refine(Method):
     Examples
     --------
     >>> import holdfast, numpy as np
-    >>> from holdfast.paper.training import train_network
+    >>> from sklearn.neural_network import MLPClassifier
+    >>> from holdfast.models import as_model
     >>> from holdfast.models.networks import judge_network
     >>> x = np.random.default_rng(0).normal(size=(200, 2))
-    >>> network = train_network(x, x[:, 0] * x[:, 1] > 0, hidden=(8,), epochs=200)
+    >>> classifier = MLPClassifier((8,), solver="lbfgs", max_iter=500, random_state=0)
+    >>> network = as_model(classifier.fit(x, x[:, 0] * x[:, 1] > 0))
     >>> point = np.array([[0.5, -0.5]])
     >>> unknown = np.full(1, np.nan)
     >>> from holdfast.result.surrogate import Surrogate
@@ -84,10 +86,10 @@ class Refine(Method):
     """
 
     name = "refine"
-    summary = "recourse for the network itself: improved step by step, and proven for a guarantee"
+    summary = "recourse for the network itself: improved step by step; with a guarantee, proven"
     guarantees = (
-        "with a guarantee, every network of the set proven to give it (not that nothing is "
-        "cheaper); with a cost weight, never worse than its start under the worst networks found"
+        "with a guarantee, every network of the set provably gives it (a cheaper recourse may "
+        "exist); with a cost weight, never worse than its start under the worst networks found"
     )
     kinds = ("network",)
     knows_last_layer = True
@@ -120,15 +122,15 @@ class Refine(Method):
                 self._ground(task)
             except ValueError as error:
                 raise ValueError(
-                    f"{str(error).removesuffix('.')}. A guarantee of a linear surrogate, which "
-                    "proves nothing of the network, is what method='exact' gives."
+                    f"{str(error).removesuffix('.')}. method='exact' gives a guarantee for a "
+                    "linear surrogate, which proves nothing about the network."
                 ) from None
             return
         robust_to = task.problem.robust_to
         if isinstance(robust_to, NormBall) and robust_to.scale is not None:
             raise ValueError(
-                f"{self.name} with a cost_weight knows no scale of the ball; leave it out, or ask "
-                "for a guarantee"
+                f"{self.name} with a cost_weight does not support a scale of the ball; leave it "
+                "out, or ask for a guarantee"
             )
         self._opponent(task)
 
@@ -169,7 +171,9 @@ class Refine(Method):
         steps = np.zeros(len(start), dtype=np.int64)
         for begin in range(0, len(start), _ROWS_AT_ONCE):
             piece = slice(begin, begin + _ROWS_AT_ONCE)
-            search = Search(ground, task.problem.take(piece), task.goal, region, task.n_jobs)
+            search = GuaranteeSearch(
+                ground, task.problem.take(piece), task.goal, region, task.n_jobs
+            )
             recourse[piece], running = search.go(start[piece])
             status[piece][running] = MethodStatus.STEP_LIMIT
             steps[piece] = search.steps
@@ -288,7 +292,7 @@ class _Walk:
         points: Floats,
     ) -> None:
         self.method, self.task, self.opponent, self.problem = method, task, opponent, problem
-        self.weight = task.goal.level
+        self.weight = task.goal.amount
         self.points = points
         self.found, self.change = self._search(problem, points)
         self.price = self.found.copy()

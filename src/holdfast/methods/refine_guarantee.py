@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.continuous.solve import answer
-from holdfast.machinery.numbers import Floats
+from holdfast.continuous.frontier import answer
+from holdfast.machinery.numbers import Floats, Ints
 from holdfast.methods.linear_steps import change_costs, linear_in_box
 from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
@@ -43,12 +43,11 @@ _SPARE, _SHORTER, _FIRST_SHARE = 1e-3, 6, 0.05
 # What is proven of a point must not depend on the batch that it is proven in.
 _HAIR = 1e-9
 
-Rows = NDArray[np.int64]
-# Slope and value of a score, at a point for each row
-See = Callable[[Floats, Rows], tuple[Floats, Floats]]
+# Slope and value of a score, at a point for each of some rows
+See = Callable[[Floats, Ints], tuple[Floats, Floats]]
 
 
-class _Proofs(Protocol):
+class _ProvenScore(Protocol):
     """What is proven of the worst network of a set."""
 
     def slope(self, points: Floats, *, n_jobs: int | None) -> tuple[Floats, Floats]:
@@ -63,7 +62,7 @@ class Ground:
         from holdfast.models.networks.proof import Prover
 
         self.network, self.n_jobs = network, n_jobs
-        self.proofs: _Proofs
+        self.proofs: _ProvenScore
         if isinstance(robust_to, LastLayer):
             self.proofs = bound = LastLayerBound.of(network, robust_to)
             self.double = bound.head.network
@@ -95,7 +94,7 @@ class Ground:
 
 
 @dataclass
-class _Best:
+class _BestPoints:
     """The cheapest point known to reach the target, for each row, and the highest one."""
 
     problem: RecourseProblem
@@ -106,7 +105,7 @@ class _Best:
     value: Floats
 
     @classmethod
-    def of(cls, problem: RecourseProblem, target: float) -> _Best:
+    def of(cls, problem: RecourseProblem, target: float) -> _BestPoints:
         n, d = problem.X.shape
         return cls(
             problem,
@@ -117,7 +116,7 @@ class _Best:
             np.full(n, -np.inf),
         )
 
-    def see(self, rows: Rows, points: Floats, value: Floats) -> None:
+    def see(self, rows: Ints, points: Floats, value: Floats) -> None:
         """Take note of a point of each of the rows."""
         cost = change_costs(self.problem.take(rows), points)
         cheaper = (value >= self.target) & (cost < self.cost[rows])
@@ -146,7 +145,7 @@ class TrustRegion:
     tolerance: float
 
 
-class _Walk:
+class _TargetWalk:
     """Some rows on their way to the cheapest point at which a score reaches the target.
 
     Below the target a step is kept if the score rises, from there on if the cost falls and the
@@ -160,7 +159,7 @@ class _Walk:
     ) -> None:
         self.problem, self.goal, self.region, self.n_jobs = problem, goal, region, n_jobs
         self.unit = average_cost(problem)
-        self.best = _Best.of(problem, goal.level)
+        self.best = _BestPoints.of(problem, goal.amount)
 
     def go(self, points: Floats, see: See) -> NDArray[np.bool_]:
         """Walk from these points; say which rows were still on their way."""
@@ -184,7 +183,7 @@ class _Walk:
             running[rows] = self.radius[rows] >= self.region.last_radius
         return running
 
-    def _candidates(self, rows: Rows) -> Floats:
+    def _candidates(self, rows: Ints) -> Floats:
         x, part, slope = self.points[rows], self.problem.take(rows), self.slope[rows]
         room = self.radius[rows, None] * self.unit[rows, None] / part.feature_costs
         linear = linear_in_box(part, x, slope, self.value[rows] - self.shift[rows], room)
@@ -192,24 +191,24 @@ class _Walk:
         highest = np.where(slope > 0.0, linear.upper, np.where(slope < 0.0, linear.lower, linear.X))
         return np.where(np.isnan(best), highest, best)
 
-    def _is_worthwhile(self, rows: Rows, there: Floats, cost: Floats) -> NDArray[np.bool_]:
+    def _is_worthwhile(self, rows: Ints, there: Floats, cost: Floats) -> NDArray[np.bool_]:
         """Whether the line promises to come nearer, or to save something."""
-        below = self.value[rows] < self.goal.level
+        below = self.value[rows] < self.goal.amount
         moves = (there != self.points[rows]).any(axis=1)
         saves = cost < self.cost[rows] * (1.0 - self.region.tolerance)
         return np.where(below, moves, saves)
 
-    def _aim_anew(self, rows: Rows) -> None:
+    def _aim_anew(self, rows: Ints) -> None:
         """Where even the line saves nothing: aim less high, if at all, or come to an end."""
         self.radius[rows] = np.where(self.shift[rows] > 0.0, _NARROWER * self.radius[rows], 0.0)
         self.shift[rows] = 0.0
 
-    def _try(self, rows: Rows, there: Floats, cost: Floats) -> None:
+    def _try(self, rows: Ints, there: Floats, cost: Floats) -> None:
         if not rows.size:
             return
         slope, value = self.see(there, rows)
         self.best.see(rows, there, value)
-        target, below = self.goal.level, self.value[rows] < self.goal.level
+        target, below = self.goal.amount, self.value[rows] < self.goal.amount
         reached = value >= target
         kept = np.where(below, value > self.value[rows], reached & (cost < self.cost[rows]))
         kept = np.asarray(kept, dtype=bool)
@@ -222,7 +221,7 @@ class _Walk:
         self.value[moved], self.cost[moved] = value[kept], cost[kept]
 
 
-class _Model:
+class _StandIn:
     """Today's network less a line for its fall, which is exact where something was proven last."""
 
     def __init__(self, ground: Ground, base: Floats, slope: Floats, value: Floats) -> None:
@@ -230,22 +229,22 @@ class _Model:
         today, score = ground.today(base)
         self.fall, self.tilt = score - value, today - slope
 
-    def fall_at(self, points: Floats, rows: Rows) -> Floats:
+    def fall_at(self, points: Floats, rows: Ints) -> Floats:
         """The line, at a point for each row."""
         away = points - self.base[rows]
         return np.asarray(self.fall[rows] + np.einsum("ij,ij->i", self.tilt[rows], away))
 
-    def see(self, points: Floats, rows: Rows) -> tuple[Floats, Floats]:
+    def see(self, points: Floats, rows: Ints) -> tuple[Floats, Floats]:
         """Slope and value of the model."""
         slope, score = self.ground.today(points)
         return slope - self.tilt[rows], score - self.fall_at(points, rows)
 
-    def value(self, points: Floats, rows: Rows) -> Floats:
+    def value(self, points: Floats, rows: Ints) -> Floats:
         """The value alone."""
         return self.ground.double.score(points) - self.fall_at(points, rows)
 
 
-class Search:
+class GuaranteeSearch:
     """The search for some rows: `go` returns a point for each, and which were still on their way.
 
     `steps` counts the points that were proven, for each row.
@@ -255,7 +254,7 @@ class Search:
         self, ground: Ground, problem: RecourseProblem, goal: Goal, region: TrustRegion, n_jobs: int
     ) -> None:
         self.ground, self.problem, self.goal, self.region = ground, problem, goal, region
-        self.n_jobs, self.best = n_jobs, _Best.of(problem, goal.level)
+        self.n_jobs, self.best = n_jobs, _BestPoints.of(problem, goal.amount)
         self.steps = np.zeros(problem.n_rows, dtype=np.int64)
 
     def go(self, start: Floats) -> tuple[Floats, NDArray[np.bool_]]:
@@ -272,7 +271,7 @@ class Search:
             running[moving] = self._polish(moving)
         return self.best.either, running
 
-    def _prove(self, points: Floats, rows: Rows) -> tuple[Floats, Floats]:
+    def _prove(self, points: Floats, rows: Ints) -> tuple[Floats, Floats]:
         if not rows.size:
             return np.empty_like(points), np.empty(0)
         slope, value = self.ground.proven(points)
@@ -280,7 +279,7 @@ class Search:
         self.steps[rows] += 1
         return slope, value
 
-    def _chase(self, rows: Rows, base: Floats) -> None:
+    def _chase(self, rows: Ints, base: Floats) -> None:
         """Prove the cheapest points of ever better models, until they save nothing more."""
         slope, value = self._prove(base, rows)
         least = np.full(len(rows), np.inf)
@@ -288,10 +287,10 @@ class Search:
         for k in range(_PROOFS):
             if not rows.size:
                 return
-            model = _Model(self.ground, base, slope, value - short)
+            model = _StandIn(self.ground, base, slope, value - short)
             base = self._cheapest(rows, model, first=k == 0)
             slope, value = self._prove(base, rows)
-            missing = np.maximum(self.goal.level - value, 0.0)
+            missing = np.maximum(self.goal.amount - value, 0.0)
             cost = change_costs(self.problem.take(rows), base)
             saved = (missing == 0.0) & (cost < least * (1.0 - self.region.tolerance))
             least = np.where(saved, cost, least)
@@ -300,7 +299,7 @@ class Search:
             rows, base, slope, value = rows[going], base[going], slope[going], value[going]
             least, short = least[going], short[going]
 
-    def _cheapest(self, rows: Rows, model: _Model, *, first: bool) -> Floats:
+    def _cheapest(self, rows: Ints, model: _StandIn, *, first: bool) -> Floats:
         """Return the cheapest point of a model that is found, or else its highest one."""
         part, own = self.problem.take(rows), np.arange(len(rows))
         starts = [model.base]
@@ -308,16 +307,16 @@ class Search:
             starts.append(self._single_change(rows, model))
         tiled = np.tile(own, len(starts))
         region = replace(self.region, max_steps=_CHEAP_STEPS)
-        walk = _Walk(part.take(tiled), self.goal, region, self.n_jobs)
+        walk = _TargetWalk(part.take(tiled), self.goal, region, self.n_jobs)
         walk.go(np.concatenate(starts), lambda points, which: model.see(points, tiled[which]))
-        best = _Best.of(part, self.goal.level)
+        best = _BestPoints.of(part, self.goal.amount)
         for piece in np.split(np.arange(len(tiled)), len(starts)):
             best.see(own, walk.best.highest[piece], walk.best.value[piece])
             there = walk.best.found[piece]
             best.see(own[there], walk.best.points[piece][there], np.full(there.sum(), np.inf))
         return best.either
 
-    def _single_change(self, rows: Rows, model: _Model) -> Floats:
+    def _single_change(self, rows: Ints, model: _StandIn) -> Floats:
         """Return the cheapest change of one feature that reaches the target, tried on a grid."""
         part, (m, d) = self.problem.take(rows), model.base.shape
         far = np.where(
@@ -326,7 +325,7 @@ class Search:
         share = np.linspace(1.0 / _GRID, 1.0, _GRID)
         steps = np.concatenate([share, -share])
         which = np.repeat(np.arange(m), len(steps))
-        best = _Best.of(part, self.goal.level)
+        best = _BestPoints.of(part, self.goal.amount)
         costs, lower, upper = (
             np.broadcast_to(values, (m, d))
             for values in (part.feature_costs, part.lower, part.upper)
@@ -340,27 +339,27 @@ class Search:
                 best.see(np.arange(m), points.reshape(m, -1, d)[:, k], value[:, k])
         return best.either
 
-    def _polish(self, rows: Rows) -> NDArray[np.bool_]:
+    def _polish(self, rows: Ints) -> NDArray[np.bool_]:
         """Walk along the proven score itself, from the best point known."""
         region = replace(self.region, max_steps=min(self.region.max_steps, _LAST_STEPS))
-        walk = _Walk(self.problem.take(rows), self.goal, region, self.n_jobs)
+        walk = _TargetWalk(self.problem.take(rows), self.goal, region, self.n_jobs)
 
-        def see(points: Floats, which: Rows) -> tuple[Floats, Floats]:
+        def see(points: Floats, which: Ints) -> tuple[Floats, Floats]:
             return self._prove(points, rows[which])
 
         running = walk.go(self.best.either[rows], see)
-        spare = walk.value > self.goal.level + _SPARE * (1.0 + abs(self.goal.level))
+        spare = walk.value > self.goal.amount + _SPARE * (1.0 + abs(self.goal.amount))
         self._shorten(rows[spare])
         return running
 
-    def _shorten(self, rows: Rows) -> None:
+    def _shorten(self, rows: Ints) -> None:
         """Go back toward the person where more is proven than was asked for."""
         start, away = self.problem.X[rows], self.best.points[rows] - self.problem.X[rows]
         share, step = np.ones(len(rows)), np.full(len(rows), _FIRST_SHARE)
         part = self.problem.take(rows)
         for _ in range(_SHORTER if rows.size else 0):
             points = np.clip(start + (share - step)[:, None] * away, part.lower, part.upper)
-            held = self._prove(points, rows)[1] >= self.goal.level
+            held = self._prove(points, rows)[1] >= self.goal.amount
             share = np.where(held, share - step, share)
             step = np.where(held, np.minimum(step, share / 2.0), step / 2.0)
 

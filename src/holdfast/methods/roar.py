@@ -26,7 +26,7 @@ from holdfast.methods.base import Method, Proposal, Task, statuses
 from holdfast.problem.ball import dual_norm, power
 from holdfast.problem.costs import cost_of
 from holdfast.problem.losses import sigmoid
-from holdfast.problem.sets import pick, score_of
+from holdfast.problem.model_set import pick, score_of
 
 _FIRST_DECAY, _SECOND_DECAY, _FLOOR = 0.9, 0.999, 1e-8  # of Adam, as everybody has them
 
@@ -59,7 +59,7 @@ class Roar(Method):
     max_steps: int = 1_000_000
 
     name = "roar"
-    summary = "ROAR: Adam on the point, the worst model put in at each step"
+    summary = "ROAR: Adam on the point, against the worst model at each step"
     guarantees = "none; stops where the price changes little"
     compiled = True
 
@@ -72,23 +72,23 @@ class Roar(Method):
         """Find a recourse for every row."""
         n, d = task.problem.X.shape
         recourse, steps = task.problem.X.copy(), np.zeros(n, dtype=np.int64)
-        outcome, stop = np.empty(n, dtype=np.int8), np.zeros(1, dtype=np.int8)
+        run_end, stop = np.empty(n, dtype=np.int8), np.zeros(1, dtype=np.int8)
         over_rows(
             roar_rows,
             n,
             task.n_jobs,
             task.problem.rows(),
             task.problem.robust_to.numbers(d),
-            task.goal.level,
+            task.goal.amount,
             self.pace(stop),
             recourse,
             steps,
-            outcome,
+            run_end,
             private=lambda: (np.empty(d), np.empty(d), np.empty(d)),
             least_rows=1,
             stop=stop,  # a million steps take long
         )
-        return Proposal(recourse, statuses(outcome), steps)
+        return Proposal(recourse, statuses(run_end), steps)
 
     def pace(self, stop: NDArray[np.int8]) -> Any:
         """Return what the kernel reads of the settings."""
@@ -96,7 +96,7 @@ class Roar(Method):
 
 
 @kernel
-def turn_price(x):
+def side_of(x):
     """Sign as the authors take it: +1 at 0."""
     return -1.0 if x < 0.0 else 1.0
 
@@ -115,7 +115,7 @@ def attack(x, coef, ball, out):
             spent = spent or felt == norm
         else:
             share = power(felt / norm, ball.q - 1.0) if norm > 0.0 else 0.0
-        out[j] = coef[j] - ball.radius * ball.scale[j] * turn_price(x[j]) * share
+        out[j] = coef[j] - ball.radius * ball.scale[j] * side_of(x[j]) * share
     return norm
 
 
@@ -138,7 +138,7 @@ def _loss_and_slope(score, pace):
 
 
 @kernel
-def roar_rows(private, rows, ball, cost_weight, pace, recourse, steps, outcome, begin, end):
+def roar_rows(private, rows, ball, cost_weight, pace, recourse, steps, run_end, begin, end):
     attacked, first, second = private
     for row in range(begin, end):
         x, start, cost = recourse[row], rows.points[row], pick(rows.cost, row)
@@ -146,7 +146,7 @@ def roar_rows(private, rows, ball, cost_weight, pace, recourse, steps, outcome, 
         first[:] = 0.0
         second[:] = 0.0
         first_left, second_left, before = 1.0, 1.0, 1.0
-        outcome[row] = STEP_LIMIT
+        run_end[row] = STEP_LIMIT
         for step in range(1, pace.max_steps + 1):
             if pace.stop[0] != 0:
                 return
@@ -164,6 +164,6 @@ def roar_rows(private, rows, ball, cost_weight, pace, recourse, steps, outcome, 
                 x[j] -= pace.learning_rate * first[j] / (1.0 - first_left) / size
             steps[row] = step
             if abs(before - price) <= pace.tolerance:
-                outcome[row] = CONVERGED
+                run_end[row] = CONVERGED
                 break
             before = price

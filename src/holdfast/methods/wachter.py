@@ -69,7 +69,7 @@ class Wachter(Method):
             tensor(np.broadcast_to(values, shape).copy())
             for values in (problem.X, problem.feature_costs, problem.lower, problem.upper)
         )
-        cost = task.goal.level * cost
+        cost = task.goal.amount * cost
 
         def price(x: Tensor, rows: Tensor) -> Tensor:
             moved = torch.abs(x - start[rows])

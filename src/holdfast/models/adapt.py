@@ -13,6 +13,7 @@ from holdfast.machinery.extras import need_torch
 from holdfast.machinery.numbers import refuse, shown
 from holdfast.models.base import BlackBox, LinearModel, Model
 from holdfast.models.calibrator import read_calibrator
+from holdfast.models.classes import UNSAID, favorable_position
 from holdfast.models.encoding.reading import plain
 from holdfast.models.encoding.steps import raw_names, understood
 from holdfast.models.encoding.unwrap import (
@@ -49,7 +50,7 @@ def as_model(
         a linear layer or in a sigmoid (wrap any other one in `holdfast.models.network.Network`
         and say what it returns).
     favorable_class : label, optional
-        The class that people want. It must be said, unless the classes are False and True.
+        The class that people want. Required unless the classes are False and True.
     device : str, optional
         Where a network runs; by default where it is.
     people : table, optional
@@ -72,7 +73,7 @@ def as_model(
     Traceback (most recent call last):
         ...
     ValueError: LogisticRegression has the classes 'default' and 'paid': say which of them people \
-want, favorable_class='default' or favorable_class='paid'
+want: favorable_class='default' or favorable_class='paid'
     """
     if device is not None and not isinstance(device, str):
         refuse("device", device, "the name of one, such as 'cpu' or 'cuda'")
@@ -88,7 +89,7 @@ want, favorable_class='default' or favorable_class='paid'
     if isinstance(model, tuple):
         _refuse_class(favorable_class)
         if len(model) != 2:
-            raise ValueError("a model given by its numbers is a pair (coef, intercept)")
+            raise ValueError("a model given by its coefficients must be a pair (coef, intercept)")
         return LinearModel(*model)
     model = as_classifier(model)
     found = _unwrapped(model, with_curves)
@@ -118,8 +119,8 @@ def _unwrapped(model: Any, with_curves: bool) -> Unwrapped:
 def _refuse_class(favorable_class: Any) -> None:
     if favorable_class is not None:
         raise ValueError(
-            f"favorable_class = {favorable_class!r} is for scikit-learn classifiers; any other "
-            "model's positive scores are the favourable class"
+            f"favorable_class = {favorable_class!r} is only for scikit-learn classifiers; for any "
+            "other model, positive scores are the favourable class"
         )
 
 
@@ -135,7 +136,8 @@ def _torch_model(module: Any, device: str | None) -> Model:
         return Network(module, output="logit", device=device)
     raise ValueError(
         f"a {type(module).__name__} that ends in {type(last).__name__} does not say what it "
-        "returns; wrap it: holdfast.models.network.Network(module, output='logit' or 'probability')"
+        "returns; wrap it as holdfast.models.network.Network(module, output='logit' or "
+        "'probability')"
     )
 
 
@@ -154,7 +156,7 @@ def _origin(
         )
     if not hasattr(last, "classes_") and hasattr(last, "fit"):
         raise ValueError(
-            f"{here}the model {name} is not fitted, or no classifier: it has no classes_"
+            f"{here}the model {name} is not fitted, or is not a classifier: it has no classes_"
         )
     classes = [plain(label) for label in getattr(last, "classes_", (0, 1))]
     if len(classes) != 2 or any(np.ndim(label) for label in classes):
@@ -189,22 +191,15 @@ def _favorable(name: str, classes: list[Any], said: Any, whole: Any, people: Any
     said = plain(said)
     if np.ndim(said):
         refuse("favorable_class", said, "one label")
-    if said is None and all(isinstance(label, bool) for label in classes):
-        return classes.index(True)
-    known = [k for k, label in enumerate(classes) if label == said and _alike(label, said)]
-    if known:
-        return known[0]
+    known = favorable_position(classes, UNSAID if said is None else said)
+    if known is not None:
+        return known
     counts = _counts(classes, whole, people)
     named = " and ".join(f"{label!r}{count}" for label, count in zip(classes, counts, strict=True))
     ask = " or ".join(f"favorable_class={label!r}" for label in classes)
     if said is None:
-        raise ValueError(f"{name} has the classes {named}: say which of them people want, {ask}")
-    raise ValueError(f"favorable_class = {said!r} is none of the classes {named}: say {ask}")
-
-
-def _alike(label: Any, said: Any) -> bool:
-    """True is not 1, nor False 0: who says so means another model."""
-    return isinstance(label, bool) == isinstance(said, bool)
+        raise ValueError(f"{name} has the classes {named}: say which of them people want: {ask}")
+    raise ValueError(f"favorable_class = {said!r} is not one of the classes {named}: use {ask}")
 
 
 def _counts(classes: list[Any], whole: Any, people: Any) -> list[str]:
@@ -274,13 +269,13 @@ def _cut(model: Model, origin: Origin, threshold: Threshold) -> Model:
         if _margin(origin.last):
             raise ValueError(
                 f"{type(origin.whole).__name__} has a threshold on the probabilities of "
-                f"{origin.name}, which decides by a margin: put it on the margin instead, "
-                "response_method='decision_function'"
+                f"{origin.name}, which decides by a margin: put the threshold on the margin "
+                "instead, response_method='decision_function'"
             )
         if not 0.0 < threshold.value < 1.0:
             raise ValueError(
                 f"{type(origin.whole).__name__} has the threshold {threshold.value}: it decides "
-                "alike for everybody, and no change helps"
+                "the same for everybody, so no change helps"
             )
         cutoff = towards * float(special.logit(threshold.value))
     else:

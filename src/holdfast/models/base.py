@@ -104,20 +104,20 @@ class Model:
             if said is not None:
                 raise ValueError(
                     f"loss = {said!r}: the probabilities are those of the {calibrator.method} "
-                    f"calibrator around {name}, whatever its loss; leave loss out"
+                    f"calibrator around {name}, whatever its loss; leave out loss"
                 )
             return get_loss(self.loss or "logistic").calibrated(calibrator)
         if said is None and not self.loss:
             raise ValueError(
-                f"{name} was fitted with a loss that Holdfast does not know; say by which one "
-                f"recourse is to be judged, loss = one of {', '.join(LOSSES)}, or fit a "
+                f"{name} was fitted with a loss that Holdfast does not know; say which loss to "
+                f"judge recourse by, loss = one of {', '.join(LOSSES)}, or fit a "
                 "LogisticRegression"
             )
         loss = get_loss(self.loss if said is None else said)
         whole = None if self.origin is None else self.origin.whole
         if loss.link is None and whole is not None and not hasattr(whole, "decision_function"):
             raise ValueError(
-                f"loss = {loss.name!r} takes the score for a margin, but {name} has no "
+                f"loss = {loss.name!r} treats the score as a margin, but {name} has no "
                 "decision_function to compare it with"
             )
         silent = self.origin is not None and not hasattr(self.origin.whole, "predict_proba")
@@ -125,7 +125,7 @@ class Model:
             margins = " or ".join(name for name, loss in LOSSES.items() if loss.link is None)
             raise ValueError(
                 f"loss = {loss.name!r} turns scores into probabilities, but {name} gives none "
-                f"itself: say loss = {margins}, or fit a model that has predict_proba"
+                f"itself: use loss = {margins}, or fit a model that has predict_proba"
             )
         return loss
 
@@ -138,25 +138,30 @@ class Model:
     ) -> Goal:
         """Return what is asked of it, and refuse a guarantee that it would itself refuse."""
         self.check_guarantee(guarantee, loss)
-        return self._decided(Goal.of(loss, cost_weight=cost_weight, guarantee=guarantee))
+        return self._cut(Goal.of(loss, cost_weight=cost_weight, guarantee=guarantee))
 
     def goal_of_points(self, loss: Loss, scale: Points, guarantee_points: float) -> Goal:
         """Return what is asked of it in points of a scorecard, and refuse what it would refuse."""
         goal = Goal.of_score(loss, scale.score(loss, guarantee_points))
-        if self.has_threshold and goal.level < self.cutoff - 1e-12 * (1.0 + abs(self.cutoff)):
+        if self.has_threshold and goal.amount < self.cutoff - 1e-12 * (1.0 + abs(self.cutoff)):
             least = float(scale.at(loss, self.cutoff))
             raise ValueError(
-                f"guarantee_points = {guarantee_points!r} is below the model's own threshold: it "
-                f"accepts from {least:.6g} points on, so that people would still be refused; ask "
-                "for at least that"
+                f"guarantee_points = {guarantee_points!r} is below the model's own threshold of "
+                f"{least:.6g} points, so people would still be refused; ask for at least that"
             )
-        return self._decided(goal)
+        return self._cut(goal)
 
-    def _decided(self, goal: Goal) -> Goal:
-        """Return a guarantee that is a hair below the model's own threshold at the threshold."""
-        if goal.is_guarantee and self.has_threshold and goal.level < self.cutoff:
-            return replace(goal, level=self.cutoff)
-        return goal
+    def _cut(self, goal: Goal) -> Goal:
+        """Return what is asked of a model that says yes from its own cutoff on.
+
+        A guarantee of what is a hair below that asks for a yes all the same: a probability that a
+        threshold was read from, or an even chance where the model says no to a tie.
+        """
+        goal = replace(goal, cutoff=self.cutoff)
+        if not goal.is_guarantee or goal.amount >= self.cutoff:
+            return goal
+        is_hair = self.has_threshold or goal.amount == goal.loss.score(0.5)
+        return replace(goal, amount=self.cutoff) if is_hair else goal
 
     def check_guarantee(self, guarantee: float | None, loss: Loss) -> None:
         """Refuse a guarantee that the model's own threshold would still refuse."""
@@ -164,15 +169,14 @@ class Model:
             return
         if loss.link is None:
             raise ValueError(
-                f"the model decides by a threshold of {self.cutoff:g} on a score that is no "
-                "probability and has no loss of its own: a guarantee has no meaning there"
+                f"the model decides by a threshold of {self.cutoff:g} on a score that is not a "
+                "probability and has no loss of its own, so a guarantee would have no meaning"
             )
         least = float(loss.probability(self.cutoff))
         if check_guarantee(guarantee) < least * (1.0 - 1e-12):
             raise ValueError(
-                f"guarantee = {guarantee!r} is below the model's own threshold: it accepts from a "
-                f"probability of {least:.6g} on, so that people would still be refused; ask for "
-                "at least that"
+                f"guarantee = {guarantee!r} is below the model's own threshold, a probability of "
+                f"{least:.6g}, so people would still be refused; ask for at least that"
             )
 
     def compare_people(self, X: Any, encoded: Any, loss: Loss, *, made: Any = None) -> None:
@@ -256,9 +260,9 @@ class Model:
             for v in (theirs, ours)
         ]
         raise ValueError(
-            f"row {plain(label)!r}: the model itself gives {what} {shown[0]}, but what was read "
-            f"out of it gives {shown[1]}. Not accounted for: {culprit}. Holdfast gives no advice "
-            "for a model that it misreads; holdfast.find_recourse takes any model as "
+            f"row {plain(label)!r}: the model itself gives {what} {shown[0]}, but the version "
+            f"read from it gives {shown[1]}. Not accounted for: {culprit}. Holdfast gives no "
+            "advice for a model that it misreads; holdfast.find_recourse takes any model as "
             "holdfast.models.BlackBox(lambda X: model.predict_proba(X)[:, k])"
         )
 
@@ -360,9 +364,9 @@ class BlackBox(Model):
         except ValueError as error:
             why = " ".join(str(error).split())
             raise ValueError(
-                f"the model cannot be asked about some points around those given: {why}. A step "
-                "may be defined for some values only (a logarithm, say): give bounds, or let it "
-                "clip its values"
+                f"the model cannot be evaluated at some points around those given: {why}. A step "
+                "may be defined for some values only (a logarithm, for example): give bounds, or "
+                "let it clip its values"
             ) from None
         if said.shape != array.shape[:1]:
             raise ValueError(f"the model gave an array of shape {said.shape} for {array.shape}")

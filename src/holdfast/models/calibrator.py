@@ -103,11 +103,11 @@ class Calibrator:
         lowest, largest = self.probability(np.array([-np.inf, np.inf])).tolist()
         if least is None:
             raise ValueError(
-                f"guarantee = {probability!r} is more than any score has: the calibrated "
+                f"guarantee = {probability!r} is more than any score can reach: the calibrated "
                 f"probabilities end at {np.floor(1e6 * largest) / 1e6:.6g}; ask for at most that"
             )
         raise ValueError(
-            f"guarantee = {probability!r} is what every score has: the calibrated probabilities "
+            f"guarantee = {probability!r} is reached by every score: the calibrated probabilities "
             f"begin at {lowest:.6g}; ask for more than that"
         )
 
@@ -129,9 +129,9 @@ class Calibrator:
         if least is None:
             largest = float(self.probability(np.array([np.inf]))[0])
             raise ValueError(
-                "the calibrated model accepts nobody, and no change helps: the largest probability "
-                f"that it gives to the favourable class is {largest:.6g}. Put a threshold around "
-                "it that can be reached: FixedThresholdClassifier"
+                "the calibrated model accepts nobody, so no change helps: the largest "
+                f"probability that it gives to the favourable class is {largest:.6g}. Wrap it in "
+                "a threshold that can be reached: FixedThresholdClassifier"
             )
         return least
 
@@ -173,7 +173,7 @@ def read_calibrator(calibrated: Any, favorable: int, factor: float) -> Calibrato
     if same:
         raise ValueError(
             f"the {method} calibrator of CalibratedClassifierCV gives everybody the same "
-            "probability: no change helps"
+            "probability, so no change helps"
         )
     of_probability = not hasattr(calibrated.estimator, "decision_function")
     return Calibrator(fitted, method, favorable, factor, of_probability)
@@ -190,12 +190,12 @@ def why_closed(model: Any) -> str:
     if len(parts) > 1:
         return (
             f"CalibratedClassifierCV averages the probabilities of {len(parts)} classifiers, each "
-            "with a calibrator of its own, and that is no function of one score; fit it with "
+            "with its own calibrator, and that is not a function of one score; fit it with "
             "ensemble=False"
         )
     if calibrated_of(last) is None:
         return (
-            f"CalibratedClassifierCV with method={parts[0].method!r} is not understood; what is: "
+            f"CalibratedClassifierCV with method={parts[0].method!r} is not supported; supported: "
             + ", ".join(CALIBRATIONS)
         )
-    return "one CalibratedClassifierCV stands in another; calibrate once"
+    return "one CalibratedClassifierCV is nested in another; calibrate once"

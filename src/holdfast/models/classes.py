@@ -1,4 +1,4 @@
-"""Labels of classes as people type them, and which of them is the favourable one."""
+"""Labels of classes as people say or type them, and which of them is the favourable one."""
 
 from __future__ import annotations
 
@@ -30,26 +30,46 @@ def favorable_of(classes: list[Any], said: Any, typed: str | None) -> Any:
     ValueError: the file says that the favourable class is 1, but you say 0
     """
     wanted = UNSAID if typed is None else label_of(classes, typed)
-    if said is not UNSAID:
-        known = [label for label in classes if type(label) is type(said) and label == said]
-        if not known:
+    if said is UNSAID:
+        known = favorable_position(classes, wanted)
+        if known is None:
             raise ValueError(
-                f"the file says that the favourable class is {said!r}, but the classes are "
+                "the file does not say which class people want: give --favorable; the classes are "
                 f"{spelled(classes)}"
             )
-        if wanted is not UNSAID and wanted != said:
-            raise ValueError(
-                f"the file says that the favourable class is {said!r}, but you say {wanted!r}"
-            )
-        return known[0]
-    if wanted is not UNSAID:
-        return wanted
-    if all(isinstance(label, bool) for label in classes):
-        return True
-    raise ValueError(
-        "the file does not say which class people want: give --favorable; the classes are "
-        f"{spelled(classes)}"
-    )
+        return classes[known]
+    known = favorable_position(classes, said)
+    if known is None:
+        raise ValueError(
+            f"the file says that the favourable class is {said!r}, but the classes are "
+            f"{spelled(classes)}"
+        )
+    if wanted is not UNSAID and wanted != said:
+        raise ValueError(
+            f"the file says that the favourable class is {said!r}, but you say {wanted!r}"
+        )
+    return classes[known]
+
+
+def favorable_position(classes: list[Any], said: Any) -> int | None:
+    """Return where the favourable class stands: the one that is said, else True beside False.
+
+    None where it is none of them, or must be said. True is not 1, nor False 0: who says so means
+    another model.
+
+    Examples
+    --------
+    >>> favorable_position([0, 1], 0), favorable_position([False, True], UNSAID)
+    (0, 1)
+    >>> favorable_position([0, 1], UNSAID), favorable_position([0, 1], True)
+    (None, None)
+    """
+    if said is UNSAID:
+        return classes.index(True) if all(isinstance(label, bool) for label in classes) else None
+    for k, label in enumerate(classes):
+        if label == said and isinstance(label, bool) == isinstance(said, bool):
+            return k
+    return None
 
 
 def label_of(classes: list[Any], typed: str) -> Any:
@@ -62,13 +82,13 @@ def label_of(classes: list[Any], typed: str) -> Any:
     >>> label_of([0, 1], "good")
     Traceback (most recent call last):
         ...
-    ValueError: 'good' is none of the classes: 0, 1
+    ValueError: 'good' is not one of the classes: 0, 1
     """
     meant = [label for label in classes if _reads_as(label, typed)]
     if not meant:
-        raise ValueError(f"{typed!r} is none of the classes: {spelled(classes)}")
+        raise ValueError(f"{typed!r} is not one of the classes: {spelled(classes)}")
     if len(meant) > 1:
-        raise ValueError(f"{typed!r} may be any of the classes {spelled(meant)}; rename one")
+        raise ValueError(f"{typed!r} could mean any of the classes {spelled(meant)}; rename one")
     return meant[0]
 
 

@@ -58,7 +58,7 @@ class Network(Model):
     def __post_init__(self) -> None:
         module, output = self.module, self.output
         check_choice("output", output, ("logit", "probability"))
-        check_kind("module", module, nn.Module, "give a torch module")
+        check_kind("module", module, nn.Module, "pass a torch module")
         if not any(True for _ in module.parameters()):
             raise ValueError(f"module = {shown(module)} has no parameters: it is not a network")
         if isinstance(module, nn.Sequential) and isinstance(module[-1], nn.Sigmoid):
@@ -71,13 +71,15 @@ class Network(Model):
             else next(module.parameters()).device
         )
         if any(parameter.is_complex() for parameter in module.parameters()):
-            raise ValueError("parameters of the module are complex numbers; a score is a real one")
+            raise ValueError(
+                "parameters of the module are complex numbers, but a score must be real"
+            )
         try:
             own = copy.deepcopy(module)
         except RuntimeError as error:
             raise ValueError(
-                f"the module cannot be copied ({error}); of one that is pruned or normed by hooks, "
-                "first make that lasting: torch.nn.utils.prune.remove(...), remove_weight_norm(...)"
+                f"the module cannot be copied ({error}); if it is pruned or normed by hooks, make "
+                "that permanent first: torch.nn.utils.prune.remove(...), remove_weight_norm(...)"
             ) from None
         object.__setattr__(self, "module", own.to(device).eval())
         object.__setattr__(self, "output", output)
@@ -157,7 +159,8 @@ def as_logits(outputs: Tensor, output: str, n: int) -> Tensor:
     if outputs.numel() != n:
         raise ValueError(
             f"the network gave shape {tuple(outputs.shape)} for {n} rows; expected ({n},) or "
-            f"({n}, 1): one score for each. Of two scores for two classes take the difference."
+            f"({n}, 1): one score for each row. If it gives two scores for two classes, return "
+            "their difference."
         )
     flat = outputs.reshape(n)
     return torch.logit(flat, eps=1e-7) if output == "probability" else flat

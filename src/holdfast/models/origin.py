@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
 from holdfast.models.calibrator import Calibrator
-from holdfast.models.encoding.features import Category, Number, Part
-from holdfast.models.encoding.unwrap import AGREEMENT, Place, name_of, skipped
+from holdfast.models.encoding.features import Category, Number, RawFeature
+from holdfast.models.encoding.unwrap import AGREEMENT, FittedStep, name_of, skipped
 
 _AGREEMENT_OF_SINGLES = 1e-5  # of numbers in single precision
 
@@ -64,14 +64,14 @@ class Origin:
     last: Any
     classes: list[Any]
     favorable: int
-    steps: list[Place] = field(default_factory=list)
-    rest: list[Place] = field(default_factory=list)
+    steps: list[FittedStep] = field(default_factory=list)
+    rest: list[FittedStep] = field(default_factory=list)
     factor: float = 1.0
     cutoff: float = 0.0
     calibrator: Calibrator | None = None
     decides: bool = True
     names: list[str] = field(default_factory=list)
-    features: list[Part] = field(default_factory=list)
+    features: list[RawFeature] = field(default_factory=list)
     n_columns: int = 0
 
     @property
@@ -147,7 +147,7 @@ class Origin:
         for part in self.features:
             if isinstance(part, Category):
                 block = encoded[:, part.columns]
-                distance = np.abs(block[:, None, :] - part.options).max(axis=2)
+                distance = np.abs(block[:, None, :] - part.codes).max(axis=2)
                 moved = (block != start[:, part.columns]).any(axis=1)
                 wrong |= moved & (distance.min(axis=1) > AGREEMENT)
         return wrong
@@ -165,7 +165,10 @@ class Origin:
                 moved = encoded[:, part.column] != start[:, part.column]
                 new = part.decode(encoded[moved, part.column])
             else:
-                raise ValueError(f"column {part.name!r} is bent by {part.where}: not undone here")
+                raise ValueError(
+                    f"column {part.name!r} is transformed non-linearly by {part.where}, which "
+                    "cannot be undone here"
+                )
             if moved.any():
                 column = frame[part.name].astype(object)
                 column.iloc[np.flatnonzero(moved)] = list(new)
@@ -173,7 +176,7 @@ class Origin:
         return frame if hasattr(X, "iloc") else frame.to_numpy()
 
 
-def _through(steps: list[Place], X: Any) -> Any:
+def _through(steps: list[FittedStep], X: Any) -> Any:
     for _, step in steps:
         X = step.transform(X)
     return X.toarray() if hasattr(X, "toarray") else X

@@ -12,7 +12,7 @@ from holdfast.machinery.numbers import Floats
 # What `add_constant` and formulas call the column of ones.
 _CONSTANTS = ("const", "Intercept")
 _LINKS = {"Logit": "logistic", "Probit": "probit"}
-_INSTEAD = "give its numbers: holdfast.models.LinearModel(coef, intercept, loss)"
+_INSTEAD = "pass its coefficients: holdfast.models.LinearModel(coef, intercept, loss)"
 
 
 class StatsmodelsResults:
@@ -76,7 +76,7 @@ def as_classifier(model: Any) -> Any:
         return model
     if not hasattr(model, "params") or not hasattr(model, "model"):
         raise ValueError(
-            f"statsmodels' {type(model).__name__} is not fitted: give what its fit() returns"
+            f"statsmodels' {type(model).__name__} is not fitted: pass what its fit() returns"
         )
     return StatsmodelsResults(model)
 
@@ -86,13 +86,13 @@ def _read_loss(model: Any) -> str:
     if kind in _LINKS:
         return _LINKS[kind]
     if kind != "GLM":
-        _refuse(model, "is not understood; what is: Logit, Probit and GLM of the binomial family")
+        _refuse(model, "is not supported; supported: Logit, Probit and GLM of the binomial family")
     family = type(model.family).__name__
     if family != "Binomial":
-        _refuse(model, f"has the family {family}, which has no two classes; what has: Binomial")
+        _refuse(model, f"has the family {family}, which does not have two classes; use Binomial")
     link = type(model.family.link).__name__
     if link.capitalize() not in _LINKS:  # it was written logit once
-        _refuse(model, f"has the link {link}; what is understood: Logit and Probit")
+        _refuse(model, f"has the link {link}; supported: Logit and Probit")
     return _LINKS[link.capitalize()]
 
 
@@ -103,7 +103,7 @@ def _check_plain(model: Any) -> None:
         given = getattr(model, what, None) is not None
         said = getattr(model, f"_has_{what}", given) or getattr(model, f"_{what}_name", None)
         if said:
-            _refuse(model, f"was fitted with {what}, which is not read; {_INSTEAD}")
+            _refuse(model, f"was fitted with {what}, which is not supported; {_INSTEAD}")
 
 
 def _names(model: Any) -> list[str]:
@@ -111,8 +111,8 @@ def _names(model: Any) -> list[str]:
     if model.exog_names is None:  # they are looked up in the data, and kept, at their first use
         _refuse(
             model,
-            "has lost the names of its columns with its data; ask for model.exog_names once before "
-            "remove_data()",
+            "lost its column names along with its data; read model.exog_names once before "
+            "calling remove_data()",
         )
     return [str(name) for name in model.exog_names]
 
@@ -133,9 +133,9 @@ def _check_formula(model: Any, formula: str, names: list[str]) -> None:
     if made:
         _refuse(
             model,
-            f"was fitted with the formula {formula!r}, which makes the column {made[0]!r} of "
-            "others: Holdfast cannot take it apart. Fit it on columns as people have them, or let "
-            "a scikit-learn pipeline encode them",
+            f"was fitted with the formula {formula!r}, which makes the column {made[0]!r} from "
+            "others: Holdfast cannot read that. Fit the model on raw columns, or let a "
+            "scikit-learn pipeline encode them",
         )
 
 

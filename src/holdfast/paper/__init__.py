@@ -1,8 +1,9 @@
 """The paper that Holdfast grew from: its data, its algorithms as written, its tables and figures.
 
-Everything that belongs to this one paper lives here: Kayastha, Gkatzelis and Jabbari, on robust
-recourse. The wing imports the product; nothing in the product imports it. What repeats a flaw of
-published code, for the sake of the published figures, has "as published" in its name.
+Everything that belongs to this one paper lives here: Kyaw, Kayastha and Jabbari, *Optimal Robust
+Recourse with L^p-Bounded Model Change*. The wing imports the product; nothing in the product
+imports it. What repeats a flaw of published code, for the sake of the published figures, has "as
+published" in its name.
 
 - The data. `prepare`: from the raw tables to the paper's columns. `folds`: its five folds, and the
   people whom its authors drew. `shift`: the shifted tables, which future models are trained on.

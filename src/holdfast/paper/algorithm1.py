@@ -26,7 +26,7 @@ from holdfast.paper.bceloss import share_left_by_bceloss
 from holdfast.problem.ball import require_ball
 from holdfast.problem.costs import cost_of
 from holdfast.problem.losses import loss_slope, loss_value
-from holdfast.problem.sets import pick, score_of
+from holdfast.problem.model_set import pick, score_of
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Algorithm1(Method):
         loss = task.problem.loss
         n, d = task.problem.X.shape
         recourse, steps = task.problem.X.copy(), np.zeros(n, dtype=np.int64)
-        outcome = np.empty(n, dtype=np.int8)
+        run_end = np.empty(n, dtype=np.int8)
         ball = require_ball(task.problem.robust_to, self.name)
         over_rows(
             algorithm1_rows,
@@ -85,15 +85,15 @@ class Algorithm1(Method):
             task.n_jobs,
             task.problem.rows(),
             (ball.radius, ball.intercept_scale),
-            (loss.code, task.goal.level),
+            (loss.code, task.goal.amount),
             (float(self.step), int(self.max_steps), float(self.tolerance), self.repeats_the_code),
             recourse,
             steps,
-            outcome,
+            run_end,
             private=lambda: tuple(np.empty(d) for _ in range(4)),
             least_rows=1,
         )
-        return Proposal(recourse, statuses(outcome), steps)
+        return Proposal(recourse, statuses(run_end), steps)
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def descend_region(start, cost, coef, intercept, region, goal, settings, x, last
 
 
 @kernel
-def algorithm1_rows(private, rows, ball, goal, settings, recourse, steps, outcome, begin, end):
+def algorithm1_rows(private, rows, ball, goal, settings, recourse, steps, run_end, begin, end):
     x, last, best, coef = private
     radius, floor = ball
     d = rows.points.shape[1]
@@ -196,7 +196,7 @@ def algorithm1_rows(private, rows, ball, goal, settings, recourse, steps, outcom
         start, cost = rows.points[row], pick(rows.cost, row)
         own, own_intercept = pick(rows.coef, row), pick(rows.intercept, row)
         least = math.inf
-        outcome[row] = CONVERGED
+        run_end[row] = CONVERGED
         for candidate in range(2 * d + 1):
             i = candidate // 2 if candidate < 2 * d else -1
             sign = 1.0 if candidate % 2 == 0 else -1.0
@@ -217,7 +217,7 @@ def algorithm1_rows(private, rows, ball, goal, settings, recourse, steps, outcom
             )
             steps[row] += count
             if how == STEP_LIMIT:
-                outcome[row] = STEP_LIMIT
+                run_end[row] = STEP_LIMIT
             if price < least:
                 least = price
                 recourse[row] = best

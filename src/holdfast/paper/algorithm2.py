@@ -20,7 +20,7 @@ from holdfast.machinery.threads import over_rows
 from holdfast.methods._kernels import sign_of
 from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.problem.losses import score_at_slope
-from holdfast.problem.sets import pick, worst_score_of
+from holdfast.problem.model_set import pick, worst_score_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Algorithm2(Method):
             task.problem.rows(),
             task.problem.robust_to.numbers(d),
             task.problem.loss.code,
-            task.goal.level,
+            task.goal.amount,
             recourse,
             steps,
         )

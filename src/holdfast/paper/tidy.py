@@ -89,11 +89,11 @@ def check_table(table: pd.DataFrame) -> pd.DataFrame:
         shown = ", ".join(missing[:6]) + (", ..." if len(missing) > 6 else "")
         raise ValueError(f"the table lacks the columns {shown}")
     if unknown:
-        raise ValueError(f"the table has columns that are not known: {', '.join(unknown)}")
+        raise ValueError(f"the table has unknown columns: {', '.join(unknown)}")
     table = table[list(FIELDS)].astype({name: field.dtype for name, field in FIELDS.items()})
     if table.duplicated(KEYS).any():
         twice = table.loc[table.duplicated(KEYS), KEYS].iloc[0].to_dict()
-        raise ValueError(f"the table has a row twice: {twice}")
+        raise ValueError(f"the table has the same row twice: {twice}")
     return table
 
 
@@ -120,5 +120,5 @@ def read_table(path: str | Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     arrow = pq.read_table(path)
     about = (arrow.schema.metadata or {}).get(_ABOUT)
     if about is None:
-        raise ValueError(f"{path} is not a table that holdfast wrote: it says nothing of itself")
+        raise ValueError(f"{path} is not a table written by holdfast: it has no description")
     return check_table(arrow.to_pandas()), json.loads(about)

@@ -18,13 +18,13 @@ from holdfast.models.networks.ascent import EACH, Room, WorstNetworks, in_pieces
 from holdfast.models.networks.layers import (
     LEAST_ROWS,
     Layers,
+    Reals,
     layers_of,
     points_for,
     turn_layers,
-    turn_layers_back,
 )
 from holdfast.models.networks.projections import project_l1
-from holdfast.paper.worst_network_steps import LOSS_CAP, climb_rows, new_climber
+from holdfast.paper.worst_network_steps import climb_rows, new_climber
 from holdfast.problem.ball import NormBall
 
 _RATES = {1.0: 0.1, math.inf: 1.0}
@@ -87,14 +87,14 @@ def published_worst_network(
     if robust_to.p not in (1.0, math.inf):
         refuse("p", robust_to.p, "1 or inf, as in the paper")
     if robust_to.scale is not None:
-        raise ValueError("scale: the paper's ascent changes all parameters alike; leave it out")
+        raise ValueError("scale: the paper's ascent treats all parameters alike; leave it out")
     check_choice("start", start, ("drawn", "trained"))
     check_count("steps", steps, least=0)
     check_positive("tolerance", tolerance, or_zero=True)
     rate = _RATES[robust_to.p] if learning_rate is None else learning_rate
     check_positive("learning_rate", rate)
     layers, draws, workers = layers_of(network), _Draws(network), thread_count(n_jobs)
-    ascent = _Ascent(room, steps, float(rate), float(tolerance))
+    ascent = _FixedSteps(room, steps, float(rate), float(tolerance))
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
         trained = room.parameters.trained
@@ -106,7 +106,7 @@ def published_worst_network(
             return ascent.compiled(layers, x, begin - trained, keep_change, workers)
         return ascent.by_torch(network, x, begin)
 
-    found = in_pieces(room.parameters, network, X, search, LOSS_CAP, keep_change, memory)
+    found = in_pieces(room.parameters, network, X, search, keep_change, memory)
     return replace(found, loss=_loss(network, found.score))
 
 
@@ -121,6 +121,16 @@ def _loss(network: Network, score: Floats) -> Floats:
     loss = np.full(len(score), np.nan)
     loss[there] = nn.functional.binary_cross_entropy(likely, wanted, reduction="none").numpy()
     return loss
+
+
+def turn_layers_back(layers: Layers, turned: Reals) -> Reals:
+    """Undo `turn_layers`."""
+    parameters = turned.copy()
+    for layer, begin in enumerate(layers.weight_at):
+        into, out = layers.sizes[layer], layers.sizes[layer + 1]
+        matrix = turned[begin : begin + into * out].reshape(into, out)
+        parameters[begin : begin + into * out] = matrix.T.ravel()
+    return parameters
 
 
 class _Draws:
@@ -145,7 +155,7 @@ class _Draws:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ascent:
+class _FixedSteps:
     """Gradient steps of one length, each followed by the projection of every tensor."""
 
     room: Room

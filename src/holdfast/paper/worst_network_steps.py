@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.machinery.compile import kernel, summing_kernel
 from holdfast.machinery.numbers import Floats
-from holdfast.models.networks.layers import Layers, Numbers
+from holdfast.models.networks.layers import Layers, Reals
 from holdfast.models.networks.passes import (
     begin_backwards,
     begin_forwards,
@@ -39,10 +39,10 @@ class Climber(NamedTuple):
         The last projection's, from which the next one begins.
     """
 
-    units: Numbers
-    slopes: Numbers
-    change: Numbers
-    threshold: Numbers
+    units: Reals
+    slopes: Reals
+    change: Reals
+    threshold: Reals
 
 
 def new_climber(layers: Layers) -> Climber:
@@ -57,10 +57,10 @@ def new_climber(layers: Layers) -> Climber:
 def climb_rows(
     climber: Climber,
     layers: Layers,
-    points: Numbers,
+    points: Reals,
     settings: tuple[float, int, float, float],
     score: Floats,
-    change: Numbers,
+    change: Reals,
     begin: int,
     end: int,
 ) -> None:
@@ -108,7 +108,7 @@ def steepness(score: Any) -> float:
 
 
 @kernel
-def forwards_steps(layers: Layers, x: Numbers, change: Numbers, units: Numbers) -> None:
+def forwards_steps(layers: Layers, x: Reals, change: Reals, units: Reals) -> None:
     """Pass a row through the changed network."""
     begin_forwards(x, units)
     one = units.dtype.type(1.0)
@@ -119,7 +119,7 @@ def forwards_steps(layers: Layers, x: Numbers, change: Numbers, units: Numbers) 
 
 
 @kernel
-def backwards_steps(layers: Layers, change: Numbers, units: Numbers, slopes: Numbers) -> None:
+def backwards_steps(layers: Layers, change: Reals, units: Reals, slopes: Reals) -> None:
     """Slope of the score in all units of the changed network."""
     begin_backwards(slopes)
     for layer in range(layers.sizes.size - 2, 0, -1):
@@ -135,9 +135,7 @@ def backwards_steps(layers: Layers, change: Numbers, units: Numbers, slopes: Num
 
 
 @kernel
-def step(
-    layers: Layers, layer: int, rate: Any, units: Numbers, slopes: Numbers, change: Numbers
-) -> None:
+def step(layers: Layers, layer: int, rate: Any, units: Reals, slopes: Reals, change: Reals) -> None:
     """Add rate * slope to the parameters of a layer."""
     into, out = layers.sizes[layer], layers.sizes[layer + 1]
     near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
@@ -169,7 +167,7 @@ def project_network(climber: Climber, layers: Layers, layer: int, radius: Any) -
 
 
 @kernel
-def into_l1_ball(vector: Numbers, radius: Any, threshold: Numbers) -> None:
+def into_l1_ball(vector: Reals, radius: Any, threshold: Reals) -> None:
     """Project onto the L1 ball, as `project_l1` does, by Newton's method for the threshold.
 
     The norm of what is left above a threshold is convex and piecewise linear in it. From wherever
@@ -200,7 +198,7 @@ def into_l1_ball(vector: Numbers, radius: Any, threshold: Numbers) -> None:
 
 
 @summing_kernel
-def left_above(vector: Numbers, cut: Any) -> Any:
+def left_above(vector: Reals, cut: Any) -> Any:
     """Norm of what is left of the entries beyond a threshold."""
     zero = vector.dtype.type(0.0)
     left = zero
@@ -211,7 +209,7 @@ def left_above(vector: Numbers, cut: Any) -> Any:
 
 
 @summing_kernel
-def count_above(vector: Numbers, cut: Any) -> Any:
+def count_above(vector: Reals, cut: Any) -> Any:
     """How many entries are beyond a threshold (apart from `left_above`: both are vectorised)."""
     zero, one = vector.dtype.type(0.0), vector.dtype.type(1.0)
     count = zero

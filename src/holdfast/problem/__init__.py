@@ -5,9 +5,9 @@ from holdfast.problem.ellipsoid import Ellipsoid
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.losses import Loss
 from holdfast.problem.model_list import ModelList
+from holdfast.problem.model_set import ModelSet
 from holdfast.problem.points import Points
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import ModelSet
 
 __all__ = [
     "Ellipsoid",

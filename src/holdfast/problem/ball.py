@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats, read_floats, refuse, to_number
-from holdfast.problem.sets import (
+from holdfast.problem.model_set import (
     ModelSet,
     norm_of,
     read_batch,
@@ -98,9 +98,9 @@ class NormBall(ModelSet):
     radius : float
         Size of the ball (the paper's alpha), at least 0.
     scale : sequence of float, optional
-        How far each feature's coefficient may move relative to the others, at least 0; 0 means
-        that it never changes. All ones by default. Of a network: how far each tensor of
-        parameters may, in the order of ``module.named_parameters()``.
+        How far each feature's coefficient may move relative to the others, at least 0; 0 means that
+        it never changes. All ones by default. For a network: how far each tensor of parameters may
+        move, in the order of ``module.named_parameters()``.
     intercept : bool or float
         Whether the intercept may change too; a number is its scale.
 
@@ -153,13 +153,12 @@ class NormBall(ModelSet):
         """Its norm and its size."""
         return f"p={self.p:g}, radius={self.radius:g}"
 
-    @property
-    def crowd(self) -> str:
-        """All of its models, as a sentence speaks of them."""
+    def crowd_of(self, what: str) -> str:
+        """All of its models, by that name, as named in a sentence."""
         if self.radius == 0.0:
-            return "today's model"
+            return f"today's {what}"
         scaled = "" if self.scale is None else "scaled "
-        return f"every model within a {scaled}radius of {self.radius:.4g} of today's"
+        return f"every {what} within a {scaled}radius of {self.radius:.4g} of today's"
 
     def with_radius(self, radius: float) -> NormBall:
         """Return the same ball in another size."""
@@ -224,7 +223,7 @@ class NormBall(ModelSet):
     ) -> Floats:
         """Distance of other models from the given one, in the norm of this ball.
 
-        A coefficient with scale 0 that changed at all is infinitely far.
+        A coefficient with scale 0 that changed at all is infinitely far away.
         """
         change = read_change(coef, intercept, other_coef, other_intercept)
         scale = np.append(self.feature_scale(change.shape[1] - 1), self.intercept_scale)
@@ -240,15 +239,15 @@ def require_ball(robust_to: ModelSet, who: str) -> NormBall:
     """Return the set if it is a ball; refuse it in the name of who knows no other."""
     if not isinstance(robust_to, NormBall):
         kind = type(robust_to).__name__
-        raise TypeError(f"{who} knows balls only, no {kind}; write NormBall(p=..., radius=...)")
+        raise TypeError(f"{who} only supports balls, not {kind}; write NormBall(p=..., radius=...)")
     return robust_to
 
 
 def _scale(values: Any) -> tuple[float, ...]:
     if hasattr(values, "keys"):  # a mapping or a labelled series: the ball knows no names
         raise ValueError(
-            "scale goes by position, in the order of the features, not by name; "
-            "for a pandas series write scale=series[columns].to_numpy()"
+            "scale is given by position, in the order of the features, not by name; for a pandas "
+            "series write scale=series[columns].to_numpy()"
         )
     scale = read_floats("scale", values)
     if scale.ndim != 1 or not np.all(np.isfinite(scale)) or np.any(scale < 0):

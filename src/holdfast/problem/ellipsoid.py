@@ -21,7 +21,7 @@ from holdfast.machinery.numbers import (
     shown,
     to_number,
 )
-from holdfast.problem.sets import (
+from holdfast.problem.model_set import (
     ModelSet,
     as_compiled,
     copy_into,
@@ -134,11 +134,11 @@ def ellipsoid_with_radius(ellipsoid, radius):
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid(ModelSet):
-    """All models that lie within so many standard deviations of today's, in any direction.
+    """All models within a number of standard deviations of today's, in any direction.
 
     A model ``(w + delta, b + delta_0)`` is in the ellipsoid when
     ``delta' covariance^-1 delta <= radius**2``, the intercept counted as one more coefficient.
-    A covariance may be singular: then models do not move at all in some directions. The set
+    The covariance may be singular: models then do not move at all in some directions. The set
     is that of `factor`, whose square is the covariance to rounding, some 1e-15 of the variances.
 
     `holdfast.sets` makes ellipsoids from a fitted model and its data, from several models, and
@@ -187,12 +187,11 @@ class Ellipsoid(ModelSet):
         """What it is, and its size."""
         return f"ellipsoid, radius={self.radius:g}"
 
-    @property
-    def crowd(self) -> str:
-        """All of its models, as a sentence speaks of them."""
+    def crowd_of(self, what: str) -> str:
+        """All of its models, by that name, as named in a sentence."""
         if self.radius == 0.0:
-            return "today's model"
-        return f"every model within an ellipsoid of radius {self.radius:.4g} around today's"
+            return f"today's {what}"
+        return f"every {what} within an ellipsoid of radius {self.radius:.4g} around today's"
 
     def with_radius(self, radius: float) -> Ellipsoid:
         """Return the same ellipsoid in another size."""
@@ -263,7 +262,7 @@ class Ellipsoid(ModelSet):
     ) -> Floats:
         """Distance of other models from the given one, in standard deviations.
 
-        One that moved in a direction in which models do not move is infinitely far.
+        A model that moved in a direction in which models do not move is infinitely far away.
         """
         change = read_change(coef, intercept, other_coef, other_intercept)
         d = change.shape[1] - 1
@@ -278,8 +277,8 @@ class Ellipsoid(ModelSet):
 def _read_covariance(values: Any) -> Floats:
     if is_frame(values):
         raise ValueError(
-            "covariance goes by position, in the order of the features, not by name; "
-            "for a data frame write covariance=frame.loc[columns, columns].to_numpy()"
+            "covariance is given by position, in the order of the features, not by name; for a "
+            "data frame write covariance=frame.loc[columns, columns].to_numpy()"
         )
     matrix = read_floats("covariance", values)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
@@ -288,7 +287,9 @@ def _read_covariance(values: Any) -> Floats:
     variances = np.diag(matrix)
     if (variances < 0.0).any():
         j = int(np.argmin(variances))
-        raise ValueError(f"covariance[{j}, {j}] = {variances[j]:g} is negative; no variance is")
+        raise ValueError(
+            f"covariance[{j}, {j}] = {variances[j]:g} is negative, but a variance cannot be"
+        )
     size = np.sqrt(np.maximum(variances, np.finfo(float).tiny))
     unit = np.where(variances > 0.0, size, 1.0)
     even = matrix / unit / unit[:, None]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats, refuse, shown, to_number
 from holdfast.problem.costs import scaled
-from holdfast.problem.losses import Loss
+from holdfast.problem.losses import LOGISTIC, Loss
 
 # Cost weights, in the unit of a row's costs, that can be computed with.
-_LEAST_LEVEL = 1e-300
+_LEAST_AMOUNT = 1e-300
 
 
 class Mode(IntEnum):
@@ -27,15 +27,21 @@ class Mode(IntEnum):
 
 
 # for kernels, which are compiled once for plain numbers
-PRICE, GUARANTEE, REACH = (int(mode) for mode in Mode)
+PRICE = int(Mode.PRICE)
+GUARANTEE = int(Mode.GUARANTEE)
+REACH = int(Mode.REACH)
 
 
 class GoalNumbers(NamedTuple):
-    """`Goal` as the kernels read it: `level` is the cost weight, or the target score."""
+    """`Goal` as the kernels read it: `amount` is the cost weight, or the target score."""
 
     mode: int
     loss: int
-    level: float
+    amount: float
+
+
+# A target beyond every score: the core, which knows no REACH, goes to the end. No loss takes part.
+ENDLESS = GoalNumbers(GUARANTEE, LOGISTIC, math.inf)
 
 
 @dataclass(frozen=True)
@@ -46,16 +52,20 @@ class Goal:
     ----------
     mode : Mode
     loss : Loss
-    level : float
+    amount : float
         The cost weight, or the worst-case score to be reached.
     guarantee : float or None
         The probability that was asked for; None for a price, or where a score was asked for.
+    cutoff : float
+        The score from which on today's model says yes. A guarantee below a threshold that somebody
+        set is an error (`Model.check_guarantee`); one below the even chance of a plain classifier
+        may end as STILL_REFUSED (`result.status.sort_proven`).
 
     Examples
     --------
     >>> from holdfast.problem.losses import get_loss
     >>> goal = Goal.of(get_loss("logistic"), guarantee=0.5)
-    >>> goal.level, str(goal)
+    >>> goal.amount, str(goal)
     (0.0, 'guarantee=0.5')
     >>> str(Goal.of(get_loss("hinge"), cost_weight=0.1))
     'cost_weight=0.1'
@@ -63,8 +73,9 @@ class Goal:
 
     mode: Mode
     loss: Loss
-    level: float
+    amount: float
     guarantee: float | None = None
+    cutoff: float = 0.0
 
     @classmethod
     def of(
@@ -80,8 +91,8 @@ class Goal:
             weight = check_cost_weight(cost_weight)
             if loss.calibration is not None:
                 raise ValueError(
-                    f"cost_weight = {cost_weight!r}: the probabilities are those of a calibrator, "
-                    "and a price is that of the classifier's own loss; ask for a guarantee instead"
+                    f"cost_weight = {cost_weight!r}: the probabilities come from a calibrator, "
+                    "but a price uses the classifier's own loss; ask for a guarantee instead"
                 )
             return cls(Mode.PRICE, loss, weight)
         guarantee = check_guarantee(guarantee)
@@ -103,34 +114,44 @@ class Goal:
         return self.mode is Mode.GUARANTEE
 
     @property
+    def target(self) -> float | None:
+        """The worst-case score that must be reached; None where none must."""
+        return self.amount if self.is_guarantee else None
+
+    @property
+    def enough(self) -> float:
+        """The worst-case score with which nobody needs to change anything."""
+        return self.amount if self.is_guarantee else self.cutoff
+
+    @property
     def cost_weight(self) -> float | None:
         """The cost weight; None where there is none."""
-        return self.level if self.mode is Mode.PRICE else None
+        return self.amount if self.mode is Mode.PRICE else None
 
     def price(self, cost: Floats, worst_case_loss: Floats) -> Floats:
-        """Return what is minimised: with a guarantee, the cost alone."""
-        return cost.copy() if self.is_guarantee else worst_case_loss + self.level * cost
+        """Return what is minimised: without a cost weight, the cost alone."""
+        return worst_case_loss + self.amount * cost if self.mode is Mode.PRICE else cost.copy()
 
     def numbers(self) -> GoalNumbers:
         """Return the goal as the kernels read it."""
-        return GoalNumbers(int(self.mode), self.loss.code, self.level)
+        return GoalNumbers(int(self.mode), self.loss.code, self.amount)
 
-    def levels(self, exponent: NDArray[np.int64]) -> Floats:
-        """Return the level for rows whose costs were divided by ``2**exponent``.
+    def amounts(self, exponent: NDArray[np.int64]) -> Floats:
+        """Return the amount for rows whose costs were divided by ``2**exponent``.
 
         NaN where a cost weight leaves the range of numbers: such a row cannot be solved.
         """
         if self.mode is not Mode.PRICE:
-            return np.array([self.level])
-        levels = scaled(np.full(exponent.shape, self.level), exponent)
-        levels[(levels < _LEAST_LEVEL) | (levels > 1.0 / _LEAST_LEVEL)] = np.nan
-        return levels
+            return np.array([self.amount])
+        amounts = scaled(np.full(exponent.shape, self.amount), exponent)
+        amounts[(amounts < _LEAST_AMOUNT) | (amounts > 1.0 / _LEAST_AMOUNT)] = np.nan
+        return amounts
 
     def __str__(self) -> str:
         if self.mode is Mode.PRICE:
-            return f"cost_weight={self.level:g}"
+            return f"cost_weight={self.amount:g}"
         if self.guarantee is None:
-            return f"score={self.level:g}"
+            return f"score={self.amount:g}"
         return f"guarantee={self.guarantee:g}"
 
 

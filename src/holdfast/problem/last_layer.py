@@ -8,19 +8,17 @@ from typing import Any, NoReturn
 from numpy.typing import ArrayLike
 
 from holdfast.machinery.numbers import Floats, check_kind, shown
-from holdfast.problem.sets import ModelSet
-
-_EVERY = "every model "
+from holdfast.problem.model_set import ModelSet
 
 
 @dataclass(frozen=True, eq=False)
 class LastLayer(ModelSet):
     """All networks in which only the last layer changes, within a set of models of its own.
 
-    The score of such a network is linear in what the layers before the last one make of a point,
-    its embedding. So the worst of these networks is known exactly for each point, whichever set it
-    is: what a result says of the worst case is proven. With a ball around all parameters it is
-    bounded from below, not known: see `prove_network`.
+    The score of such a network is linear in the output of the layers before the last one, the
+    embedding of a point. So the worst of these networks is known exactly for each point, whichever
+    set it is: what a result says about the worst case is proven. With a ball around all parameters
+    it is only bounded from below: see `prove_network`.
 
     It is for networks: `find_recourse` with the method "refine", `RobustRecourse`, `prove_network`,
     `judge_network` and `evaluate_recourse` take it. Everything else refuses it.
@@ -28,8 +26,8 @@ class LastLayer(ModelSet):
     Parameters
     ----------
     models : NormBall, Ellipsoid or ModelList
-        The last layers that may come: a set over its weights, in their order, the bias last. What
-        these are today, `holdfast.models.networks.last_layer_of` tells, and
+        The last layers to allow for: a set over its weights, in their order, the bias last.
+        `holdfast.models.networks.last_layer_of` returns what these are today, and
         `holdfast.models.networks.embed` what they multiply.
 
     Examples
@@ -64,18 +62,16 @@ class LastLayer(ModelSet):
 
     @property
     def label(self) -> str:
-        """A few words that tell it from other sets."""
+        """A few words that distinguish it from other sets."""
         return f"last layer: {self.models.label}"
 
-    @property
-    def crowd(self) -> str:
-        """All of its networks, as a sentence speaks of them."""
+    def crowd_of(self, what: str) -> str:
+        """All of its networks, as named in a sentence; they are called nothing else."""
         if self.radius == 0.0:
             return "today's network"
-        layers = self.models.crowd
-        if layers.startswith(_EVERY):
-            return f"every network whose last layer is {layers.removeprefix(_EVERY)}"
-        return f"the network with {layers} as its last layer"
+        if not self.has_size:
+            return f"the network with {self.models.crowd} as its last layer"
+        return self.models.crowd_of("network whose last layer is")
 
     def with_radius(self, radius: float) -> LastLayer:
         """Return the same set in another size."""
@@ -96,8 +92,8 @@ class LastLayer(ModelSet):
         """Refuse a model of a kind that has no layers."""
         if kind == "linear":
             raise ValueError(
-                "robust_to is a LastLayer, but the model is linear, with no layers before its "
-                f"last: give the set itself, robust_to={shown(self.models)}"
+                "robust_to is a LastLayer, but the model is linear and has no earlier layers: "
+                f"pass the set itself, robust_to={shown(self.models)}"
             )
         if kind != "network":
             raise ValueError(
@@ -105,7 +101,7 @@ class LastLayer(ModelSet):
             )
 
     def feature_scale(self, n_features: int) -> Floats:
-        """Refuse: it speaks of no features."""
+        """Refuse: the set is not about features."""
         self._refuse()
 
     def numbers(self, n_features: int) -> Any:
@@ -120,7 +116,7 @@ class LastLayer(ModelSet):
 
     def _refuse(self) -> NoReturn:
         raise ValueError(
-            f"robust_to = {shown(self)} is a set of networks, and this is about linear scores: for "
-            "a linear model give the set itself; for a network there are find_recourse with "
-            "method='refine', holdfast.models.networks.judge_network and worst_last_layer"
+            f"robust_to = {shown(self)} is a set of networks, but this is for linear scores: for "
+            "a linear model, pass the set itself; for a network, use find_recourse with "
+            "method='refine', holdfast.models.networks.judge_network or worst_last_layer"
         )

@@ -300,7 +300,7 @@ class Loss:
             if probability != 0.5:
                 raise ValueError(
                     f"guarantee = {probability!r}: the {self.name} loss has no probabilities, "
-                    "only a side of the boundary; the one guarantee it can give is 0.5 (score 0)"
+                    "only a side of the boundary; the only guarantee it can give is 0.5 (score 0)"
                 )
             return 0.0
         inverse = special.logit if self.link == "logit" else special.ndtri
@@ -333,7 +333,7 @@ def get_loss(loss: str | Loss) -> Loss:
         known = loss
     if known is None:
         allowed = ", ".join(sorted(LOSSES))
-        raise ValueError(f"loss = {shown(loss)} is not known; allowed are: {allowed}")
+        raise ValueError(f"loss = {shown(loss)} is not known; available: {allowed}")
     return known
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats, read_floats, refuse
-from holdfast.problem.sets import (
+from holdfast.problem.model_set import (
     ModelSet,
     as_compiled,
     copy_into,
@@ -84,7 +84,7 @@ def hull_with_radius(hull, radius):
 class ModelList(ModelSet):
     """Today's model and some others: last years', other vendors', the members of an ensemble.
 
-    A recourse must be approved by all of them, and then is by every mixture of them.
+    A recourse must be approved by all of them, and is then approved by every mixture of them too.
 
     Parameters
     ----------
@@ -128,10 +128,9 @@ class ModelList(ModelSet):
         """How many models there are, today's among them."""
         return f"{len(self.intercepts) + 1} models"
 
-    @property
-    def crowd(self) -> str:
-        """All of its models, as a sentence speaks of them."""
-        return f"each of the {len(self.intercepts) + 1} models"
+    def crowd_of(self, what: str) -> str:
+        """All of its models, by that name, as named in a sentence."""
+        return f"each of the {len(self.intercepts) + 1} {what}s"
 
     def feature_scale(self, n_features: int) -> Floats:
         """Return the largest coefficient of each feature in any model, without its sign."""
@@ -209,16 +208,16 @@ def _read_models(models: Any) -> tuple[Floats, Floats]:
             raise ValueError(f"coef of models[{k}] has shape {coef.shape}, expected (d,)")
         intercept = read_floats(f"intercept of models[{k}]", pair[1]).reshape(-1)
         if intercept.size != 1:
-            raise ValueError(f"intercept of models[{k}] is {intercept.size} numbers, expected one")
+            raise ValueError(f"intercept of models[{k}] has {intercept.size} numbers, expected one")
         if coefs and coef.size != coefs[0].size:
             raise ValueError(
                 f"models[{k}] has {coef.size} coefficients, but models[0] has {coefs[0].size}; "
-                "all models must be of the same features"
+                "all models must have the same features"
             )
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()) or not coef.size:
-            raise ValueError(f"models[{k}] holds numbers that are missing or infinite, or none")
+            raise ValueError(f"models[{k}] has missing or infinite numbers, or none at all")
         coefs.append(coef)
         intercepts.append(float(intercept[0]))
-    stacked, levels = np.array(coefs), np.array(intercepts)
-    stacked.flags.writeable = levels.flags.writeable = False
-    return stacked, levels
+    stacked, shifts = np.array(coefs), np.array(intercepts)
+    stacked.flags.writeable = shifts.flags.writeable = False
+    return stacked, shifts

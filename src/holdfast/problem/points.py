@@ -14,7 +14,7 @@ from holdfast.problem.losses import Loss
 
 @dataclass(frozen=True)
 class Points:
-    """The scale of a scorecard: so many points at these odds, and so many more double them.
+    """The scale of a scorecard: the points at given odds, and how many more double the odds.
 
     Odds are those of the favourable class against the other one: good to bad, where the good ones
     are approved. So points rise with the chance of approval. Where a lender's points rise with the
@@ -23,11 +23,11 @@ class Points:
     Parameters
     ----------
     points : float
-        Points of somebody with those odds.
+        The points of somebody with those odds.
     odds : float
         Probability of the favourable class over that of the other one, such as 50 for 50:1.
     double : float
-        How many points more double the odds.
+        How many more points double the odds.
 
     Examples
     --------
@@ -65,12 +65,12 @@ class Points:
         return np.asarray(self.offset + self.factor * np.asarray(log_odds, dtype=np.float64))
 
     def at(self, loss: Loss, score: ArrayLike) -> Floats:
-        """Points at each score of a model; refused where scores are no log-odds."""
+        """Points at each score of a model; refused where scores are not log-odds."""
         slope, shift = _log_odds(loss)
         return self.of(slope * np.asarray(score, dtype=np.float64) + shift)
 
     def score(self, loss: Loss, points: float) -> float:
-        """Return the least score of a model that has at least so many points."""
+        """Return the lowest score of a model that has at least that many points."""
         slope, shift = _log_odds(loss)
         if not math.isfinite(to_number(points)):
             refuse("guarantee_points", points, "a finite number of points")
@@ -84,10 +84,12 @@ class Points:
 def _log_odds(loss: Loss) -> tuple[float, float]:
     if loss.log_odds is None:
         if loss.calibration is not None:
-            why = "those of these calibrated probabilities do not rise evenly with the score"
+            why = "those of these calibrated probabilities are not linear in the score"
         elif loss.link is None:
             why = f"the {loss.name} loss has none: its score is a margin"
         else:
-            why = f"those of the {loss.link} link do not rise evenly with the score"
-        raise ValueError(f"points are log-odds in another unit, but {why}; ask for a guarantee")
+            why = f"those of the {loss.link} link are not linear in the score"
+        raise ValueError(
+            f"points are log-odds in another unit, but {why}; ask for a guarantee instead"
+        )
     return loss.log_odds

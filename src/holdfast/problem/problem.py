@@ -20,7 +20,7 @@ from holdfast.machinery.numbers import (
 from holdfast.machinery.structs import Struct
 from holdfast.problem.costs import even_exponents, is_uneven, scaled
 from holdfast.problem.losses import Loss, get_loss
-from holdfast.problem.sets import ModelSet, check_models
+from holdfast.problem.model_set import ModelSet, check_models
 
 
 class Rows(Struct):
@@ -240,7 +240,7 @@ def _in_row_order(name: str, values: Any, index: Any) -> Any:
         return values
     if index.is_unique and values.index.is_unique and set(values.index) == set(index):
         return values.loc[index]
-    raise ValueError(f"the row labels of {name} are not those of X; give it the same index")
+    raise ValueError(f"the row labels of {name} differ from those of X; give it the same index")
 
 
 def _in_column_order(name: str, values: Any, names: list[Any] | None) -> Any:
@@ -290,10 +290,10 @@ def _ask_about_matrix(costs: Any, n: int, d: int) -> None:
     """Refuse costs that could be a matrix over features, and would be taken for one row each."""
     if n == d > 1 and not is_frame(costs) and np.shape(costs) == (d, d):
         raise ValueError(
-            f"feature_costs has shape ({d}, {d}), and X has {n} rows of {d} features: is "
-            "it a row of costs for each point, or a matrix over features? A matrix cannot be used: "
-            "a cost is one number for each feature and unit, so give its diagonal. A row for each "
-            "point is said by a data frame: feature_costs=pandas.DataFrame(feature_costs)"
+            f"feature_costs has shape ({d}, {d}), and X has {n} rows of {d} features: is it a row "
+            "of costs for each point, or a matrix over features? A matrix cannot be used: a cost "
+            "is one number per unit of each feature, so pass its diagonal. For a row per point, "
+            "pass a data frame: feature_costs=pandas.DataFrame(feature_costs)"
         )
 
 
@@ -312,8 +312,8 @@ def _bounds(
             column = int(np.flatnonzero(wrong[0])[0])
             label = column if names is None else names[column]
             raise ValueError(
-                f"bounds of feature {label!r} are [{lower[0, column]}, {upper[0, column]}]; "
-                "they must be numbers, the lower one not above the upper one"
+                f"bounds of feature {label!r} are [{lower[0, column]}, {upper[0, column]}]; both "
+                "must be numbers, and the lower one must not be above the upper one"
             )
     return lower, upper
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import Compiled, NumberFeature
+from holdfast.actions import NumberFeature, Posed
 from holdfast.actions.cells import people_ends
 from holdfast.actions.check import check_changes
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Curve, Number
-from holdfast.models.encoding.features import Part
+from holdfast.models.encoding.features import RawFeature
 from holdfast.models.encoding.reading import read_numbers
-from holdfast.recommend.features import hold_still, take_links, take_people
+from holdfast.recommend.features import hold_still, take_people
 from holdfast.recommend.kept import KeptPoints
 from holdfast.recommend.printed import Printed, settle, stack
 from holdfast.recommend.question import Question
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # People at a time: what is needed to solve them takes more memory than what is told them.
 BATCH = 2048
-_WIDE = 8  # times as many where nobody has options, nor is told more than one way
+_WIDE = 8  # times as many where nobody has levels, nor is told more than one way
 _MOST_NUMBERS = 500_000  # encoded at a time, where that makes more people than a batch
 _MOST_COSTS = 4e6  # of values of bent numbers, kept at a time
 _FEW = 32  # where each person has thousands of combinations to be kept
@@ -139,7 +139,7 @@ def batch_size(question: Question, people: pd.DataFrame, n_options: int) -> int:
     """Return how many people at a time: every value of a bent number has a cost for each.
 
     Where a number may take any value, the values that are tried are the person's own matter.
-    Where everything is a plain number, there are no costs of options to be kept, and most of the
+    Where everything is a plain number, there are no costs of levels to be kept, and most of the
     time of small batches goes into tables.
     """
     size = float(_FEW if question.actions.derived else BATCH)
@@ -166,22 +166,22 @@ def batch_size(question: Question, people: pd.DataFrame, n_options: int) -> int:
     return int(max(size, 1.0))
 
 
-def _is_plain(part: Part, feature: Any) -> bool:
+def _is_plain(part: RawFeature, feature: Any) -> bool:
     """Whether a feature is a number for everybody: for the model, and for people."""
     return isinstance(part, Number) and not part.indicators and isinstance(feature, NumberFeature)
 
 
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
-    compiled = question.compile_compared(people)
-    base = compiled.problem.problem
-    answer = question.solve_relaxed(compiled.problem, compiled.relaxed, compiled.links)
+    posed = question.pose_compared(people)
+    base = posed.problem.problem
+    answer = question.solve_relaxed(posed.problem, posed.relaxed, posed.links)
     everybody = np.arange(base.n_rows)
-    nothing = np.zeros((base.n_rows, len(compiled.names)), dtype=bool)
-    first, _ = question.read(answer, compiled, everybody, nothing)
+    nothing = np.zeros((base.n_rows, len(posed.names)), dtype=bool)
+    first, _ = question.read(answer, posed, everybody, nothing)
     options = [first]
     if n_options > 1:
-        options = other_ways(first, n_options, partial(_solve_held, question, compiled))
-    printed = _printed(question, compiled, options)
+        options = other_ways(first, n_options, partial(_solve_held, question, posed))
+    printed = _printed(question, posed, options)
     status = answer.status.copy()
     status[first.who] = Status.NOT_FOUND  # found, but no row of the table has it, unless
     status[printed[0].ways.who] = printed[0].ways.status
@@ -190,16 +190,16 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
     for values in told.values():
         values[lost] = np.nan
     return Advised(
-        people=compiled.people,
-        rows=compiled.rows,
-        refused=compiled.refused,
+        people=posed.people,
+        rows=posed.rows,
+        refused=posed.refused,
         names=question.names,
         status=status,
         **told,
         score=base.score(base.X),
         reachable_validity=answer.reachable_validity,
         reachable_radius=answer.reachable_radius,
-        options=[keep_told(option, compiled.names, question.names) for option in printed],
+        options=[keep_told(option, posed.names, question.names) for option in printed],
     )
 
 
@@ -227,15 +227,15 @@ def keep_told(printed: Printed, names: list[str], all_names: list[str]) -> KeptW
 
 def _solve_held(
     question: Question,
-    compiled: Compiled,
+    posed: Posed,
     who: NDArray[np.int64],
     held: NDArray[np.bool_],
     margin: float = 0.0,
 ) -> tuple[Ways, NDArray[np.int64]]:
     """Solve people with features held still, and perhaps with a margin of score to spare."""
     problem, relaxed = (
-        None if each is None else hold_still(take_people(each, who), compiled, who, held)
-        for each in (compiled.problem, compiled.relaxed)
+        None if each is None else hold_still(take_people(each, who), posed, who, held)
+        for each in (posed.problem, posed.relaxed)
     )
     assert problem is not None
     if margin:
@@ -244,18 +244,18 @@ def _solve_held(
         intercept = intercept - margin * (1.0 + np.abs(intercept))
         intercept.flags.writeable = False
         problem = replace(problem, problem=replace(problem.problem, intercept=intercept))
-    answer = question.solve_relaxed(problem, relaxed, take_links(compiled.links, who))
-    return question.read(answer, compiled, who, held)
+    answer = question.solve_relaxed(problem, relaxed, posed.links.take(who))
+    return question.read(answer, posed, who, held)
 
 
-def _printed(question: Question, compiled: Compiled, options: list[Ways]) -> list[Printed]:
+def _printed(question: Question, posed: Posed, options: list[Ways]) -> list[Printed]:
     """Settle the ways, option by option, as they are printed, and check them.
 
     Who cannot be told one has no further ones either.
     """
 
     def resolve(ways: Ways, margin: float) -> Ways:
-        return _solve_held(question, compiled, ways.who, ways.held, margin)[0]
+        return _solve_held(question, posed, ways.who, ways.held, margin)[0]
 
     printed: list[Printed] = []
     at_once = max(BATCH // max(len(options[0]), 1), 1)  # no more rows than of a batch
@@ -263,21 +263,21 @@ def _printed(question: Question, compiled: Compiled, options: list[Ways]) -> lis
         some = options[begin : begin + at_once]
         if printed:
             some = [ways.take(np.isin(ways.who, printed[-1].ways.who)) for ways in some]
-        for ways, after in settle(compiled, some, question.aim, resolve):
+        for ways, after in settle(posed, some, question.goal, resolve):
             if printed and not (told := np.isin(ways.who, printed[-1].ways.who)).all():
                 ways, after = ways.take(told), after[told]
             printed.append(Printed(ways, after))
-            check_printed(compiled, printed[-1])
+            check_printed(posed, printed[-1])
     return printed
 
 
-def check_printed(compiled: Compiled, printed: Printed) -> None:
+def check_printed(posed: Posed, printed: Printed) -> None:
     """Check every recommendation once more, in raw units: a violation is a bug, and raises."""
     ways, after = printed
-    wrong = check_changes(compiled.actions, compiled.people_at(ways.who), after)
+    wrong = check_changes(posed.actions, posed.people_at(ways.who), after)
     for k, said in wrong.items():
-        label = compiled.people.index[ways.who[k]]
-        raise RuntimeError(f"row {label}: {'; '.join(said)}: a bug, please report it")
+        label = posed.people.index[ways.who[k]]
+        raise RuntimeError(f"row {label}: {'; '.join(said)}. This is a bug; please report it")
 
 
 def _moved(part: Advised, places: NDArray[np.int64], people: int) -> Advised:

@@ -15,8 +15,8 @@ from holdfast.models.calibrator import why_closed
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import as_table
 from holdfast.problem.goal import Goal
+from holdfast.problem.model_set import ModelSet
 from holdfast.problem.points import Points
-from holdfast.problem.sets import ModelSet
 from holdfast.recommend.advised import find_advice
 from holdfast.recommend.networks import NetworkQuestion
 from holdfast.recommend.oracle import NetworkOracle
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class RobustRecourse(BaseEstimator):  # type: ignore[misc]
-    """Recourse that holds for every model of a set, in raw units, within what people can do.
+    """Recourse that holds for every model in a set, in raw units, within what people can do.
 
     For a linear classifier the answer is exact: categories, whole numbers, steps and `max_changes`
-    are solved by branch and bound, and the cheapest change there is comes with its proof; where a
-    proof leaves something open, the status and the gap say so. For a network it is searched for,
-    within the same constraints: what every network of the set gives it is proven, that nothing is
-    cheaper is not.
+    are solved by branch and bound, and the cheapest change comes with its proof; where a proof
+    leaves something open, the status and the gap say so. For a network the answer is searched for,
+    within the same constraints: what every network of the set gives it is proven, but a cheaper one
+    may exist.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
         Scalers and encoders (in a `ColumnTransformer` or in sequence), then a linear classifier
         or an `MLPClassifier`; docs/models.md lists all that is read.
     robust_to : NormBall, Ellipsoid, ModelList or LastLayer
-        The models that may come, around the classifier's coefficients in encoded columns. For a
-        network a `NormBall` around all of its parameters, or a `LastLayer`.
+        The future models to allow for, around the classifier's coefficients in encoded columns. For
+        a network, a `NormBall` around all of its parameters, or a `LastLayer`.
     actions : ActionSet
         What people can change, in raw units.
     guarantee : float, optional
@@ -53,18 +53,18 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     cost_weight : float, optional
         Minimise ``worst-case loss + cost_weight * cost`` instead; not for a network.
     points : Points, optional
-        The scale of a scorecard; people are then told points in place of chances.
+        The scale of a scorecard; people are then told points instead of chances.
     guarantee_points : float, optional
         Points that every model of the set must give.
     n_options : int
-        How many ways to recommend to each person; they differ in the features that they change.
-        One for a network.
+        How many ways to recommend to each person; they change different features. Only one for a
+        network.
     loss : str, optional
         By default the one that the classifier was fitted with.
     favorable_class : label, optional
-        The class that people want. It must be said, unless the classes are False and True.
+        The class that people want. Required unless the classes are False and True.
     n_jobs : int, optional
-        As in scikit-learn: -1, the default, takes all processors.
+        As in scikit-learn: -1, the default, uses all processors.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     >>> result.to_frame()[["status", "changes"]].values.tolist()
     [['optimal', 'months from 48 to 7']]
     >>> result.explain(1)
-    "Today's model gives you a chance of 16%. Change months from 48 to 7: provably the \
+    "Today's model gives you a chance of 16%. Change months from 48 to 7. This is provably the \
 cheapest way. Every model within a radius of 0.1 of today's then gives you at least 50%. The cost \
 is 2.25."
     """
@@ -127,7 +127,7 @@ is 2.25."
         return type(self)(**{name: copy.deepcopy(value) for name, value in parameters.items()})
 
     def with_settings(self, **settings: Any) -> RobustRecourse:
-        """Return another one, with some settings changed; what was read of the model stays read.
+        """Return a copy with some settings changed; a model that was read is not read again.
 
         Examples
         --------
@@ -139,9 +139,9 @@ is 2.25."
         return other
 
     def read_once(self) -> RobustRecourse:
-        """Return one that reads the model now, and not again whenever people are advised.
+        """Return a copy that reads the model now, and not again each time people are advised.
 
-        It is for whoever asks often, one person at a time, and does not change the model meanwhile.
+        Use it if you ask often, one person at a time, and do not change the model in between.
 
         Examples
         --------
@@ -180,19 +180,19 @@ is 2.25."
         Recommendations
         """
         check_count("n_options", self.n_options)
-        check_kind("actions", self.actions, ActionSet, "begin with ActionSet.from_data")
+        check_kind("actions", self.actions, ActionSet, "start with ActionSet.from_data")
         given, X = X, as_table(X, "X")
         encoding = self._encoding or self._read(X)
         if encoding.is_named and not hasattr(given, "columns"):
             raise ValueError(
-                "X is an array, but the model knows its columns by name: give a data frame with "
-                f"them, {', '.join(encoding.names)}"
+                "X is an array, but the model knows its columns by name: pass a data frame with "
+                f"the columns {', '.join(encoding.names)}"
             )
         kind = encoding.model.kind
         if kind not in ("linear", "network"):
             raise ValueError(
                 why_closed(self.model)
-                or f"the classifier is a {kind}, but RobustRecourse needs a linear one or a "
+                or f"the classifier is a {kind}, but RobustRecourse needs a linear model or a "
                 "network; holdfast.find_recourse takes any model"
             )
         question = self._question(encoding)
@@ -226,29 +226,29 @@ is 2.25."
         """Refuse what only a linear model can be asked."""
         if self.cost_weight is not None:
             raise ValueError(
-                f"cost_weight = {shown(self.cost_weight)}: the classifier is a network, of which "
-                "RobustRecourse proves a guarantee: give guarantee=0.5, say; a price is for "
+                f"cost_weight = {shown(self.cost_weight)}: for a network, RobustRecourse proves a "
+                "guarantee: pass one, such as guarantee=0.5. To weigh cost against loss, use "
                 "holdfast.find_recourse with method='refine'"
             )
         if self.n_options > 1:
             raise ValueError(
-                f"n_options = {shown(self.n_options)}: the classifier is a network, for which one "
-                "way is searched for. For another way, say in the action set what is to stay as "
-                "it is, and ask again"
+                f"n_options = {shown(self.n_options)}: for a network, only one way is searched "
+                "for. To get another, fix in the action set what should stay as it is, and ask "
+                "again"
             )
 
     def _goal(self, model: Model) -> Goal:
         loss = model.choose_loss(self.loss)
         if self.points is not None:
-            check_kind("points", self.points, Points, "say it as Points(600, odds=50, double=20)")
+            check_kind("points", self.points, Points, "write Points(600, odds=50, double=20)")
             self.points.at(loss, 0.0)  # refuses scores that are no log-odds
         if self.guarantee_points is None:
             return model.goal(loss, cost_weight=self.cost_weight, guarantee=self.guarantee)
         if self.points is None:
             raise ValueError(
-                f"guarantee_points = {shown(self.guarantee_points)}: say what points are, "
-                "points=holdfast.Points(600, odds=50, double=20), or those of a scorecard of "
-                "optbinning, points=holdfast.models.additive.points_of(scorecard)"
+                f"guarantee_points = {shown(self.guarantee_points)}: define the scale as well: "
+                "points=holdfast.Points(600, odds=50, double=20), or for an optbinning scorecard "
+                "points=holdfast.models.additive.points_of(scorecard)"
             )
         if self.guarantee is not None or self.cost_weight is not None:
             raise ValueError(

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import Compiled
+from holdfast.actions import Posed
 from holdfast.actions.joint import Joint
-from holdfast.discrete import DiscreteProblem, Links
+from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.problem import frozen
 
@@ -24,43 +24,38 @@ def _are_all(who: NDArray[np.int64], n: int) -> bool:
     return n > 1 and np.array_equal(who, np.arange(n))
 
 
-def take_links(links: Links, who: NDArray[np.int64]) -> Links:
-    """Return the links of some people."""
-    return Links(links.matrix, links.lower[who], links.upper[who])
-
-
 def changed_features(
-    compiled: Compiled, who: NDArray[np.int64], recourse: Floats, levels: NDArray[np.int64]
+    posed: Posed, who: NDArray[np.int64], recourse: Floats, levels: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Say which of ``compiled.names`` a recourse of some people changes, (people, features)."""
-    everybody = compiled.problem.problem.X
+    """Say which of ``posed.names`` a recourse of some people changes, (people, features)."""
+    everybody = posed.problem.problem.X
     start = everybody if _are_all(who, len(everybody)) else everybody[who]
-    parts = [(recourse != start)[:, compiled.number_columns]]
-    for g, known in enumerate(compiled.levels.values()):
+    parts = [(recourse != start)[:, posed.number_columns]]
+    for g, known in enumerate(posed.levels.values()):
         if isinstance(known, Joint):
             parts.append(known.changed(who, levels[:, g]))
         else:
-            parts.append((levels[:, g] != compiled.problem.current[who, g])[:, None])
+            parts.append((levels[:, g] != posed.problem.current[who, g])[:, None])
     return np.concatenate(parts, axis=1)
 
 
 def hold_still(
     problem: DiscreteProblem,
-    compiled: Compiled,
+    posed: Posed,
     who: NDArray[np.int64],
     held: NDArray[np.bool_],
 ) -> DiscreteProblem:
     """Return the problem of some people in which some features stay as they are.
 
     `who` are the people of `problem`; `held` has a row for each of them, and a column for each of
-    ``compiled.names``.
+    ``posed.names``.
     """
-    base, columns = problem.problem, compiled.number_columns
+    base, columns = problem.problem, posed.number_columns
     stay = np.zeros(base.X.shape, dtype=bool)
     stay[:, columns] = held[:, : len(columns)]
     lower, upper = np.where(stay, base.X, base.lower), np.where(stay, base.X, base.upper)
     level_costs, at = [], len(columns)
-    pairs = zip(compiled.levels.values(), problem.option_costs, strict=True)
+    pairs = zip(posed.levels.values(), problem.level_costs, strict=True)
     for g, (known, costs) in enumerate(pairs):
         if isinstance(known, Joint):
             count = len(known.bundle.parents)
@@ -71,4 +66,4 @@ def hold_still(
         level_costs.append(np.where(barred, np.inf, costs))
         at += count
     bounded = replace(base, lower=frozen(lower), upper=frozen(upper))
-    return replace(problem, problem=bounded, option_costs=level_costs)
+    return replace(problem, problem=bounded, level_costs=level_costs)

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from holdfast.actions import Compiled
+from holdfast.actions import Posed
 from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import NormBall
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.goal import Goal
+from holdfast.problem.model_set import ModelSet
 from holdfast.recommend.advised import Advised, check_printed, find_advice, keep_told
 from holdfast.recommend.oracle import NetworkOracle
-from holdfast.recommend.printed import Aim, Printed, Value, Worth, join_printed, settle
+from holdfast.recommend.printed import Printed, Value, Worth, join_printed, settle
 from holdfast.recommend.question import Question
 from holdfast.recommend.search import Move
 from holdfast.recommend.searches import Searches
 from holdfast.recommend.ways import Ways
-from holdfast.result.status import Status
+from holdfast.result.status import network_statuses
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,17 +53,17 @@ def _solve_batch(question: Question, people: pd.DataFrame, _: int) -> Advised:
     from holdfast.models.networks.torch_threads import one_torch_thread
 
     asked = cast("NetworkQuestion", question)
-    compiled = asked.compile_compared(people)
+    posed = asked.pose_compared(people)
     with one_torch_thread():
-        printed = _told(asked, compiled)
-        score = asked.oracle.score_alone(compiled.problem.problem.X)
-    check_printed(compiled, printed)
+        printed = _told(asked, posed)
+        score = asked.oracle.score_alone(posed.problem.problem.X)
+    check_printed(posed, printed)
     ways = printed.ways
     unknown = np.full(len(ways), np.nan)
     return Advised(
-        people=compiled.people,
-        rows=compiled.rows,
-        refused=compiled.refused,
+        people=posed.people,
+        rows=posed.rows,
+        refused=posed.refused,
         names=asked.names,
         status=ways.status,
         cost=ways.cost,
@@ -72,23 +73,21 @@ def _solve_batch(question: Question, people: pd.DataFrame, _: int) -> Advised:
         score=score,
         reachable_validity=unknown,
         reachable_radius=unknown,
-        options=[keep_told(printed, compiled.names, asked.names)],
+        options=[keep_told(printed, posed.names, asked.names)],
     )
 
 
-def _told(question: NetworkQuestion, compiled: Compiled) -> Printed:
+def _told(question: NetworkQuestion, posed: Posed) -> Printed:
     """Settle what each person is told: one row of the table, whatever it is worth."""
-    aim, value = question.aim, _value(question.oracle)
-    assert aim.target is not None
-    everybody = np.arange(len(compiled.people))
-    searches = Searches(compiled, question.oracle, question.goal, question.n_jobs)
-    seekers = searches.run(everybody, aim.target)
+    goal, value = question.goal, _value(question.oracle)
+    everybody = np.arange(len(posed.people))
+    searches = Searches(posed, question.oracle, goal, question.n_jobs)
+    seekers = searches.run(everybody, goal.amount)
     valid = [i for i, seeker in enumerate(seekers) if seeker.best is not None]
 
     def again(ways: Ways, margin: float) -> Ways:
         """Search once more, for more than is asked for: rounding took the rest away."""
-        assert aim.target is not None
-        more = searches.run(ways.who, aim.target + margin * (1.0 + abs(aim.target)))
+        more = searches.run(ways.who, goal.amount + margin * (1.0 + abs(goal.amount)))
         found = [k for k, seeker in enumerate(more) if seeker.best is not None]
         return searches.ways(ways.who[found], [cast("Move", more[k].best) for k in found])
 
@@ -98,23 +97,21 @@ def _told(question: NetworkQuestion, compiled: Compiled) -> Printed:
     first = searches.ways(
         np.array(valid, dtype=np.int64), [cast("Move", seekers[i].best) for i in valid]
     )
-    (enough,) = settle(compiled, [first], aim, again, value)
+    (enough,) = settle(posed, [first], goal, again, value)
     rest = np.setdiff1d(everybody, enough.ways.who)
     # of these no score is asked: the highest is told. Who has a way that nobody can type, stays
     left = [seekers[i] for i in rest.tolist()]
     best = searches.ways(rest, [each.own if each.best else each.highest for each in left])
-    (other,) = settle(compiled, [best], Aim(None, None, aim.cutoff), stay, value)
+    highest = replace(Goal.highest(goal.loss), cutoff=goal.cutoff)
+    (other,) = settle(posed, [best], highest, stay, value)
     ways, after = join_printed([enough, other])
-    return Printed(_with_statuses(ways, aim.target), after)
+    return Printed(_with_statuses(ways, goal), after)
 
 
-def _with_statuses(ways: Ways, target: float) -> Ways:
+def _with_statuses(ways: Ways, goal: Goal) -> Ways:
     """Say what is proven of each row that is told; nothing is, of cheaper ones."""
-    status = np.empty(len(ways), dtype=object)
-    status[:] = Status.NOT_VALID
-    is_enough = ways.worst_case_score >= target
-    status[is_enough] = Status.PROVEN_VALID
-    status[is_enough & ~ways.changed.any(axis=1)] = Status.ALREADY_VALID
+    holds = ways.worst_case_score >= goal.amount
+    status = network_statuses(holds, ~np.any(ways.changed, axis=1))
     unknown = np.full(len(ways), np.nan)
     return replace(ways, status=status, lower_bound=unknown, gap=unknown)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoding, Number
-from holdfast.models.encoding.features import Part
+from holdfast.models.encoding.features import RawFeature
 from holdfast.models.encoding.reading import is_missing, plain
 from holdfast.recommend.numerals import numeral
 from holdfast.recommend.words import listed
@@ -61,6 +61,8 @@ class Opposing:
         Whether it would turn the person down; otherwise it gives less than was asked for.
     differences : list of Difference
         All of them, what lowers the score most first: together, the fall of the score.
+    protected : frozenset of str
+        Features that are never named in words.
     """
 
     coef: Floats
@@ -71,6 +73,7 @@ class Opposing:
     wanted: str
     is_refusal: bool
     differences: list[Difference]
+    protected: frozenset[str] = frozenset()
 
     def words(self, what: str = "this advice", unsaid: Collection[str] = ()) -> str:
         """Say what that model does and why; features in `unsaid` are not named."""
@@ -81,6 +84,7 @@ class Opposing:
             said = f"One of these models gives {what} {self.gives}, {outcome}"
         lowers = [each for each in self.differences if each.drop > 0.0]
         least = _LEAST_SHARE * sum(each.drop for each in lowers)
+        unsaid = self.protected.union(unsaid)
         told = [each for each in lowers if each.drop >= least and each.name not in unsaid]
         if not told:
             return f"{said}."
@@ -104,18 +108,18 @@ def differences(
     return sorted(found, key=lambda each: -each.drop)
 
 
-def _columns_of(part: Part) -> Any:
+def _columns_of(part: RawFeature) -> Any:
     if isinstance(part, Number):
         return np.array([part.column, *part.indicators], dtype=np.int64)
     return part.columns
 
 
-def _words(part: Part, value: Any, own: Floats, coef: Floats) -> str:
+def _words(part: RawFeature, value: Any, own: Floats, coef: Floats) -> str:
     """Say how a feature is weighed differently; of a number that is a slope, in any unit."""
     if is_missing(value):
-        return f"counts it for less that {part.name} is not given"
+        return f"gives less credit when {part.name} is not given"
     if not isinstance(part, Number):
-        return f"counts {part.name} = {numeral(plain(value))} for less"
+        return f"gives less credit for {part.name} = {numeral(plain(value))}"
     return f"counts {part.name} {_compared(float(own[part.column]), float(coef[part.column]))}"
 
 
@@ -124,16 +128,18 @@ def _compared(own: float, other: float) -> str:
 
     Examples
     --------
-    >>> _compared(-0.5, -0.57), _compared(0.5, 0.498), _compared(0.5, 1.25), _compared(0.5, -0.1)
-    ('14% more heavily', 'slightly less heavily', '2.5 times as heavily', 'the other way round')
+    >>> _compared(-0.5, -0.57), _compared(0.5, 0.498), _compared(0.5, 1.25)
+    ('14% more heavily', 'slightly less heavily', '2.5 times as heavily')
+    >>> _compared(0.5, -0.1)
+    'in the opposite direction'
     """
     if other == own:
         return "as today's model does"
     if own == 0.0:
-        return "where today's model does not"
+        return "although today's model ignores it"
     ratio = other / own
     if ratio < 0.0:
-        return "the other way round"
+        return "in the opposite direction"
     if ratio == 0.0:
         return "not at all"
     if ratio >= 2.0:

@@ -10,7 +10,7 @@ import numpy as np
 from holdfast.machinery.numbers import Floats, shown
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer
-from holdfast.problem.sets import ModelSet, check_models
+from holdfast.problem.model_set import ModelSet, check_models
 from holdfast.recommend.search import Bound
 
 if TYPE_CHECKING:
@@ -59,6 +59,6 @@ def _prover_of(network: Network, robust_to: ModelSet) -> Bound:
         return LastLayerBound.of(network, robust_to)
     raise ValueError(
         f"robust_to = {shown(robust_to)} is a set of linear models, but the classifier is a "
-        "network: give a NormBall, around all of its parameters, or "
+        "network: pass a NormBall, around all of its parameters, or "
         f"LastLayer({shown(robust_to)}), around those of its last layer"
     )

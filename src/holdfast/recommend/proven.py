@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.model_set import ModelSet
 from holdfast.recommend.networks import NetworkQuestion, find_network_advice
 from holdfast.recommend.opposing import Opposing
 from holdfast.recommend.reasons import Release
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from holdfast.models.network import Network
-
-_EVERY = "every model "
 
 
 class ProvenRecommendations(Recommendations):
@@ -75,36 +73,33 @@ class ProvenRecommendations(Recommendations):
 
     @property
     def crowd(self) -> str:
-        """All networks of the set, as a sentence speaks of them."""
-        words = super().crowd
-        if words.startswith(_EVERY):
-            return f"every network {words.removeprefix(_EVERY)}"
-        return words
+        """All networks of the set, as named in a sentence."""
+        return self.robust_to.crowd_of("network")
 
-    def frontier(self, label: Any, points: int = 25) -> Staircase:
+    def frontier(self, label: Any, n_points: int = 25) -> Staircase:
         """Refuse: it is made of the cheapest ways of all."""
-        _refuse("frontier", "ask for one guarantee after another, with_settings(guarantee=...)")
+        _refuse("frontier", "ask for one guarantee at a time, using with_settings(guarantee=...)")
 
     def opposing(
         self, label: Any, robust_to: ModelSet | None = None, option: int = 1
     ) -> Opposing | None:
         """Refuse: it is the worst of linear models."""
-        _refuse("opposing", "look at bracket, or search with holdfast.models.networks")
+        _refuse("opposing", "see bracket, or search with holdfast.models.networks")
 
-    def sizes(self, label: Any, points: int = 25, at_least: float = 0.0) -> SizeCurve:
+    def sizes(self, label: Any, n_points: int = 25, at_least: float = 0.0) -> SizeCurve:
         """Refuse: it is made of the cheapest ways of all."""
-        _refuse("sizes", "ask for one size after another, with_settings(robust_to=...)", NoSizes)
+        _refuse("sizes", "ask for one size at a time, using with_settings(robust_to=...)", NoSizes)
 
     def releases(self, label: Any) -> list[Release]:
         """Refuse: nothing is proven to be impossible."""
-        _refuse("releases", "that nothing helps is never proven of a network")
+        _refuse("releases", "for a network, it is never proven that nothing helps")
 
     def reachable(self, label: Any) -> tuple[float, float]:
         """Refuse: nothing is proven to be out of reach."""
-        _refuse("reachable", "to_frame tells the most that was proven of any row that was seen")
+        _refuse("reachable", "to_frame shows the most that was proven for any change tried")
 
 
 def _refuse(what: str, instead: str, error: type[ValueError] = ValueError) -> NoReturn:
     raise error(
-        f"{what} rests on proofs for linear models, and the classifier is a network: {instead}"
+        f"{what} relies on proofs for linear models, but the classifier is a network: {instead}"
     )

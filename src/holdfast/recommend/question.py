@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
-from holdfast.actions.compile import compile_people, own_scores
-from holdfast.discrete import DiscreteProblem, Links, answer_discrete, answer_linked
-from holdfast.discrete.answer import chosen_options
+from holdfast.actions import ActionSet, CategoryFeature, NumberFeature, Posed
+from holdfast.actions.pose import own_scores, pose_people
+from holdfast.discrete import DiscreteProblem, Links, answer_linked
+from holdfast.discrete.answer import chosen_levels
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoded, Encoding, Number
 from holdfast.problem.goal import Goal
+from holdfast.problem.model_set import ModelSet
 from holdfast.problem.points import Points
-from holdfast.problem.sets import ModelSet
 from holdfast.recommend.features import changed_features
-from holdfast.recommend.printed import Aim
 from holdfast.recommend.ways import Ways
 from holdfast.result.result import RecourseResult
-from holdfast.result.status import Status, are_proven, proof_room, sort_proven
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,44 +57,26 @@ class Question:
         """All features that anybody may change, in the order of the model and the action set."""
         return list(dict.fromkeys([*self.encoding.features, *self.actions]))
 
-    @property
-    def target(self) -> float | None:
-        """The worst-case score that is asked for; None: the least price is."""
-        return self.goal.level if self.goal.is_guarantee else None
-
-    @property
-    def aim(self) -> Aim:
-        """What must hold of every row that is advised."""
-        target = self.target
-        if target is not None and target < self.cutoff and self.goal.loss.score(0.5) == target:
-            target = self.cutoff  # a tie is no yes
-        return Aim(target, self.goal.cost_weight, self.cutoff)
-
-    @property
-    def cutoff(self) -> float:
-        """The score from which on today's model accepts."""
-        return float(self.encoding.model.cutoff)
-
-    def compile(self, people: pd.DataFrame, actions: ActionSet | None = None) -> Compiled:
+    def pose(self, people: pd.DataFrame, actions: ActionSet | None = None) -> Posed:
         """State what people can do as a discrete problem; perhaps with another action set."""
-        return self._compiled(people, self.actions if actions is None else actions)[0]
+        return self._posed(people, self.actions if actions is None else actions)[0]
 
-    def compile_compared(self, people: pd.DataFrame) -> Compiled:
+    def pose_compared(self, people: pd.DataFrame) -> Posed:
         """State it, and compare what the model itself says of people with what was read."""
-        compiled, encoded = self._compiled(people, self.actions)
-        self.encoding.compare(encoded, compiled.problem.problem.X, self.goal.loss)
-        return compiled
+        posed, encoded = self._posed(people, self.actions)
+        self.encoding.compare(encoded, posed.problem.problem.X, self.goal.loss)
+        return posed
 
     def _scores(self) -> tuple[Any, Any, ModelSet]:
         """Return the linear score that is solved for, and the set around it."""
         return *own_scores(self.encoding), self.robust_to
 
-    def _compiled(self, people: pd.DataFrame, actions: ActionSet) -> tuple[Compiled, Encoded]:
+    def _posed(self, people: pd.DataFrame, actions: ActionSet) -> tuple[Posed, Encoded]:
         coef, intercept, models = self._scores()
         given = {name for names in self.given_numbers(people) for name in names}
         encoding = self.encoding.bending(frozenset(given))
         scores = (coef, intercept)
-        return compile_people(people, encoding, actions, models, self.goal.loss, scores)
+        return pose_people(people, encoding, actions, models, self.goal.loss, scores)
 
     def given_numbers(self, people: pd.DataFrame) -> list[frozenset[str]]:
         """Return for each person the numbers that are missing, can be given, and are told apart.
@@ -120,25 +100,7 @@ class Question:
     ) -> RecourseResult:
         """Solve by branch and bound; what is not tried in `problem` is bounded in `relaxed`."""
         answer = self.solve(problem, links)
-        if relaxed is None:
-            return answer
-        best = self.solve(relaxed, links)
-        bound = np.minimum(answer.lower_bound, best.lower_bound)
-        with np.errstate(invalid="ignore"):  # without an answer both may be infinite
-            status, gap = answer.status.copy(), answer.price - bound
-        room = proof_room(answer.price, self.goal.is_guarantee)
-        is_hopeless = status == Status.INFEASIBLE
-        status[are_proven(status) & ~is_hopeless & ~(gap <= room)] = Status.GAP_OPEN
-        status[is_hopeless & (best.status != Status.INFEASIBLE)] = Status.GAP_OPEN
-        is_open = status == Status.GAP_OPEN
-        return replace(
-            answer,
-            status=status,
-            lower_bound=np.where(is_open, bound, answer.lower_bound),
-            gap=np.where(is_open, gap, answer.gap),
-            reachable_validity=np.where(is_open, np.nan, answer.reachable_validity),
-            reachable_radius=np.where(is_open, np.nan, answer.reachable_radius),
-        )
+        return answer if relaxed is None else answer.bounded_by(self.solve(relaxed, links))
 
     def solve(
         self, problem: DiscreteProblem, links: Links, guarantee: float | None = None
@@ -149,15 +111,13 @@ class Question:
         """
         goal = self.goal
         if guarantee is not None:
-            goal = Goal.of(goal.loss, guarantee=guarantee)
-        if len(links.matrix):
-            return answer_linked(problem, links, goal, n_jobs=self.n_jobs)
-        return answer_discrete(problem, goal, n_jobs=self.n_jobs)
+            goal = replace(Goal.of(goal.loss, guarantee=guarantee), cutoff=goal.cutoff)
+        return answer_linked(problem, links, goal, n_jobs=self.n_jobs)
 
     def read(
         self,
         answer: RecourseResult,
-        compiled: Compiled,
+        posed: Posed,
         who: NDArray[np.int64],
         held: NDArray[np.bool_],
     ) -> tuple[Ways, NDArray[np.int64]]:
@@ -170,19 +130,16 @@ class Question:
         places : array of int
             Their places among `who`.
         """
-        recourse, start = answer.recourse_array, compiled.problem.problem.X[who]
-        levels = chosen_options(answer)
-        score: Floats = compiled.problem.problem.score(recourse)
-        status, stays = answer.status.copy(), (recourse == start).all(axis=1)
-        sort_proven(status, stays, answer.worst_case_score, score, self.cutoff, self.target)
+        recourse, levels = answer.recourse_array, chosen_levels(answer)
+        score: Floats = posed.problem.problem.score(recourse)
         there = np.flatnonzero(np.isfinite(recourse).all(axis=1))
         ways = Ways(
             who=who,
             held=held,
-            changed=changed_features(compiled, who, recourse, levels),
+            changed=changed_features(posed, who, recourse, levels),
             recourse=recourse,
             levels=levels,
-            status=status,
+            status=answer.status,
             cost=answer.cost,
             price=answer.price,
             lower_bound=answer.lower_bound,

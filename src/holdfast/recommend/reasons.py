@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import ActionSet, CategoryFeature, Compiled, NumberFeature
+from holdfast.actions import ActionSet, CategoryFeature, NumberFeature, Posed
 from holdfast.actions.cells import MOST_VALUES
 from holdfast.actions.joint import Joint
 from holdfast.actions.ranges import encode_range, range_of
@@ -23,7 +23,7 @@ from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Curve, Number
 from holdfast.models.encoding.reading import is_missing
 from holdfast.problem.problem import frozen
-from holdfast.recommend.features import take_links, take_people
+from holdfast.recommend.features import take_people
 from holdfast.recommend.numerals import numeral
 from holdfast.recommend.question import Question
 from holdfast.result.status import Status
@@ -45,7 +45,7 @@ class Constraint(NamedTuple):
     words: str
 
 
-Constraints = tuple[Constraint, ...]
+ConstraintSet = tuple[Constraint, ...]
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _can_be_tried(feature: NumberFeature | CategoryFeature, setting: str) -> boo
     return bool(math.isfinite(width) and width <= MOST_VALUES * feature.grid)
 
 
-def _shortened(constraints: Constraints, trials: _Trials) -> Constraints:
+def _shortened(constraints: ConstraintSet, trials: _Trials) -> ConstraintSet:
     """Leave out one constraint after another, where what is left still helps.
 
     Solved together: how many of the next ones can all go before one is needed.
@@ -173,7 +173,9 @@ class _Trials:
 
     gave_up = False
 
-    def __init__(self, person: pd.DataFrame, question: Question, constraints: Constraints) -> None:
+    def __init__(
+        self, person: pd.DataFrame, question: Question, constraints: ConstraintSet
+    ) -> None:
         self.question = question
         self.features: dict[tuple[str, frozenset[str]], Any] = {}
         free = copy.deepcopy(question.actions)
@@ -181,36 +183,36 @@ class _Trials:
             _release(free[name], [c.setting for c in constraints if c.feature == name])
         free.max_changes = None
         # without any constraint everything is in the problem that could ever be
-        self.compiled = question.compile(person, free)
-        self.is_usable = len(self.compiled.rows) == 1
+        self.posed = question.pose(person, free)
+        self.is_usable = len(self.posed.rows) == 1
 
     @property
     def are_linked(self) -> bool:
         """Whether links couple features: the general solver takes one set after another."""
-        return len(self.compiled.links.matrix) > 0
+        return len(self.posed.links.matrix) > 0
 
-    def help(self, sets: list[Constraints]) -> NDArray[np.bool_]:
+    def help(self, sets: list[ConstraintSet]) -> NDArray[np.bool_]:
         """Say whether there is a recourse without each of some sets of constraints."""
-        reach, target = self._reach(sets), self.question.target or 0.0
+        reach, target = self._reach(sets), self.question.goal.target or 0.0
         helps, near = reach > target, np.abs(reach - target) <= _NEAR * (1.0 + abs(target))
         unsure = np.flatnonzero(near | np.isnan(reach))
         helps[unsure] = np.isfinite(self._solved([sets[k] for k in unsure.tolist()]))
         return helps
 
-    def costs(self, sets: list[Constraints]) -> Floats:
+    def costs(self, sets: list[ConstraintSet]) -> Floats:
         """Return the least cost without each of some sets of constraints; inf: there is none."""
         costs, helps = np.full(len(sets), np.inf), np.flatnonzero(self.help(sets))
         costs[helps] = self._solved([sets[k] for k in helps.tolist()])
         return costs
 
-    def _reach(self, sets: list[Constraints]) -> Floats:
+    def _reach(self, sets: list[ConstraintSet]) -> Floats:
         """Return the largest worst-case score without each set; NaN: the solver must be asked.
 
         It must where a number may go without end: the search for the largest score would be given
         up, and what it has by then says nothing.
         """
         reach = np.full(len(sets), np.nan)
-        if self.question.target is None or self.are_linked:
+        if self.question.goal.target is None or self.are_linked:
             return reach
         for places, problem in self._problems(sets):
             bounds = np.hstack([problem.problem.lower, problem.problem.upper])
@@ -221,10 +223,10 @@ class _Trials:
                 reach[places[ends]] = largest_reachable_score(bounded, n_jobs=jobs)
         return reach
 
-    def _solved(self, sets: list[Constraints]) -> Floats:
+    def _solved(self, sets: list[ConstraintSet]) -> Floats:
         costs = np.full(len(sets), np.inf)
         for places, problem in self._problems(sets):
-            links = take_links(self.compiled.links, np.zeros(len(places), dtype=np.int64))
+            links = self.posed.links.take(np.zeros(len(places), dtype=np.int64))
             answer = self.question.solve(problem, links)
             costs[places] = answer.cost
             is_open = answer.status == Status.GAP_OPEN
@@ -232,7 +234,7 @@ class _Trials:
         return costs
 
     def _problems(
-        self, sets: list[Constraints]
+        self, sets: list[ConstraintSet]
     ) -> Iterator[tuple[NDArray[np.int64], DiscreteProblem]]:
         """State the person's problem without each of some sets: a row for each.
 
@@ -245,9 +247,9 @@ class _Trials:
                 some = [sets[k] for k in places.tolist()]
                 yield places, replace(self._stated(some), max_changes=limit)
 
-    def _stated(self, sets: list[Constraints]) -> DiscreteProblem:
-        compiled = self.compiled
-        problem = take_people(compiled.problem, np.zeros(len(sets), dtype=np.int64))
+    def _stated(self, sets: list[ConstraintSet]) -> DiscreteProblem:
+        posed = self.posed
+        problem = take_people(posed.problem, np.zeros(len(sets), dtype=np.int64))
         base = problem.problem
         shape = (len(sets), base.n_features)
         lower, upper = (np.broadcast_to(v, shape).copy() for v in (base.lower, base.upper))
@@ -258,15 +260,15 @@ class _Trials:
                 if constraint.feature is not None:
                     settings.setdefault(constraint.feature, set()).add(constraint.setting)
             released.append(settings)
-        for name, j in zip(compiled.ranges, compiled.number_columns.tolist(), strict=True):
+        for name, j in zip(posed.ranges, posed.number_columns.tolist(), strict=True):
             bounds = [self._feature(name, settings.get(name, ())) for settings in released]
             lower[:, j], upper[:, j] = np.array(bounds).T
         level_costs = [
             np.array([self._feature(name, settings.get(name, ())) for settings in released])
-            for name in compiled.levels
+            for name in posed.levels
         ]
         bounded = replace(base, lower=frozen(lower), upper=frozen(upper))
-        return replace(problem, problem=bounded, option_costs=level_costs)
+        return replace(problem, problem=bounded, level_costs=level_costs)
 
     def _feature(self, name: str, settings: Iterable[str]) -> Any:
         """Return bounds, or costs of levels, of a feature without some of its settings."""
@@ -274,34 +276,34 @@ class _Trials:
         if key not in self.features:
             feature = copy.deepcopy(self.question.actions[name])
             _release(feature, settings)
-            self.features[key] = feature_of_person(self.compiled, feature)
+            self.features[key] = feature_of_person(self.posed, feature)
         return self.features[key]
 
 
-def feature_of_person(compiled: Compiled, feature: NumberFeature | CategoryFeature) -> Any:
+def feature_of_person(posed: Posed, feature: NumberFeature | CategoryFeature) -> Any:
     """Return the encoded bounds of a number of one person, or what each level costs them."""
     name = feature.name
-    if isinstance(compiled.levels.get(name), Joint):  # nothing of it can be lifted
-        return compiled.problem.option_costs[list(compiled.levels).index(name)][0]
-    if isinstance(feature, NumberFeature) and name in compiled.cells:
-        part, value = compiled.encoding[name], compiled.raw_numbers(name)
+    if isinstance(posed.levels.get(name), Joint):  # nothing of it can be lifted
+        return posed.problem.level_costs[list(posed.levels).index(name)][0]
+    if isinstance(feature, NumberFeature) and name in posed.cells:
+        part, value = posed.encoding[name], posed.raw_numbers(name)
         fill = part.fill if isinstance(part, Curve) else None
-        return find_reach(feature, compiled.cells[name], value, fill).costs[0]
+        return find_reach(feature, posed.cells[name], value, fill).costs[0]
     if isinstance(feature, NumberFeature):
-        number = compiled.encoding[name]
+        number = posed.encoding[name]
         assert isinstance(number, Number)
-        missing = None if number.fill is None else np.isnan(compiled.raw_numbers(name))
-        raw = range_of(feature, compiled.ranges[name].value, missing)
-        encoded = encode_range(raw, number, compiled.problem.problem.X[:, number.column])
+        missing = None if number.fill is None else np.isnan(posed.raw_numbers(name))
+        raw = range_of(feature, posed.ranges[name].value, missing)
+        encoded = encode_range(raw, number, posed.problem.problem.X[:, number.column])
         return float(encoded.lower[0]), float(encoded.upper[0])
-    group = list(compiled.levels).index(name)
-    count, levels = compiled.problem.groups[group].count, compiled.levels[name]
+    group = list(posed.levels).index(name)
+    count, levels = posed.problem.groups[group].count, posed.levels[name]
     assert isinstance(levels, tuple)
-    current = compiled.problem.current[:1, group]
-    is_unknown = False  # one who misses a level, or has an unknown one, has it as their last option
+    current = posed.problem.current[:1, group]
+    is_unknown = False  # one who misses a level, or has an unknown one, has it as their last level
     if count > len(levels) and current[0] == len(levels):
-        is_unknown = not is_missing(compiled.people[name].iloc[0])
-    codes = getattr(compiled.encoding[name], "specials", ())
+        is_unknown = not is_missing(posed.people[name].iloc[0])
+    codes = getattr(posed.encoding[name], "specials", ())
     costs = person_costs(feature, levels, current + is_unknown, codes)[0]
     return np.append(costs[: len(levels)], [0.0] * (count - len(levels)))
 
@@ -344,9 +346,9 @@ def _settings(feature: NumberFeature | CategoryFeature) -> Iterator[tuple[str, s
         yield "direction", f"{name} may only go {feature.direction}"
     if isinstance(feature, CategoryFeature):
         if feature.moves is not None:
-            yield "moves", f"{name} may only change as listed"
+            yield "moves", f"{name} may only change in the ways listed"
         if feature.allowed is not None:
-            yield "allowed", f"{name} may only become one of the levels allowed"
+            yield "allowed", f"{name} may only become one of the allowed levels"
         return
     unit = f" {feature.unit}" if feature.unit else ""
     for setting, words in _NUMBER_WORDS.items():

@@ -14,7 +14,7 @@ from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats, check_count
 from holdfast.models.encoding import Number
 from holdfast.models.encoding.reading import plain
-from holdfast.problem.sets import ModelSet, check_models
+from holdfast.problem.model_set import ModelSet, check_models
 from holdfast.recommend.advised import Advised
 from holdfast.recommend.numerals import at_least, numeral, points_down
 from holdfast.recommend.opposing import Opposing, differences
@@ -37,22 +37,22 @@ from holdfast.result.status import Status
 if TYPE_CHECKING:
     import pandas as pd
 
-    from holdfast.actions import ActionSet, Compiled
+    from holdfast.actions import ActionSet, Posed
     from holdfast.problem.points import Points
 
 
 _NOT_ALL_TRIED = (
-    "the curve is drawn of values that are all tried: give a step to every number that the model "
-    "bends"
+    "the curve needs values that can all be tried: give a step to every number that the model "
+    "transforms non-linearly"
 )
 
 
 class Recommendations:
     """What each applicant should change, in raw units; made by `RobustRecourse.recommend`.
 
-    People go by the label of their row: the index of the table of applicants, or 0, 1, ... for an
-    array. Options are counted from 1. Nothing here changes when the table, the action set or the
-    estimator do later.
+    People are identified by the label of their row: the index of the table of applicants, or 0, 1,
+    ... for an array. Options are counted from 1. Later changes to the table, the action set or the
+    estimator do not affect it.
 
     Attributes
     ----------
@@ -106,11 +106,11 @@ class Recommendations:
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each person and option: what to change, its price and its proof.
 
-        Columns ``recourse.<name>`` hold the person's features after the change, in raw units. Who
-        has no option has one row, with the option 0. The column ``approved`` says whether today's
-        model approves the person as they are; None where the row cannot be used. Where a
+        Columns ``recourse.<name>`` hold the person's features after the change, in raw units. A
+        person without an option has one row, with option 0. The column ``approved`` says whether
+        today's model approves the person as they are; None where the row cannot be used. Where a
         scale of points was given, columns ``worst_case_points``, ``current_points`` and
-        ``initial_points`` stand beside validities.
+        ``initial_points`` stand beside the validities.
         """
         import pandas as pd
 
@@ -210,25 +210,25 @@ class Recommendations:
 
     @property
     def crowd(self) -> str:
-        """All models of the set, as a sentence speaks of them, in the singular."""
+        """All models of the set, as named in a sentence, in the singular."""
         return self.robust_to.crowd
 
     @property
     def bracket(self) -> Bracket | None:
-        """What is proven and what was found of each row of `after`; for networks alone.
+        """What is proven and what was found for each row of `after`; for networks only.
 
-        The worst case of a linear model is exact: there it is None.
+        It is None for a linear model, whose worst case is exact.
         """
         return None
 
     @property
     def threshold(self) -> float:
-        """The probability from which on today's model approves; NaN without probabilities."""
+        """The lowest probability that today's model approves; NaN without probabilities."""
         return self.validity(self._cutoff)
 
     @property
     def wanted(self) -> str:
-        """What was asked for, as it is told: '50%', '600 points'; empty with a cost weight."""
+        """What was asked for, as people are told: '50%', '600 points'; empty with a cost weight."""
         if self.guarantee_points is not None:
             return f"{self.guarantee_points:.10g} points"
         return "" if self.guarantee is None else f"{100.0 * self.guarantee:.10g}%"
@@ -237,17 +237,17 @@ class Recommendations:
         """Say in words what a person can do, or why nothing helps."""
         return explanation(self, label)
 
-    def frontier(self, label: Any, points: int = 25) -> Staircase:
-        """Return the cost of every guarantee that a person can reach, as steps to be drawn."""
-        compiled, target, asked = self._compiled(label), self._question.target, self.guarantee
-        if compiled.relaxed is not None:
+    def frontier(self, label: Any, n_points: int = 25) -> Staircase:
+        """Return the cost of every guarantee that a person can reach, as a curve of steps."""
+        posed, target, asked = self._posed(label), self._question.goal.target, self.guarantee
+        if posed.relaxed is not None:
             raise ValueError(_NOT_ALL_TRIED)
         if asked is None and target is not None:  # points were asked for
             asked = float(self._probability(target))
         return Staircase.of(
-            compiled,
-            points,
-            lambda problem, wanted: self._question.solve(problem, compiled.links, wanted),
+            posed,
+            n_points,
+            lambda problem, wanted: self._question.solve(problem, posed.links, wanted),
             asked,
         )
 
@@ -268,13 +268,13 @@ class Recommendations:
         models = self.robust_to if robust_to is None else robust_to
         check_models(models)
         encoding, place = self._question.encoding, self._place(label, option)
+        actions = self._question.actions
         point, own = self.encoded(label, option), cast(Any, encoding.model)
         coefs, intercepts = models.worst_model(point, own.coef, own.intercept)
         coef, intercept = coefs[0], float(intercepts[0])
         score = float(models.worst_score(point, own.coef, own.intercept)[0])
         after = self._outcome.options[option - 1].after.iloc[place]
-        target = self._question.target
-        if score >= (self._cutoff if target is None else target):
+        if score >= self._question.goal.enough:
             return None
         return Opposing(
             coef=coef,
@@ -285,31 +285,32 @@ class Recommendations:
             wanted=self.wanted,
             is_refusal=score < self._cutoff,
             differences=differences(encoding, point, after, coef, intercept),
+            protected=frozenset(name for name in actions if actions[name].protected),
         )
 
-    def sizes(self, label: Any, points: int = 25, at_least: float = 0.0) -> SizeCurve:
+    def sizes(self, label: Any, n_points: int = 25, at_least: float = 0.0) -> SizeCurve:
         """Return what the guarantee costs a person, for every size of the set of models.
 
-        It ends where nothing can be had any more, or at four times the size that was asked for, or
-        at that which is to be seen `at_least`.
+        The curve ends where no recourse is possible any more, or at four times the size that was
+        asked for, or at the size `at_least`.
 
-        The cost is that of the solver's answer. What is advised are numbers that can be typed,
-        which may cost a hair more where a number has no step. `NoSizes`, a `ValueError`, is raised
+        The cost is that of the solver's answer. Advice is given in numbers that can be typed, which
+        may cost slightly more where a number has no step. `NoSizes`, a `ValueError`, is raised
         where there is no such curve: for a list of models, for a cost weight, and where the model
-        bends a number that has no step.
+        transforms a number that has no step non-linearly.
         """
-        check_count("points", points, least=2)
+        check_count("n_points", n_points, least=2)
         if not self.robust_to.has_size:
             raise NoSizes(
-                f"there are {self.robust_to.label}, and a list of models has no size: the cost of "
-                "every size can be told for a NormBall or an Ellipsoid"
+                f"robust_to is a list ({self.robust_to.label}), and a list of models has no size: "
+                "only a NormBall or an Ellipsoid has a cost for every size"
             )
-        if self._question.target is None:
-            raise NoSizes("a cost weight asks for no guarantee, whose cost could be told")
-        compiled = self._compiled(label)
-        if compiled.relaxed is not None:
+        if self._question.goal.target is None:
+            raise NoSizes("a cost weight asks for no guarantee, so there is no cost to show for it")
+        posed = self._posed(label)
+        if posed.relaxed is not None:
             raise NoSizes(_NOT_ALL_TRIED)
-        return SizeCurve.of(self._question, compiled, points, at_least)
+        return SizeCurve.of(self._question, posed, n_points, at_least)
 
     def releases(self, label: Any) -> list[Release]:
         """Return the smallest sets of constraints whose release would help a person, if any."""
@@ -336,9 +337,9 @@ class Recommendations:
         return [words for column in columns for _, words in column.words()]
 
     def told_changes(self, label: Any, option: int = 1) -> dict[Change, float]:
-        """Return all that changes of a person's row, as it is written, with what each costs.
+        """Return everything that changes in a person's row, as it is shown, with the cost of each.
 
-        What is derived is among it, at no cost of its own.
+        Derived features are included, at no cost of their own.
         """
         k, place = self._usable(label), self._place(label, option)
         efforts = self.efforts(label, option)
@@ -355,9 +356,9 @@ class Recommendations:
         }
 
     def efforts(self, label: Any, option: int = 1) -> dict[str, float]:
-        """Return what each feature that a person changes costs; together it is the way's cost.
+        """Return the cost of each feature that a person changes; together they make the way's cost.
 
-        What is derived changes with others, at no cost of its own.
+        Derived features change with others, at no cost of their own.
         """
         k, place = self._usable(label), self._place(label, option)
         after = self._outcome.options[option - 1].after
@@ -380,7 +381,7 @@ class Recommendations:
         return places[option - 1]
 
     def ways(self, label: Any) -> list[Way]:
-        """Return the ways of a person, each with what is proven of it."""
+        """Return the ways of a person, each with what is proven about it."""
         if self._position(label) in self._refused:
             return []
         places, options = self._places(self._usable(label)), self._outcome.options
@@ -390,7 +391,7 @@ class Recommendations:
         ]
 
     def encoded(self, label: Any, option: int = 1) -> Floats:
-        """Return the encoded point that a way leads to, as the pipeline has made it of the row."""
+        """Return the encoded point that a way leads to, as the pipeline encodes the row."""
         place = self._place(label, option)
         kept = self._outcome.options[option - 1].points
         return np.asarray(kept.take(slice(place, place + 1)).points()[0])
@@ -409,7 +410,7 @@ class Recommendations:
         return self.validity(self._initial_score(label))
 
     def validity(self, score: float) -> float:
-        """Probability of approval that a score of the model means; NaN where it is a margin."""
+        """Probability of approval at a score of the model; NaN where it is a margin."""
         return float(self._probability(score))
 
     def initially(self, label: Any) -> str:
@@ -459,7 +460,7 @@ class Recommendations:
     @property
     def _cutoff(self) -> float:
         """The score from which on today's model accepts."""
-        return self._question.cutoff
+        return self._question.goal.cutoff
 
     def _probability(self, score: Any) -> Any:
         return self._question.goal.loss.probability(score)
@@ -513,15 +514,13 @@ class Recommendations:
     def _usable(self, label: Any) -> int:
         i = self._position(label)
         if i in self._refused:
-            raise ValueError(
-                f"the row of person {plain(label)!r} cannot be used: {self._refused[i]}"
-            )
+            raise ValueError(f"person {plain(label)!r}: the row cannot be used: {self._refused[i]}")
         return int(np.searchsorted(self._outcome.rows, i))
 
-    def _compiled(self, label: Any) -> Compiled:
+    def _posed(self, label: Any) -> Posed:
         """State the problem of one person again; it is not kept for everybody."""
         k = self._usable(label)
-        return self._question.compile(self._outcome.people.iloc[k : k + 1])
+        return self._question.pose(self._outcome.people.iloc[k : k + 1])
 
 
 def _can_miss(dtype: Any) -> bool:

@@ -2,7 +2,7 @@
 
 What a person may do is known exactly; what it is worth is not known in advance, because the proven
 score of a network has no simple form, and takes long to work out. So an estimate takes its place
-around a point: each option of a group adds what the network itself gives for it when it is taken
+around a point: each level of a group adds what the network itself gives for it when it is taken
 alone, less a slope for what the proof takes off, and each number its slope. The cheapest change
 that has so much of the estimate is found by branch and bound among all that the person may do,
 for several amounts at once, and the prover is asked about what came of it. Then another estimate
@@ -29,18 +29,18 @@ from holdfast.machinery.numbers import Floats
 
 _MOST_ESTIMATES = 24  # for one person
 _PATIENCE = 8  # estimates in a row that bring nothing
-_MOST_ASKED = 512  # options of a group that the network is asked about; of larger ones, the slope
+_MOST_ASKED = 512  # levels of a group that the network is asked about; of larger ones, the slope
 _MOST_BACK = 12  # changes that the prover is asked about when something is given back
-# Levels that are asked of an estimate at first, in units of what the person's own point misses.
+# Amounts that are asked of an estimate at first, in units of what the person's own point misses.
 _LADDER = np.array([-0.5, -0.25, -0.1, 0.0, 0.1, 0.25, 0.5, 1.0, 2.0])
-_RUNGS = 6  # levels that are asked then, between one that is too low and one that is enough
+_RUNGS = 6  # amounts that are asked for then, between one that is too low and one that is enough
 _BACK = 0.5 ** np.arange(1, 12)  # shares of a number's change that are given back
 _OUT = np.array([0.125, 0.25, 0.5, 1.0])  # shares of the way to its end that are looked at
 _FAR = 4.0  # where there is no end: so much cost away
 _ROOM = 0.2  # of what the proof takes off, by which it may take less elsewhere
 _EVEN = 1e-9  # a difference of costs that is none, relative to them
 
-Options = NDArray[np.int64]
+Chosen = NDArray[np.int64]
 
 
 class Bound(Protocol):
@@ -71,7 +71,7 @@ class Move(NamedTuple):
     """What a person may become."""
 
     point: Floats  # encoded
-    options: Options  # which each group takes
+    levels: Chosen  # which each group takes
     cost: float
     proven: float
 
@@ -84,7 +84,7 @@ class Move(NamedTuple):
 class SumEstimate(NamedTuple):
     """``constant + slope @ columns + gains``, in the place of the proven score.
 
-    A group has gains, one for each option, or the slope of its columns: that where it has none.
+    A group has gains, one for each level, or the slope of its columns: that where it has none.
     """
 
     constant: float
@@ -93,20 +93,20 @@ class SumEstimate(NamedTuple):
 
     def of(self, move: Move) -> float:
         """Return how much of it a change has."""
-        taken = zip(self.gains, move.options.tolist(), strict=True)
+        taken = zip(self.gains, move.levels.tolist(), strict=True)
         gained = sum(float(gains[k]) for gains, k in taken if gains is not None)
         return self.constant + float(self.slope @ move.point) + gained
 
 
 class Ask(NamedTuple):
-    """For the cheapest change that has a level of an estimate, or more."""
+    """For the cheapest change that has so much of an estimate, or more."""
 
     estimate: SumEstimate
-    level: float
+    amount: float
 
 
-# What a solver found: an encoded point and its options; None where nothing has so much.
-Answer = tuple[Floats, Options] | None
+# What a solver found: an encoded point and its levels; None where nothing has so much.
+Answer = tuple[Floats, Chosen] | None
 Asking = Generator[list[Ask], list[Answer], None]
 
 
@@ -139,35 +139,35 @@ class Person:
         return np.asarray(self.problem.problem.X[0])
 
     @property
-    def current(self) -> Options:
-        """The person's own options."""
+    def current(self) -> Chosen:
+        """The person's own levels."""
         return np.asarray(self.problem.current[0])
 
-    def taking(self, points: Floats, options: Options) -> Floats:
-        """Return points that take these options, a row for each, otherwise as given."""
+    def taking(self, points: Floats, levels: Chosen) -> Floats:
+        """Return points that take these levels, a row for each, otherwise as given."""
         made = np.array(points)
         for g, group in enumerate(self.problem.groups):
-            made[:, group.columns] = group.by_row[0][options[:, g]]
+            made[:, group.columns] = group.by_row[0][levels[:, g]]
         return made
 
-    def costs(self, points: Floats, options: Options) -> Floats:
+    def costs(self, points: Floats, levels: Chosen) -> Floats:
         """What it costs to become each of these."""
-        return costs_of(self.problem, points, options)
+        return costs_of(self.problem, points, levels)
 
-    def are_allowed(self, points: Floats, options: Options) -> NDArray[np.bool_]:
+    def are_allowed(self, points: Floats, levels: Chosen) -> NDArray[np.bool_]:
         """Say where links and the number of changes allow what each feature allows."""
         allowed = np.ones(len(points), dtype=bool)
         most = self.problem.max_changes
         if most is not None:
             changes = (points != self.start)[:, self.numbers].sum(axis=1)
-            allowed = changes + self.problem.changes_of(options).sum(axis=1) <= most
+            allowed = changes + self.problem.changes_of(levels).sum(axis=1) <= most
         for link in self.links:
             allowed &= link.keeps(points)
         return np.asarray(allowed)
 
     def may_take(self, g: int) -> NDArray[np.int64]:
-        """Return the options that a group may take."""
-        return np.flatnonzero(np.isfinite(self.problem.option_costs[g][0]))
+        """Return the levels that a group may take."""
+        return np.flatnonzero(np.isfinite(self.problem.level_costs[g][0]))
 
     def values_back(self, j: int, value: float) -> list[float]:
         """Return values of a number on the way back to the person's own, that one first."""
@@ -283,34 +283,34 @@ class Seeker:
             gains.append(np.zeros(group.count) if len(free) <= _MOST_ASKED else None)
             if gains[-1] is not None:
                 slope[group.columns] = 0.0
-                others += [(g, k) for k in free.tolist() if k != centre.options[g]]
+                others += [(g, k) for k in free.tolist() if k != centre.levels[g]]
         far = [
             (j, value) for j in person.numbers.tolist() for value in person.values_out(j, here[j])
         ]
         if others or far:
-            options = np.repeat(centre.options[None], len(others) + len(far), axis=0)
-            options[np.arange(len(others)), [g for g, _ in others]] = [k for _, k in others]
-            points = np.repeat(here[None], len(options), axis=0)
-            points[np.arange(len(others), len(options)), [j for j, _ in far]] = [v for _, v in far]
-            points = person.taking(person.typed(points), options)
+            levels = np.repeat(centre.levels[None], len(others) + len(far), axis=0)
+            levels[np.arange(len(others)), [g for g, _ in others]] = [k for _, k in others]
+            points = np.repeat(here[None], len(levels), axis=0)
+            points[np.arange(len(others), len(levels)), [j for j, _ in far]] = [v for _, v in far]
+            points = person.taking(person.typed(points), levels)
             likely = self.oracle.score(points) - lost - (points - here) @ lost_slope
             for (g, k), each in zip(others, likely.tolist(), strict=False):
                 gains[g][k] = each - value  # type: ignore[index]
-            good = person.are_allowed(points, options)
-            self._suppose(points[good], options[good], likely[good])
+            good = person.are_allowed(points, levels)
+            self._suppose(points[good], levels[good], likely[good])
         return SumEstimate(value - float(slope @ here), slope, gains)
 
     def _aim(self, estimate: SumEstimate) -> Asking:
         """Ask for more and for less of an estimate, until what comes of it is just enough."""
-        levels = self.target + (self.target - self.own.proven) * _LADDER
+        amounts = self.target + (self.target - self.own.proven) * _LADDER
         low = estimate.of(self.own)
         for _ in range(2):
-            answers = yield [Ask(estimate, level) for level in levels.tolist()]
+            answers = yield [Ask(estimate, amount) for amount in amounts.tolist()]
             is_low = np.array([yes is False for yes in self._are_enough(answers)])
-            low, high = max([low, *levels[is_low]]), min(levels[~is_low], default=-np.inf)
+            low, high = max([low, *amounts[is_low]]), min(amounts[~is_low], default=-np.inf)
             if not low < high:
                 return
-            levels = np.linspace(low, high, _RUNGS + 2)[1:-1]
+            amounts = np.linspace(low, high, _RUNGS + 2)[1:-1]
 
     def _are_enough(self, answers: list[Answer]) -> list[bool | None]:
         """Say which answers are proven to be enough; None where there is none, or none cheaper.
@@ -320,11 +320,11 @@ class Seeker:
         best, there = self.best, [answer for answer in answers if answer is not None]
         if not there:
             return [None] * len(answers)
-        options = np.array([each for _, each in there])
-        points = self.person.taking(self.person.typed(np.array([p for p, _ in there])), options)
-        costs = self.person.costs(points, options)
+        levels = np.array([each for _, each in there])
+        points = self.person.taking(self.person.typed(np.array([p for p, _ in there])), levels)
+        costs = self.person.costs(points, levels)
         cheaper = np.ones(len(there), dtype=bool) if best is None else costs < best.cost
-        moves = iter(self._look(points[cheaper], options[cheaper]))
+        moves = iter(self._look(points[cheaper], levels[cheaper]))
         is_asked = iter(cheaper.tolist())
         return [
             next(moves).proven >= self.target if answer is not None and next(is_asked) else None
@@ -335,29 +335,29 @@ class Seeker:
         """Undo changes, one at a time, wholly or in part, as long as what is left is enough."""
         while self.best is not None:
             before = self.best
-            points, options = self._cheaper(before)
+            points, levels = self._cheaper(before)
             if len(points):
-                self._look(points, options)
+                self._look(points, levels)
             if self.best is before:
                 return
 
-    def _cheaper(self, move: Move) -> tuple[Floats, Options]:
+    def _cheaper(self, move: Move) -> tuple[Floats, Chosen]:
         """Return what differs from a change in one feature, is allowed, and costs less.
 
         The cheapest that are likely to be enough: the proof takes as much off as it did there.
         """
-        person, points, options = self.person, [move.point], [move.options]
-        for g, costs in enumerate(person.problem.option_costs):
-            for k in np.flatnonzero(costs[0] < costs[0][move.options[g]]).tolist():
+        person, points, levels = self.person, [move.point], [move.levels]
+        for g, costs in enumerate(person.problem.level_costs):
+            for k in np.flatnonzero(costs[0] < costs[0][move.levels[g]]).tolist():
                 points.append(move.point)
-                options.append(move.options.copy())
-                options[-1][g] = k
+                levels.append(move.levels.copy())
+                levels[-1][g] = k
         for j in person.numbers.tolist():
             for value in person.values_back(j, float(move.point[j])):
                 points.append(move.point.copy())
                 points[-1][j] = value
-                options.append(move.options)
-        taken = np.array(options)
+                levels.append(move.levels)
+        taken = np.array(levels)
         made = person.taking(person.typed(np.array(points)), taken)
         score, costs = self.oracle.score(made), person.costs(made, taken)
         lost = score[0] - move.proven
@@ -367,16 +367,16 @@ class Seeker:
         chosen = chosen[np.argsort(costs[chosen], kind="stable")][:_MOST_BACK]
         return made[chosen], taken[chosen]
 
-    def _look(self, points: Floats, options: Options) -> list[Move]:
+    def _look(self, points: Floats, levels: Chosen) -> list[Move]:
         """Ask the prover about points that a person may have."""
         keys = [point.tobytes() for point in points]
         new = {key: k for k, key in enumerate(keys) if key not in self._seen}
         if new:
             places = list(new.values())
             proven = self.oracle.prover.lower(points[places]).tolist()
-            costs = self.person.costs(points[places], options[places]).tolist()
+            costs = self.person.costs(points[places], levels[places]).tolist()
             for k, score, cost in zip(places, proven, costs, strict=True):
-                self._note(Move(points[k], options[k], cost, score))
+                self._note(Move(points[k], levels[k], cost, score))
         return [self._seen[key] for key in keys]
 
     def _note(self, move: Move) -> None:
@@ -387,9 +387,9 @@ class Seeker:
         if move.proven >= self.target and (self.best is None or move.cost < self.best.cost):
             self.best = move
 
-    def _suppose(self, points: Floats, options: Options, likely: Floats) -> None:
+    def _suppose(self, points: Floats, levels: Chosen, likely: Floats) -> None:
         """Note points that may be worth a closer look."""
-        costs = self.person.costs(points, options).tolist()
-        for point, taken, cost, score in zip(points, options, costs, likely.tolist(), strict=True):
+        costs = self.person.costs(points, levels).tolist()
+        for point, taken, cost, score in zip(points, levels, costs, likely.tolist(), strict=True):
             move = Move(point, taken, cost, score)
             self._supposed.setdefault(move.key, move)

@@ -9,17 +9,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import Compiled
-from holdfast.discrete import DiscreteProblem, Group, Links, answer_discrete, answer_linked
-from holdfast.discrete.answer import chosen_options
+from holdfast.actions import Posed
+from holdfast.discrete import DiscreteProblem, Group, Links, answer_linked
+from holdfast.discrete.answer import chosen_levels
 from holdfast.discrete.linked import row_links
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Number
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import frozen
-from holdfast.recommend.features import changed_features, take_links, take_people
+from holdfast.recommend.features import changed_features, take_people
 from holdfast.recommend.oracle import NetworkOracle
-from holdfast.recommend.printed import exponent_of, round_to
+from holdfast.recommend.rounding import exponent_of, round_to
 from holdfast.recommend.search import Answer, Ask, Move, Person, Seeker
 from holdfast.recommend.ways import Ways
 from holdfast.result.status import Status
@@ -29,13 +29,11 @@ _DIGITS = 3  # of numbers without a step, counted from about a standard deviatio
 
 
 class Searches:
-    """The searches of the people of a compiled problem."""
+    """The searches of the people of a posed problem."""
 
-    def __init__(
-        self, compiled: Compiled, oracle: NetworkOracle, goal: Goal, n_jobs: int | None
-    ) -> None:
-        self.compiled, self.oracle, self.goal, self.n_jobs = compiled, oracle, goal, n_jobs
-        self.problem, self.is_linked = list_values(compiled), linked_columns(compiled.links)
+    def __init__(self, posed: Posed, oracle: NetworkOracle, goal: Goal, n_jobs: int | None) -> None:
+        self.posed, self.oracle, self.goal, self.n_jobs = posed, oracle, goal, n_jobs
+        self.problem, self.is_linked = list_values(posed), linked_columns(posed.links)
 
     def run(self, who: NDArray[np.int64], target: float) -> list[Seeker]:
         """Search for what some people should change; return what each search has seen."""
@@ -56,19 +54,19 @@ class Searches:
 
     def ways(self, who: NDArray[np.int64], moves: list[Move]) -> Ways:
         """Return moves of some people as ways; rounding must cost nothing."""
-        compiled = self.compiled
-        count, groups = len(moves), len(compiled.problem.groups)
+        posed = self.posed
+        count, groups = len(moves), len(posed.problem.groups)
         points = np.array([move.point for move in moves], dtype=np.float64)
-        points = points.reshape(count, compiled.problem.problem.n_features)
-        levels = np.array([move.options[:groups] for move in moves], dtype=np.int64)
+        points = points.reshape(count, posed.problem.problem.n_features)
+        levels = np.array([move.levels[:groups] for move in moves], dtype=np.int64)
         levels = levels.reshape(count, groups)
         cost = np.array([move.cost for move in moves], dtype=np.float64)
         status = np.empty(count, dtype=object)
         status[:] = Status.PROVEN_VALID  # until it is said of what is printed
         return Ways(
             who=who,
-            held=np.zeros((count, len(compiled.names)), dtype=bool),
-            changed=changed_features(compiled, who, points, levels),
+            held=np.zeros((count, len(posed.names)), dtype=bool),
+            changed=changed_features(posed, who, points, levels),
             recourse=points,
             levels=levels,
             status=status,
@@ -82,21 +80,21 @@ class Searches:
 
     def _person(self, i: int) -> Person:
         problem = self.problem.take(np.array([i]))
-        return Person(problem, row_links(self.compiled.links, i), self._typed(i))
+        return Person(problem, row_links(self.posed.links, i), self._typed(i))
 
     def _typed(self, i: int) -> Callable[[Floats], Floats]:
         """Return what moves numbers without a step to where they can be typed.
 
         Those that are linked stay where they are: others would have to move with them.
         """
-        compiled, start = self.compiled, self.compiled.problem.problem.X[i]
+        posed, start = self.posed, self.posed.problem.problem.X[i]
         free: list[tuple[Number, int, Floats]] = []
-        for name, raw in compiled.ranges.items():
-            number = compiled.encoding[name]
+        for name, raw in posed.ranges.items():
+            number = posed.encoding[name]
             assert isinstance(number, Number)
             if raw.step == 0.0 and not self.is_linked[number.column]:
                 ends = np.array([raw.value[i], raw.lower[i], raw.upper[i]])
-                free.append((number, exponent_of(compiled.actions[name]) - _DIGITS, ends))
+                free.append((number, exponent_of(posed.actions[name]) - _DIGITS, ends))
 
         def typed(points: Floats) -> Floats:
             points = np.array(points)
@@ -112,17 +110,15 @@ class Searches:
 
     def _solve(self, who: NDArray[np.int64], asks: list[Ask]) -> list[Answer]:
         """Find for each of some people the cheapest change that has enough of an estimate."""
-        links, goal = self.compiled.links, self.goal
-        stated = state_asks(take_people(self.problem, who), asks, goal.level)
-        if len(links.matrix):
-            answer = answer_linked(stated, take_links(links, who), goal, n_jobs=self.n_jobs)
-        else:
-            answer = answer_discrete(stated, goal, reachable=False, n_jobs=self.n_jobs)
-        points, options = answer.recourse_array, chosen_options(answer)
+        links, goal = self.posed.links, self.goal
+        stated = state_asks(take_people(self.problem, who), asks, goal.amount)
+        links = links.take(who)
+        answer = answer_linked(stated, links, goal, reachable=False, n_jobs=self.n_jobs)
+        points, levels = answer.recourse_array, chosen_levels(answer)
         there = np.flatnonzero(np.isfinite(points).all(axis=1)).tolist()
         found: list[Answer] = [None] * len(asks)
         for k in there:
-            found[k] = points[k], options[k]
+            found[k] = points[k], levels[k]
         return found
 
 
@@ -138,28 +134,28 @@ def state_asks(problem: DiscreteProblem, asks: list[Ask], target: float) -> Disc
         with_gains = np.array([own is not None for own in gains], dtype=bool)
         if not with_gains.any():
             continue
-        options = np.array(np.broadcast_to(group.by_row, (len(asks), *group.by_row.shape[1:])))
-        options[with_gains] = 0.0
-        options[with_gains, :, 0] = [own for own in gains if own is not None]
+        levels = np.array(np.broadcast_to(group.by_row, (len(asks), *group.by_row.shape[1:])))
+        levels[with_gains] = 0.0
+        levels[with_gains, :, 0] = [own for own in gains if own is not None]
         coef[with_gains, group.columns[0]] = 1.0
-        points[:, group.columns] = options[rows, problem.current[:, g]]
-        groups[g] = Group(group.columns, options)
-    intercept = np.array([ask.estimate.constant + (target - ask.level) for ask in asks])
+        points[:, group.columns] = levels[rows, problem.current[:, g]]
+        groups[g] = Group(group.columns, levels)
+    intercept = np.array([ask.estimate.constant + (target - ask.amount) for ask in asks])
     base = replace(
         problem.problem, X=frozen(points), coef=frozen(coef), intercept=frozen(intercept)
     )
     return replace(problem, problem=base, groups=groups)
 
 
-def list_values(compiled: Compiled) -> DiscreteProblem:
+def list_values(posed: Posed) -> DiscreteProblem:
     """Return the problem of people in which numbers that take few values are groups.
 
     So the prover can be asked about each of these values, as about the levels of a category.
     Numbers that are linked stay numbers.
     """
-    problem, is_linked = compiled.problem, linked_columns(compiled.links)
-    for name in compiled.ranges:
-        feature, number = compiled.actions[name], compiled.encoding[name]
+    problem, is_linked = posed.problem, linked_columns(posed.links)
+    for name in posed.ranges:
+        feature, number = posed.actions[name], posed.encoding[name]
         assert isinstance(number, Number)
         if feature.grid == 0.0 or feature.stays or is_linked[number.column]:
             continue
@@ -172,31 +168,31 @@ def list_values(compiled: Compiled) -> DiscreteProblem:
 
 
 def _with_listed(problem: DiscreteProblem, j: int, ends: list[float]) -> DiscreteProblem:
-    """Return the problem with the values of a number as the options of a group, to stay first.
+    """Return the problem with the values of a number as the levels of a group, to stay first.
 
     Who is outside of the `ends` has values around the nearer end.
     """
     base, n = problem.problem, problem.problem.n_rows
     parts = (base.X, base.lower, base.upper, problem.step, problem.anchor, base.feature_costs)
-    own, low, high, step, anchor, unit, fee = (
-        np.broadcast_to(values[:, j], n)[:, None] for values in (*parts, problem.fees)
+    own, low, high, step, anchor, unit, fixed_cost = (
+        np.broadcast_to(values[:, j], n)[:, None] for values in (*parts, problem.all_fixed_costs)
     )
     middle = np.round((np.clip(own, ends[0], ends[1]) - anchor) / step)
     first = np.maximum(np.ceil((low - anchor) / step), middle - _MOST_LISTED)
     values = anchor + step * (first + np.arange(2 * _MOST_LISTED + 1))
-    costs = unit * np.abs(values - own) + fee
+    costs = unit * np.abs(values - own) + fixed_cost
     allowed = (values >= low) & (values <= high) & (values != own)
-    options = np.column_stack([own, values])[:, :, None]
+    levels = np.column_stack([own, values])[:, :, None]
     counts = [np.array([[0, *[1] * values.shape[1]]])]
     return replace(
         problem,
-        groups=[*problem.groups, Group(np.array([j]), options)],
+        groups=[*problem.groups, Group(np.array([j]), levels)],
         current=np.column_stack([problem.current, np.zeros(n, dtype=np.int64)]),
-        option_costs=[
-            *problem.option_costs,
+        level_costs=[
+            *problem.level_costs,
             np.column_stack([np.zeros(n), np.where(allowed, costs, np.inf)]),
         ],
-        option_changes=None if problem.option_changes is None else problem.option_changes + counts,
+        level_changes=None if problem.level_changes is None else problem.level_changes + counts,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import Compiled
+from holdfast.actions import Posed
 from holdfast.discrete.solve import answer_sizes, largest_kept_radius, largest_size
 from holdfast.machinery.numbers import Floats
 from holdfast.recommend.question import Question
@@ -25,7 +25,7 @@ _DOUBLINGS = 12  # with links: of the size, until it is out of reach
 _SAME = 1e-12  # costs that differ by less, relative to them, are one
 _LINKED_POINTS, _END = 10, 1e-3  # with links: of the curve at most, and of the end's radius
 _NEAR = 1e-6  # of the end, relative to it
-_GIVEN_UP = "the search for the least cost was given up: there is too much to be tried"
+_GIVEN_UP = "the search for the lowest cost was stopped: there are too many combinations to try"
 
 
 class NoSizes(ValueError):
@@ -66,7 +66,7 @@ class SizeCurve:
 
     @classmethod
     def of(
-        cls, question: Question, compiled: Compiled, points: int, at_least: float = 0.0
+        cls, question: Question, posed: Posed, n_points: int, at_least: float = 0.0
     ) -> SizeCurve:
         """Go from today's model alone to the largest set that one person can withstand.
 
@@ -74,9 +74,9 @@ class SizeCurve:
         score falls in proportion to the radius: so each corner tells where the next one is. Where
         it has no end, it goes at least as far as is said.
         """
-        asked = compiled.problem.problem.robust_to.radius
-        corners = _linked_corners if len(compiled.links.matrix) else _corners
-        found, has_end = corners(question, compiled, points, max(asked, at_least))
+        asked = posed.problem.problem.robust_to.radius
+        corners = _linked_corners if len(posed.links.matrix) else _corners
+        found, has_end = corners(question, posed, n_points, max(asked, at_least))
         if not found:
             none = np.empty(0)
             return cls(none, none, none, none.astype(bool), asked)
@@ -139,13 +139,13 @@ class SizeCurve:
 
 
 def _corners(
-    question: Question, compiled: Compiled, points: int, size: float
+    question: Question, posed: Posed, n_points: int, size: float
 ) -> tuple[list[Corner], bool]:
     """Find the corners of the curve of one person, many at once; none where there is no way.
 
     And whether the last of them is the end.
     """
-    alone, goal, n_jobs = compiled.problem, question.goal, question.n_jobs
+    alone, goal, n_jobs = posed.problem, question.goal, question.n_jobs
 
     def ask(radii: Floats) -> tuple[Floats, Floats]:
         return answer_sizes(alone, goal, radii, n_jobs=n_jobs)
@@ -163,23 +163,23 @@ def _corners(
         last = largest_size(alone, goal, float(radii[known]), n_jobs=n_jobs)
     else:
         last = float(radii[known - 1] if known else min(held, radii[0]))
-    found = refine_corners(Corner(0.0, cost, held, False), last, points, ask)
+    found = refine_corners(Corner(0.0, cost, held, False), last, n_points, ask)
     if found[-1].had < last * (1.0 - _NEAR):
         raise NoSizes(_GIVEN_UP)
     return [corner._replace(had=min(corner.had, last)) for corner in found], has_end
 
 
 def _linked_corners(
-    question: Question, compiled: Compiled, points: int, size: float
+    question: Question, posed: Posed, n_points: int, size: float
 ) -> tuple[list[Corner], bool]:
     """Walk from corner to corner: linked features take a solver that answers one at a time."""
-    alone, base = compiled.problem, compiled.problem.problem
-    one, target = np.zeros(1, dtype=np.int64), question.goal.level
+    alone, base = posed.problem, posed.problem.problem
+    one, target = np.zeros(1, dtype=np.int64), question.goal.amount
 
     def ask(radius: float) -> Corner:
         models = base.robust_to.with_radius(radius)
         stated = replace(alone, problem=replace(base, robust_to=models))
-        answer = question.solve(stated, compiled.links)
+        answer = question.solve(stated, posed.links)
         cost, held = float(answer.cost[0]), radius
         if np.isfinite(cost):
             kept = largest_kept_radius(base, answer.recourse_array, one, target)
@@ -190,7 +190,7 @@ def _linked_corners(
     if not np.isfinite(first.cost):
         return [], True
     last, beyond = _linked_end(ask, first, _far(size, first.had))
-    corners = walk_corners(first, last, min(points, _LINKED_POINTS), ask)
+    corners = walk_corners(first, last, min(n_points, _LINKED_POINTS), ask)
     return _merged(corners, beyond), beyond > last
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.actions import Compiled
+from holdfast.actions import Posed
 from holdfast.discrete import DiscreteProblem, largest_reachable_score
+from holdfast.machinery.extras import need
 from holdfast.machinery.numbers import Floats, check_count
 from holdfast.result.result import RecourseResult
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-Solve = Callable[[DiscreteProblem, float], RecourseResult]
+SolveAt = Callable[[DiscreteProblem, float], RecourseResult]
 
 # Where there is no end, the curve is drawn up to this probability.
 _HIGHEST = 0.99
@@ -59,14 +60,14 @@ class Staircase:
 
     @classmethod
     def of(
-        cls, compiled: Compiled, points: int, solve: Solve, asked: float | None = None
+        cls, posed: Posed, n_points: int, solve: SolveAt, asked: float | None = None
     ) -> Staircase:
         """Walk from what one person has now to the most that can be had.
 
         See `walk_corners`.
         """
-        check_count("points", points, least=2)
-        alone, base = compiled.problem, compiled.problem.problem
+        check_count("n_points", n_points, least=2)
+        alone, base = posed.problem, posed.problem.problem
         if base.loss.link is None:
             raise ValueError(f"the {base.loss.name} loss has no probabilities to draw")
         probability = base.loss.probability
@@ -75,14 +76,14 @@ class Staircase:
         top = np.inf if np.isnan(top) else top  # nobody knows: the walk finds out
         first, last = (float(probability(score)) for score in (start, max(top, start)))
         last = max(min(last, _HIGHEST), first)
-        cutoff = float(probability(compiled.encoding.model.cutoff)) if asked is None else asked
+        cutoff = float(probability(posed.encoding.model.cutoff)) if asked is None else asked
 
         def ask(wanted: float) -> Corner:
             answer = solve(alone, wanted)
             had = float(probability(answer.worst_case_score[0]))
             return Corner(wanted, float(answer.cost[0]), had, True)
 
-        corners = walk_corners(Corner(first, 0.0, first, False), last, points, ask)
+        corners = walk_corners(Corner(first, 0.0, first, False), last, n_points, ask)
         wanted, cost, had, steps = (np.array(part) for part in zip(*corners, strict=True))
         return cls(wanted, cost, had, steps, cutoff)
 
@@ -114,6 +115,7 @@ class Staircase:
 
     def plot(self, axes: Axes | None = None) -> Any:
         """Draw cost against the probability that every model of the set gives."""
+        need("plots", "Staircase.plot", "matplotlib")
         from matplotlib import pyplot as plt
 
         if axes is None:
@@ -137,17 +139,17 @@ class Corner(NamedTuple):
 
 
 def walk_corners(
-    first: Corner, last: float, points: int, ask: Callable[[float], Corner]
+    first: Corner, last: float, n_points: int, ask: Callable[[float], Corner]
 ) -> list[Corner]:
     """Go from corner to corner, up to a value or as far as can be reached.
 
     From each corner the next one is found exactly: ask for a hair more than what is had. Where the
     curve is continuous, or has many steps that cannot be seen, the walk goes on by strides, which
-    grow to a ``points``-th of the whole, so that what comes next is not missed.
+    grow to a ``n_points``-th of the whole, so that what comes next is not missed.
     """
     rise = last - first.had
-    widest, stride = rise / (points - 1), _VISIBLE * rise
-    left, left_small = _STEPS * points, _SMALL_STEPS
+    widest, stride = rise / (n_points - 1), _VISIBLE * rise
+    left, left_small = _STEPS * n_points, _SMALL_STEPS
     corners, reached = [first], first.had
     while reached < last - _RISE * rise:
         found = ask(reached + _ABOVE * rise)
@@ -223,7 +225,7 @@ class Corners(NamedTuple):
 
 
 def refine_corners(
-    first: Corner, last: float, points: int, ask: Callable[[Floats], tuple[Floats, Floats]]
+    first: Corner, last: float, n_points: int, ask: Callable[[Floats], tuple[Floats, Floats]]
 ) -> list[Corner]:
     """Find the corners up to a value that can be reached, where many can be asked for at once.
 
@@ -235,14 +237,14 @@ def refine_corners(
     rise = last - first.had
     if not rise > 0.0:
         return [first]
-    wanted = np.linspace(first.had, last, points + 1)
+    wanted = np.linspace(first.had, last, n_points + 1)
     wanted[0] += _ABOVE * rise
     wanted[-1] -= 0.5 * _RISE * rise  # rounding may put the end itself out of reach
     corners = Corners(*(np.array([value]) for value in first[:3]))
     for _ in range(_ROUNDS):
         corners = corners.with_answers(wanted, *ask(wanted))
-        wanted = corners.wanted_next(rise, 1.0 / points**2)
-        if not wanted.size or len(corners.cost) > _STEPS * points:
+        wanted = corners.wanted_next(rise, 1.0 / n_points**2)
+        if not wanted.size or len(corners.cost) > _STEPS * n_points:
             break
     kept = ~corners.are_smooth(rise)
     kept[-1] = True

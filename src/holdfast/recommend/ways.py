@@ -58,7 +58,7 @@ class Ways:
     who : (m,) array of int
         Positions of the people.
     held, changed : (m, features) arrays of bool
-        As in `Way`, by the features of ``Compiled.names``.
+        As in `Way`, by the features of ``Posed.names``.
     recourse : (m, d) array
     levels : (m, groups) array of int
         The level that each category takes.
@@ -116,10 +116,10 @@ def _named(names: list[str], mask: NDArray[np.bool_]) -> frozenset[str]:
 
 # Solves people (by position, perhaps several times) with features held still. Who has no recourse
 # is left out of what comes back; beside it stands the place of each among the questions.
-Solve = Callable[[NDArray[np.int64], NDArray[np.bool_]], tuple[Ways, NDArray[np.int64]]]
+SolveHeld = Callable[[NDArray[np.int64], NDArray[np.bool_]], tuple[Ways, NDArray[np.int64]]]
 
 
-def other_ways(first: Ways, count: int, solve: Solve) -> list[Ways]:
+def other_ways(first: Ways, count: int, solve: SolveHeld) -> list[Ways]:
     """Return the best ways of everybody, `first` among them, option by option, by rising price.
 
     Of ways with the same price, the one whose set was opened first comes first; sets are opened in
@@ -139,7 +139,7 @@ def other_ways(first: Ways, count: int, solve: Solve) -> list[Ways]:
         found = zip(places.tolist(), _bits(ways), ways.price.tolist(), strict=True)
         for number, (place, bits, price) in enumerate(found, start=begin):
             k, held = asked[place]
-            searches[k].push(_Open(price, searches[k].pushed, held, bits, number))
+            searches[k].push(_OpenSet(price, searches[k].pushed, held, bits, number))
         solved.append(ways)
     everything = join_ways(solved)
     options = []
@@ -149,7 +149,7 @@ def other_ways(first: Ways, count: int, solve: Solve) -> list[Ways]:
     return options
 
 
-class _Open(NamedTuple):
+class _OpenSet(NamedTuple):
     """A set of features held still whose answer is known; sets of features are bits of a number.
 
     Those of the same price are ordered by `rank`: that which was opened first comes first.
@@ -166,12 +166,12 @@ class _Search:
     """The search of one person for ways."""
 
     def __init__(self, number: int, changed: int, price: float) -> None:
-        self.heap = [_Open(price, 0, 0, changed, number)]
+        self.heap = [_OpenSet(price, 0, 0, changed, number)]
         self.pushed = 1
-        self.ways: list[_Open] = []
+        self.ways: list[_OpenSet] = []
         self.seen = {0}
 
-    def push(self, found: _Open) -> None:
+    def push(self, found: _OpenSet) -> None:
         heapq.heappush(self.heap, found)
         self.pushed += 1
 

@@ -124,12 +124,12 @@ def without_change(result: Recommendations, label: Any) -> str:
     if status is Status.ALREADY_VALID:
         said = f"{_every(result)} already {_chance(result, ways[0].worst_case_score)}."
         if result.is_approved(label):
-            return f"{said} You need not change anything."
-        return f"{said} You need not change anything for that, but today's model refuses you."
+            return f"{said} You do not need to change anything."
+        return f"{said} You do not need to change anything for that, but today's model refuses you."
     if status is Status.NOT_FOUND:
-        return "There is a way, but no numbers that can be typed into the table achieve it."
+        return "A way exists in theory, but no values that can be entered in the table achieve it."
     if status is Status.GAP_OPEN:
-        return "No way was found, but it could not be proven that there is none."
+        return "No way was found, but one may still exist."
     return status.sentence
 
 
@@ -169,7 +169,7 @@ def _way_words(result: Recommendations, label: Any, option: int) -> str:
         stays = "as it is" if len(way.held) == 1 else "as they are"
         verb = f"Or leave {listed(sorted(way.held))} {stays} and change"
     cost = f"The cost is {way.cost:.3g}."
-    return " ".join([f"{verb} {listed(changes)}: {_proof(result, way)}", after, cost])
+    return " ".join([f"{verb} {listed(changes)}. {_proof(result, way)}", after, cost])
 
 
 # What became of people whom a network judges: a search found it, and what is proven is proven.
@@ -184,9 +184,9 @@ def _searched_words(result: Recommendations, way: Way, changes: list[str]) -> st
     said = proof_words(result, way)
     if not changes:
         return (
-            f"{said} {_every(result)} {_chance(result, way.worst_case_score)} as you are, proven."
+            f"{said} As you are, {result.crowd} provably {_chance(result, way.worst_case_score)}."
         )
-    return " ".join([said, f"The best that was found: {what}", afterwards(result, way), cost])
+    return " ".join([said, f"The best one found is to {what}", afterwards(result, way), cost])
 
 
 def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) -> str:
@@ -194,9 +194,9 @@ def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) ->
     if is_change:
         return _sentence(_proof(result, way))
     if result._is_guarantee:
-        return "You need not change anything for that."
+        return "You do not need to change anything for that."
     held = listed(sorted(way.held))
-    stay = f"Without changing {held}, staying" if held else "Staying"
+    stay = f"With {held} unchanged, staying" if held else "Staying"
     proven = "provably " if way.status.is_proven else ""
     return f"{stay} as you are is {proven}the best balance of cost and chance."
 
@@ -220,35 +220,36 @@ def afterwards(result: Recommendations, way: Way) -> str:
 
 
 _ENDS = {
-    Status.PROVEN_VALID: ", proven; a cheaper way may exist.",
-    Status.NOT_VALID: ", proven.",
+    Status.PROVEN_VALID: ". This is proven. A cheaper way may exist.",
+    Status.NOT_VALID: ". This is proven.",
 }
 
 
 def _proof(result: Recommendations, way: Way) -> str:
     if way.status is Status.PROVEN_VALID:
-        return "a cheaper way may exist."
+        return "A cheaper way may exist."
     if way.status is Status.NOT_VALID:
-        asked = f"gives {result.wanted}"
         return (
-            f"no change was found to which {result.crowd} {asked}; that none exists is not proven."
+            f"No change was found that gets you {result.wanted} from {result.crowd}, but one may "
+            "still exist."
         )
     best = "cheapest way" if result._is_guarantee else "best balance of cost and chance"
     if way.status.is_proven:
         without = f" without changing {listed(sorted(way.held))}" if way.held else ""
-        return f"provably the {best}{without}."
-    better = "cheaper way" if result._is_guarantee else "better balance"
-    return f"there may be a {better}, but it is better by at most {above(way.gap)}."
+        return f"This is provably the {best}{without}."
+    if result._is_guarantee:
+        return f"There may be a cheaper way, but it would cost at most {above(way.gap)} less."
+    return f"There may be a better balance, but only by {above(way.gap)} at most."
 
 
 def hopeless_words(result: Recommendations, label: Any) -> str:
     """Say that nothing helps a person, and what can be reached instead."""
     reach, radius = result.reachable(label)
     best, who = best_words(result, reach), result.crowd
-    nothing = f"Nothing that you may change gives you {result.wanted} with {who}"
+    nothing = f"No change you can make gets you {result.wanted} from {who}"
     if not result._has_probabilities:
-        nothing = f"Nothing that you may change gets you approved by {who}"
-    said = [f"{nothing}: the best within reach is {best}." if best else f"{nothing}."]
+        nothing = f"No change you can make gets you approved by {who}"
+    said = [f"{nothing}. The best you can reach is {best}." if best else f"{nothing}."]
     if np.isfinite(radius):
         said.append(f"It becomes possible at a radius of {below(radius)} or less.")
     elif (
@@ -267,26 +268,31 @@ def in_the_way(
     """Say what is in the way of a person whom nothing helps; features in `unsaid` are not named."""
     if releases:
         first, *others = releases
-        that = "that" if len(first.constraints) == 1 else "these"
-        said = f"In the way: {first.words}. Without {that}, it would cost {first.cost:.3g}."
+        that = "this constraint" if len(first.constraints) == 1 else "these constraints"
+        said = (
+            f"What stands in the way: {first.words}. Without {that}, it would cost "
+            f"{first.cost:.3g}."
+        )
         if others:
             words = "; or ".join(other.words for other in others[:2])
-            said += f" Or else, what could be lifted: {words}."
+            said += f" Lifting this instead would also help: {words}."
         return said
     codes = result._codes_of(label)
     stays = [
-        f"{text} is a code, which stays." for name, text in codes.items() if name not in unsaid
+        f"{text} is a code and stays as it is."
+        for name, text in codes.items()
+        if name not in unsaid
     ]
     untried = [name for name in result._untried if name not in unsaid]
     if not result._are_releases_settled(label):
         end = (
-            "Whether it would help to lift constraints could not be found out: there are too many "
-            "ways to try."
+            "It could not be determined whether lifting constraints would help: there are too "
+            "many combinations to try."
         )
     elif untried:
-        end = f"Lifting other constraints does not help; those of {listed(untried)} were not tried."
+        end = f"Lifting other constraints does not help; those on {listed(untried)} were not tried."
     elif result._has_facts or codes or result._untried:
-        end = "Even if every constraint that can be lifted were lifted, no change would do."
+        end = "Even with every removable constraint removed, no change is enough."
     else:
         end = "Even with every constraint removed, no change is enough."
     return " ".join([*stays, end])

@@ -40,7 +40,7 @@ The figures of its report, advice under another model, and a letter:
 0
 >>> letter = make_letter(file, find_person(file, row=1), LetterSettings(lender="Hanse Bank"))
 >>> letter.ways
-[('Way 1', ['Months: from 48 to 7 months'])]
+[('Option 1', ['Months: from 48 to 7 months'])]
 >>> letter.protected
 ['age']
 >>> kept.cleanup()

@@ -141,10 +141,12 @@ def _parts(path: Path, about: dict[str, Any]) -> Iterator[pa.Table]:
             table = pa.Table.from_batches([batch]).select(_SCHEMA.names).cast(_SCHEMA)
             for name in ("row", "option", "holds", "approved_now", "must_be_told"):
                 if table[name].null_count:
-                    raise ValueError(f"its column {name} has cells without a value")
+                    raise ValueError(f"its column {name} has empty cells")
             yield table
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as a table of holdfast audit: {error}") from None
+        raise ValueError(
+            f"{path} cannot be read as a table written by `holdfast audit`: {error}"
+        ) from None
 
 
 def _batches(path: Path, about: dict[str, Any]) -> Iterator[pa.RecordBatch]:

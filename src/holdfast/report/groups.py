@@ -50,7 +50,8 @@ def group_column(name: str, columns: list[str], keys: list[str]) -> str:
     read = [each[len(BEFORE) :] for each in columns if each.startswith(BEFORE)]
     raise ValueError(
         f"group = {name!r} is neither a key column of the recourse file "
-        f"({', '.join(keys) or 'it has none'}) nor one that the model reads ({', '.join(read)})"
+        f"({', '.join(keys) or 'it has none'}) nor a column that the model reads "
+        f"({', '.join(read)})"
     )
 
 
@@ -80,8 +81,8 @@ class Groups:
     def _begin(self, group: str) -> None:
         if len(self._counts) == MOST_GROUPS:
             raise ValueError(
-                f"group = {self.name!r} has more than {MOST_GROUPS} different values; name a "
-                "column with few of them, such as a key column with bands"
+                f"group = {self.name!r} has more than {MOST_GROUPS} different values; choose a "
+                "column with fewer, such as a key column of bands"
             )
         self._counts[group], self._costs[group] = [0, 0, 0], Sketch()
 

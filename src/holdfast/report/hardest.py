@@ -74,8 +74,8 @@ class Hardest:
         cases = []
         for row in table.to_pylist():
             told = [
-                f"{each.words} (without {'that' if len(each.constraints) == 1 else 'these'}, a way "
-                f"would cost {each.cost:.3g})"
+                f"{each.words} (without {'this' if len(each.constraints) == 1 else 'these'}, a "
+                f"way would cost {each.cost:.3g})"
                 for each in result.releases(row["row"])[:3]
             ]
             cases.append(self._case(row, result.reachable(row["row"])[0], told))

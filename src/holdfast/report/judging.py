@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.evaluate.scores import model_score
-from holdfast.files.people import Columns
+from holdfast.files.people import PeopleColumns
 from holdfast.machinery.numbers import Floats
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
@@ -100,7 +100,7 @@ class Judge:
             if all(value is None or value != value or isinstance(value, str) for value in column):
                 levels = part.levels if isinstance(part, Category) else None
                 cells = pa.array(column, pa.string(), from_pandas=True)
-                typed[name] = Columns({name: levels}, are_texts=True).column(name, cells)
+                typed[name] = PeopleColumns({name: levels}, are_texts=True).column(name, cells)
         return people.assign(**typed) if typed else people
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.actions import ActionSet
-from holdfast.files.tables import PROBLEM, TableFile, open_table
+from holdfast.files.tables import COMPLAINT, TableFile, open_table
 from holdfast.models.encoding.reading import is_missing, plain
 from holdfast.recommend import RobustRecourse
 from holdfast.recommend.numerals import numeral
@@ -81,7 +81,7 @@ class LetterSettings:
     def __post_init__(self) -> None:
         if self.until is not None and self.until < self.today:
             raise ValueError(
-                f"until = {self.until} lies in the past: the letter is of {self.today}"
+                f"until = {self.until} is in the past: the letter is dated {self.today}"
             )
 
 
@@ -162,7 +162,7 @@ def find_person(
 ) -> pa.Table:
     """Return all that a file says of one person, found by row number or by key columns."""
     if (row is None) == (not keys):
-        raise ValueError("say whose letter it is: either a row number or a key")
+        raise ValueError("give either a row number or a key to say whose letter it is")
     if row is None:
         row = _row_of(file, keys or {})
     last = -1
@@ -173,7 +173,7 @@ def find_person(
             if len(person):
                 return person
             break
-    rows = f"rows go from 0 to {last}" if last >= 0 else "it holds nobody"
+    rows = f"rows run from 0 to {last}" if last >= 0 else "it has no rows"
     raise ValueError(f"{file.path} has no row {row}; {rows}")
 
 
@@ -181,15 +181,15 @@ def _row_of(file: RecourseFile, keys: dict[str, str]) -> int:
     """Find the row number of the one person who has these keys."""
     unknown = [name for name in keys if name not in file.keys]
     if unknown:
-        there = ", ".join(file.keys) or "it has none; give a row number"
-        raise ValueError(f"{unknown[0]!r} is not a key column of {file.path}; there is: {there}")
+        there = ", ".join(file.keys) or "none; give a row number"
+        raise ValueError(f"{unknown[0]!r} is not a key column of {file.path}; key columns: {there}")
     rows: dict[int, None] = {}
     for batch in file.batches(["row", *keys]):
         table = pa.Table.from_batches([batch])
         rows |= dict.fromkeys(table["row"].filter(pa.array(_have(table, keys))).to_pylist())
     said = " and ".join(f"{name} = {value}" for name, value in keys.items())
     if not rows:
-        raise ValueError(f"{file.path} has nobody with {said}")
+        raise ValueError(f"nobody in {file.path} has {said}")
     if len(rows) > 1:
         some, more = ", ".join(map(str, [*rows][:5])), " and more" if len(rows) > 5 else ""
         raise ValueError(
@@ -218,8 +218,8 @@ def find_reference(source: Source, table: Path | None = None) -> Reference:
     drawn = sample.table()
     if drawn is None:
         raise ValueError(
-            f"{source.file.path} holds nobody whom today's model approves, so that there is nobody "
-            "to compare with: give --reference, a table of applicants, such as the training data"
+            f"today's model approves nobody in {source.file.path}, so there is nobody to compare "
+            "with: give --reference with a table of applicants, such as the training data"
         )
     return make_reference(source.frame(drawn, BEFORE), source.encoding)
 
@@ -236,16 +236,16 @@ def read_reference(basis: Basis, table: Path) -> Reference:
 
 
 def _draw_approved(basis: Basis, opened: TableFile, sample: Sample) -> None:
-    wrong = basis.problems(opened.names)
+    wrong = basis.complaints(opened.names)
     if wrong:
-        raise ValueError(f"{opened.path} cannot be the reference: {'; '.join(wrong)}")
+        raise ValueError(f"{opened.path} cannot be used as the reference: {'; '.join(wrong)}")
     first = 0
     for batch in opened.batches(32_768, basis.encoding.names):
         table = pa.Table.from_batches([batch])
         rows = pa.array(np.arange(first, first + len(table)))
         table, first = table.append_column("row", rows), first + len(table)
-        if PROBLEM in table.column_names:  # rows that could not be read from their file
-            table = table.filter(pc.is_null(table[PROBLEM])).drop_columns(PROBLEM)
+        if COMPLAINT in table.column_names:  # rows that could not be read from their file
+            table = table.filter(pc.is_null(table[COMPLAINT])).drop_columns(COMPLAINT)
         mask = are_approved(basis.frame(table), basis.encoding)
         sample.add(table.filter(pa.array(mask)))
 
@@ -273,7 +273,7 @@ def make_letter(
         the file.
     """
     row = person["row"][0].as_py()
-    whose = Whose(f"row {row}", "run `holdfast recommend` again and ask for a guarantee")
+    whose = Whose(f"row {row}", "run `holdfast recommend` again with a guarantee")
     _refuse_letter(person, whose)
     source = Source.of(file)
     typical = find_reference(source, reference)
@@ -369,7 +369,7 @@ def _refuse_without_way(first: dict[str, Any], even: float, whose: Whose) -> Non
     if first["option"]:
         least = "" if np.isnan(even) else f" of at least {even:.12g}"
         raise ValueError(
-            f"{whose.name}: the run did not ask for an approval, and today's model would "
+            f"{whose.name}: the run did not ask for an approval, and today's model would still "
             f"refuse what it advises, so there is no letter to write: {whose.again}{least}, the "
             "model's own threshold"
         )

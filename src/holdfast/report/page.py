@@ -106,7 +106,7 @@ def _helped(summary: Summary) -> str:
 def _unknown(summary: Summary) -> str:
     """Say in a few words why it is not known of people whether they can be helped."""
     still = summary.counts.why_not.get(Status.STILL_REFUSED, 0)
-    return "not asked for a yes" if still == summary.counts.not_known else "not known"
+    return "unknown, approval not asked for" if still == summary.counts.not_known else "not known"
 
 
 def _costs(summary: Summary) -> str:
@@ -115,7 +115,7 @@ def _costs(summary: Summary) -> str:
         f"Half of the people pay at most {figure(quantiles['0.5'])}, nine in ten at most "
         f"{figure(quantiles['0.9'])}."
     )
-    about = About("costs", "How many people pay which cost", text)
+    about = About("costs", "How many people pay each cost", text)
     return histogram_chart(about, summary.costs.histogram, "cost of the first advice")
 
 
@@ -127,7 +127,7 @@ def _features(summary: Summary) -> str:
     ]
     text = "; ".join(f"{bar.label}: {bar.text}" for bar in bars)
     return bar_chart(
-        About("features", "Share of the advised who change each feature", text), bars, 1.0
+        About("features", "Share of advised people who change each feature", text), bars, 1.0
     )
 
 
@@ -191,7 +191,7 @@ def _groups(summary: Summary) -> tuple[str, str]:
     ]
     charts = []
     for name, title, rows, most in (
-        ("group-shares", "Share of the refused who can be helped, by group", shares, 1.0),
+        ("group-shares", "Share of refused people who can be helped, by group", shares, 1.0),
         ("group-costs", "Median cost, by group", costs, None),
     ):
         text = "; ".join(f"{row.label}: {row.text}" for row in rows)
@@ -217,11 +217,11 @@ def _feature_words(each: FeatureShare) -> str:
 def _why_not(summary: Summary) -> list[tuple[str, int, str]]:
     """Say who they are that have no way, how many, and what their status means."""
     who = {
-        Status.INFEASIBLE: "Who cannot be helped",
-        Status.STILL_REFUSED: "Who was not asked for a yes",
+        Status.INFEASIBLE: "Cannot be helped",
+        Status.STILL_REFUSED: "Approval was not asked for",
     }
     return [
-        (who.get(Status(status), "Of whom it is not known"), n, Status(status).sentence)
+        (who.get(Status(status), "Not known"), n, Status(status).sentence)
         for status, n in summary.counts.why_not.items()
     ]
 

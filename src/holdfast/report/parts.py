@@ -39,7 +39,7 @@ class Reference:
 def are_approved(people: pd.DataFrame, encoding: Encoding) -> NDArray[np.bool_]:
     """Say whom the model approves; rows that it cannot read are not approved."""
     usable = np.ones(len(people), dtype=bool)
-    usable[[row for row, _ in encoding.read(people).problems()]] = False
+    usable[[row for row, _ in encoding.read(people).refused()]] = False
     if usable.any():
         scores = encoding.model.score(encoding.encode(people[usable]))
         usable[usable] = accepts(encoding.model, scores)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from holdfast.evaluate.scores import worst_case_score
-from holdfast.files.people import Columns
+from holdfast.files.people import PeopleColumns
 from holdfast.files.recourse import RecourseFile, manifest_of
 from holdfast.machinery.numbers import Floats
 from holdfast.models.base import accepts
@@ -61,14 +61,14 @@ class Basis:
         Of today's model.
     even : float
         The probability from which on today's model approves; NaN if it gives none.
-    columns : Columns
+    columns : PeopleColumns
         What is read of each person.
     """
 
     recourse: RobustRecourse
     encoding: Encoding
     even: float
-    columns: Columns
+    columns: PeopleColumns
 
     def reading(self, *, are_texts: bool) -> Self:
         """Return it for another table, in which cells may be texts that stand for something."""
@@ -95,7 +95,7 @@ class Basis:
         worst = worst_case_score(self.encoding.model, points, self.recourse.robust_to)
         return accepts(self.encoding.model, worst)
 
-    def problems(self, names: list[str]) -> list[str]:
+    def complaints(self, names: list[str]) -> list[str]:
         """List what is wrong with a table of other people, from the names of its columns."""
         return [f"it has no column {name!r}" for name in self.encoding.names if name not in names]
 
@@ -105,7 +105,7 @@ def basis_of(recourse: RobustRecourse) -> Basis:
     encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
     loss = encoding.model.choose_loss(recourse.loss)
     even = float(loss.probability(encoding.model.cutoff))
-    return Basis(recourse, encoding, even, Columns.of(encoding, recourse.actions))
+    return Basis(recourse, encoding, even, PeopleColumns.of(encoding, recourse.actions))
 
 
 @dataclass(frozen=True, eq=False)

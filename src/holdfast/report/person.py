@@ -79,7 +79,7 @@ class WayFigures:
         The same as they are told, rounded down, perhaps in points: "62%", "612 points"; empty
         without probabilities.
     proof : str
-        The sentence that says what is proven: "Provably the cheapest way."
+        The sentence that says what is proven: "This is provably the cheapest way."
     afterwards : str
         What the models make of it, in words, and whether today's would still refuse.
     """
@@ -123,7 +123,7 @@ class PersonFigures:
     Attributes
     ----------
     status : Status
-    problem : str
+    complaint : str
         Why the row cannot be used; empty if it can.
     approved : bool or None
         Whether today's model approves the person as they are; None if the row cannot be used.
@@ -159,7 +159,7 @@ class PersonFigures:
     wanted: str
     crowd: str
     summary: str
-    problem: str = ""
+    complaint: str = ""
     validity: float = math.nan
     gives: str = ""
     ways: list[WayFigures] = field(default_factory=list)
@@ -200,7 +200,7 @@ class SureFigures:
 
 def look_at(result: Recommendations, label: Any) -> PersonFigures:
     """Say all that is shown of one person."""
-    status, problem = result.status_of(label), result.why_refused(label)
+    status, complaint = result.status_of(label), result.why_refused(label)
     about = PersonFigures(
         status=status,
         approved=result.is_approved(label),
@@ -208,9 +208,9 @@ def look_at(result: Recommendations, label: Any) -> PersonFigures:
         wanted=result.wanted if math.isfinite(result.threshold) else "",
         crowd=result.robust_to.crowd,
         summary="",
-        problem=problem or "",
+        complaint=complaint or "",
     )
-    if problem is not None:
+    if complaint is not None:
         return replace(about, summary=explanation(result, label))
     about = replace(about, validity=result.initial_validity(label), gives=result.initially(label))
     if status is Status.INFEASIBLE:
@@ -273,7 +273,7 @@ def sure_chart(sure: SureFigures) -> str:
     about = About(
         "sizes",
         "What it costs to be surer",
-        f"The least cost rises from {costs[0]:.3g} for today's model alone to {costs[-1]:.3g} for "
+        f"The lowest cost rises from {costs[0]:.3g} for today's model alone to {costs[-1]:.3g} for "
         f"a set of size {curve.end:.3g}; {told}.",
     )
     texts = SizeTexts(f"plain {costs[0]:.3g}", text, beyond, "size of the set", "cost")
@@ -290,7 +290,7 @@ def _sure_words(
     if opposing is not None:
         return opposing.words(what, protected_features(plain.actions))
     if result.robust_to.has_size and result.radius == 0.0:
-        return "This is the plain advice: it holds for today's model, and for no other."
+        return "This is the plain advice: it is made for today's model alone."
     return f"{what[0].upper()}{what[1:]} happens to hold for {result.robust_to.crowd}."
 
 

@@ -88,20 +88,20 @@ def compare_sizes(
 
 
 @dataclass(frozen=True, eq=False)
-class _Sized:
+class _AtRadius:
     result: Recommendations
     is_helped: NDArray[np.bool_]
     cost: Floats
 
 
-def _advise(source: Source, people: pd.DataFrame, radius: float) -> _Sized:
+def _advise(source: Source, people: pd.DataFrame, radius: float) -> _AtRadius:
     recourse = source.recourse
     robust_to = recourse.robust_to.with_radius(radius)
     result = recourse.with_settings(robust_to=robust_to, n_options=1).recommend(people)
     frame = result.to_frame()
     option, validity = (frame[name].to_numpy(float) for name in ("option", "current_validity"))
     helped = are_helped(option, result.status, validity, source.even)
-    return _Sized(result, helped, frame["cost"].to_numpy(float))
+    return _AtRadius(result, helped, frame["cost"].to_numpy(float))
 
 
 def _survival(judge: Judge, result: Recommendations, common: NDArray[np.bool_]) -> float:

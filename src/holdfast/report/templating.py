@@ -8,9 +8,9 @@ from typing import Any
 from jinja2 import PackageLoader, StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
-from holdfast.machinery.plain_files import Kind, read_text
+from holdfast.machinery.plain_files import FileKind, read_text
 
-_TEMPLATE = Kind("a template")
+_TEMPLATE = FileKind("a template")
 
 
 def render_own(name: str, **values: Any) -> str:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.actions.feature import suggest
-from holdfast.machinery.plain_files import Kind, check_schema, load_plain, naming
+from holdfast.machinery.plain_files import FileKind, check_schema, load_plain, naming
 from holdfast.models.encoding.reading import is_missing, plain
 from holdfast.recommend.numerals import numeral
 
 LANGUAGES = ("en", "de")
-_KIND = Kind("a file of words")
+_KIND = FileKind("a file of words")
 _TABLES = ("units", "labels", "values", "months")
 
 
@@ -47,7 +47,9 @@ class Words:
             The columns that labels and values may be given for.
         """
         if language not in LANGUAGES:
-            raise ValueError(f"language = {language!r}: there are {' and '.join(LANGUAGES)}")
+            raise ValueError(
+                f"language = {language!r} is not available; choose one of {' and '.join(LANGUAGES)}"
+            )
         own = _own(language)
         if path is None:
             return cls(language, own)
@@ -149,7 +151,7 @@ def _check_names(given: dict[str, Any], features: list[str]) -> None:
     for place, table in tables:
         for name in table:
             if not isinstance(name, str):
-                raise ValueError(f"{place}: the name {name!r} is not a text; put it in quotes")
+                raise ValueError(f"{place}: the name {name!r} is not a string; put it in quotes")
             if place in ("labels", "values") and name not in features:
                 raise ValueError(
                     f"{place}: {name!r} is not a column that the model reads; "
@@ -165,9 +167,13 @@ def _check_places(given: dict[str, Any], own: dict[str, Any]) -> None:
         try:
             parsed = list(string.Formatter().parse(text))
         except ValueError as error:
-            raise ValueError(f"{name}: {error}; a brace is written twice, {{{{ or }}}}") from None
+            raise ValueError(
+                f"{name}: {error}; to write a brace, double it: {{{{ or }}}}"
+            ) from None
         known = [field for _, field, _, _ in string.Formatter().parse(own[name]) if field]
         for _, field, form, turn in parsed:
             if field is not None and (field not in known or form or turn):
                 places = " and ".join(f"{{{each}}}" for each in known) or "none"
-                raise ValueError(f"{name}: {{{field}}} cannot be filled in; there is {places}")
+                raise ValueError(
+                    f"{name}: {{{field}}} cannot be filled in; available placeholders: {places}"
+                )

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.core.outcome import EXHAUSTED, FOUND
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import over_rows
 from holdfast.problem.costs import cheapest_unit, cost_of
 from holdfast.problem.goal import GUARANTEE, Goal
 from holdfast.problem.losses import loss_value
+from holdfast.problem.model_set import pick, score_of, score_rounding, worst_score_of
+from holdfast.problem.outcome import EXHAUSTED, FOUND
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import pick, score_of, score_rounding, worst_score_of
 from holdfast.result.found import Found
 
 
@@ -46,34 +46,34 @@ def appraise(problem: RecourseProblem, goal: Goal, found: Found, threads: int) -
 
 def score_roundings(problem: RecourseProblem, points: Floats) -> Floats:
     """Return what rounding can take off the worst-case score of each point."""
-    rounding, ball = np.empty(len(points)), problem.robust_to.numbers(problem.n_features)
-    write_roundings(problem.rows(), ball, points, rounding)
+    rounding, robust = np.empty(len(points)), problem.robust_to.numbers(problem.n_features)
+    write_roundings(problem.rows(), robust, points, rounding)
     return rounding
 
 
 @kernel
-def write_roundings(rows, ball, points, rounding):
+def write_roundings(rows, robust, points, rounding):
     for i in range(rounding.size):
-        rounding[i] = score_rounding(points[i], pick(rows.coef, i), pick(rows.intercept, i), ball)
+        rounding[i] = score_rounding(points[i], pick(rows.coef, i), pick(rows.intercept, i), robust)
 
 
 @kernel
-def appraise_rows(_, rows, ball, goal, answers, appraisal, begin, end):
+def appraise_rows(_, rows, robust, goal, answers, appraisal, begin, end):
     recourse, outcome = answers
     for i in range(begin, end):
         if outcome[i] != FOUND and outcome[i] != EXHAUSTED:
             continue
         x = recourse[i]
         coef, intercept, cost = pick(rows.coef, i), pick(rows.intercept, i), pick(rows.cost, i)
-        worst = worst_score_of(x, coef, intercept, ball)
+        worst = worst_score_of(x, coef, intercept, robust)
         appraisal.cost[i] = cost_of(x, rows.points[i], cost)
         appraisal.score[i] = score_of(x, coef, intercept)
         appraisal.worst_score[i] = worst
         appraisal.loss[i] = loss_value(goal.loss, worst)
-        appraisal.rounding[i] = score_rounding(x, coef, intercept, ball)
+        appraisal.rounding[i] = score_rounding(x, coef, intercept, robust)
         appraisal.loss_above[i] = loss_value(goal.loss, worst - appraisal.rounding[i])
         if goal.mode == GUARANTEE:
             lower, upper = pick(rows.lower, i), pick(rows.upper, i)
             appraisal.unit[i] = cheapest_unit(
-                rows.points[i], coef, ball.scale, cost, lower, upper, ball.radius
+                rows.points[i], coef, robust.scale, cost, lower, upper, robust.radius
             )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
+from holdfast.result.prover import RowProver
 
 
 class Found(NamedTuple):
@@ -26,10 +27,12 @@ class Found(NamedTuple):
         What the last bit of worst-case score cost, for a whole unit of it.
     reachable_validity, reachable_radius : (n,) arrays or None
         For rows without a recourse: what could be had instead.
-    options : (n, groups) array or None
+    levels : (n, groups) array or None
         The level that each category takes; -1 without a recourse.
     nodes : (n,) array or None
         Parts of the problem that were looked at.
+    prover : RowProver or None
+        What proves the rows again when somebody asks; None where no line bounds them.
     """
 
     recourse: Floats
@@ -38,5 +41,6 @@ class Found(NamedTuple):
     multiplier: Floats | None = None
     reachable_validity: Floats | None = None
     reachable_radius: Floats | None = None
-    options: NDArray[np.int64] | None = None
+    levels: NDArray[np.int64] | None = None
     nodes: NDArray[np.int64] | None = None
+    prover: RowProver | None = None

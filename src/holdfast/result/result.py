@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.outcome import EXHAUSTED
 from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
+from holdfast.problem.outcome import EXHAUSTED
 from holdfast.problem.problem import RecourseProblem
 from holdfast.result.appraisal import Appraisal
 from holdfast.result.bracket import Bracket
 from holdfast.result.found import Found
-from holdfast.result.proof import prove
-from holdfast.result.status import GAP_TOLERANCE, is_proven, statuses_of
+from holdfast.result.prover import RowCurve, RowProver
+from holdfast.result.status import (
+    GAP_TOLERANCE,
+    Status,
+    are_proven,
+    is_proven,
+    proof_room,
+    statuses_of,
+)
 from holdfast.result.surrogate import Surrogate
 from holdfast.result.words import sentence
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from holdfast.continuous.frontier import Frontier
 
 
 @dataclass(frozen=True)
@@ -78,9 +83,9 @@ class Certificate:
 class RecourseResult:
     """The answer to a batch of recourse problems, one entry for each row.
 
-    Rows go by their labels: the index of the data frame that the points came in, or else their
-    positions 0, 1, ... Rows without a recourse hold NaN there, infinite cost and price where there
-    is none to be had, and a `status` that says why.
+    Rows are identified by their labels: the index of the data frame of points, or else their
+    positions 0, 1, ... Rows without a recourse hold NaN there, infinite cost and price where no
+    recourse exists, and a `status` that says why.
 
     Attributes
     ----------
@@ -89,8 +94,8 @@ class RecourseResult:
         What was asked.
     status : array of Status
     cost : array
-        ``sum(feature_costs * |action|)``, and what it costs to change a category or to touch a
-        number at all, where there is such a cost.
+        ``sum(feature_costs * |action|)``, plus the cost of changing a category, or a number at all,
+        where there is such a cost.
     price : array
         What was minimised: worst-case loss + cost weight * cost; for a guarantee, the cost.
     lower_bound, gap : arrays
@@ -105,28 +110,31 @@ class RecourseResult:
         For infeasible rows: the largest worst-case probability that can be reached, and the
         largest radius at which the guarantee could still be given (NaN: at none).
     multiplier : array
-        What the last bit of worst-case score cost, for a whole unit of it (the next bit costs as
-        much or more); NaN with categories and whole numbers, where there is no last bit, and where
-        another method than the exact one found the recourse.
-    options, nodes : arrays or None
+        What the last bit of worst-case score cost, per unit of score (the next bit costs as much or
+        more); NaN with categories and whole numbers, where there is no last bit, and where another
+        method than the exact one found the recourse.
+    levels, nodes : arrays or None
         With categories: the level that each takes (-1 without a recourse), and how many parts of
         the problem were looked at.
     method, seconds : str, float
-        Who found the recourses, and how long it took (compilation not counted).
+        Which method found the recourses, and how long it took (not counting compilation).
     method_status, steps : arrays
-        What the method says of its own run (a `MethodStatus`), and its number of steps.
+        What the method reports about its own run (a `MethodStatus`), and its number of steps.
     surrogate : Surrogate or None
-        Set where a linear score stood for the model (a network, say). Then price, bound, gap and
-        worst case **are those of the surrogate**, and prove nothing of the model itself;
-        `current_validity`, `initial_validity` and `model_score` are the true model's, and so is
-        the status: ACCEPTED or NOT_VALID, never OPTIMAL. Where the set is a `LastLayer`, price and
+        Set where a linear score stood in for the model (a network, for example). Then price, bound,
+        gap and worst case **are those of the surrogate**, and prove nothing about the model itself;
+        `current_validity`, `initial_validity` and `model_score` are the true model's, and so is the
+        status: ACCEPTED or NOT_VALID, never OPTIMAL. Where the set is a `LastLayer`, price and
         worst case too are the network's own, and exact; bound and gap are not known.
     bracket : Bracket or None
-        Set where a guarantee was asked of a network itself: what is proven of each recourse, and
-        the worst that was found. Then the worst case is **the proven one**, the status PROVEN_VALID
-        where it reaches the guarantee, and bound, gap and multiplier are not known.
+        Set where a guarantee was asked for the network itself: what is proven about each recourse,
+        and the worst case that was found. Then the worst case is **the proven one**, the status
+        PROVEN_VALID where it reaches the guarantee, and bound, gap and multiplier are not known.
     exact : RecourseResult or None
         For another method than the exact one: the optimum, which carries the proof.
+    prover : RowProver or None
+        What `certificate`, `worst_models` and `frontier` ask, which the solver hands in; None with
+        categories and whole numbers.
 
     Examples
     --------
@@ -156,7 +164,7 @@ class RecourseResult:
     reachable_radius: Floats
     multiplier: Floats
     recourse_array: Floats
-    options: NDArray[np.int64] | None = None
+    levels: NDArray[np.int64] | None = None
     nodes: NDArray[np.int64] | None = None
     method: str = "exact"
     seconds: float = math.nan
@@ -167,6 +175,7 @@ class RecourseResult:
     initial_model_score: Floats | None = None
     bracket: Bracket | None = None
     exact: RecourseResult | None = None
+    prover: RowProver | None = None
 
     @classmethod
     def assemble(
@@ -177,7 +186,7 @@ class RecourseResult:
         known: Appraisal,
         tolerance: float = GAP_TOLERANCE,
     ) -> RecourseResult:
-        """Put together what a solver found and what is known of it: price, gap and status.
+        """Put together what a solver found and what is known about it: price, gap and status.
 
         Every solver's answers go through here.
         """
@@ -206,8 +215,35 @@ class RecourseResult:
             reachable_radius=_or(found.reachable_radius, unknown),
             multiplier=_or(found.multiplier, unknown),
             recourse_array=found.recourse,
-            options=found.options,
+            levels=found.levels,
             nodes=found.nodes,
+            prover=found.prover,
+        )
+
+    def bounded_by(self, best: RecourseResult) -> RecourseResult:
+        """Return it with no more proven than `best` allows, the answer where more is allowed."""
+        bound = np.minimum(self.lower_bound, best.lower_bound)
+        with np.errstate(invalid="ignore"):  # without an answer both may be infinite
+            status, gap = self.status.copy(), self.price - bound
+        room = proof_room(self.price, self.goal)
+        status[are_proven(status) & ~(gap <= room)] = Status.GAP_OPEN
+        hopeless = self.status == Status.INFEASIBLE
+        status[hopeless & (best.status != Status.INFEASIBLE)] = Status.GAP_OPEN
+        is_open = status == Status.GAP_OPEN
+        return replace(
+            self,
+            status=status,
+            lower_bound=np.where(is_open, bound, self.lower_bound),
+            gap=np.where(is_open, gap, self.gap),
+            reachable_validity=np.where(is_open, np.nan, self.reachable_validity),
+            reachable_radius=np.where(is_open, np.nan, self.reachable_radius),
+        )
+
+    def without_bound(self, **changed: Any) -> RecourseResult:
+        """Return it with some values changed, of which it is not known what else could be had."""
+        bound, gap, multiplier = (np.full(len(self), np.nan) for _ in range(3))
+        return replace(
+            self, lower_bound=bound, gap=gap, multiplier=multiplier, exact=None, **changed
         )
 
     def __len__(self) -> int:
@@ -272,7 +308,7 @@ class RecourseResult:
         return self.model_score - self.surrogate_score
 
     def explain(self, label: Any) -> str:
-        """Say in a sentence or two what became of the row of that label."""
+        """Explain in a sentence or two what became of a row, by its label."""
         return sentence(self, self._position(label))
 
     def certificate(self, label: Any) -> Certificate:
@@ -280,9 +316,9 @@ class RecourseResult:
 
         docs/certificate.md has the few lines of numpy that check it.
         """
-        self._refuse_options("a certificate is that of a linear bound")
+        prover = self._prover_of_numbers("a certificate belongs to a linear bound")
         i = self._position(label)
-        proof = prove(self.problem.row(i), self.goal, 1)
+        proof = prover.prove(self.problem.row(i), self.goal, 1)
         return Certificate(
             price=float(self.price[i]),
             lower_bound=float(self.lower_bound[i]),
@@ -299,33 +335,35 @@ class RecourseResult:
         """
         if self.bracket is not None:
             raise ValueError(
-                "the set is one of networks, and this is about linear scores: "
-                "holdfast.models.networks has worst_network and worst_last_layer"
+                "the set holds networks, but this is for linear scores: use worst_network or "
+                "worst_last_layer of holdfast.models.networks"
             )
         problem, recourse = self.problem, self.recourse_array
         coef, intercept = problem.robust_to.worst_model(recourse, problem.coef, problem.intercept)
-        if self.exact is None and self.options is None:
-            proof = prove(problem, self.goal, thread_count(n_jobs))
+        if self.exact is None and self.prover is not None:
+            proof = self.prover.prove(problem, self.goal, thread_count(n_jobs))
             used = (proof.multiplier > 0.0) & ~np.isnan(recourse).any(axis=1)
             coef[used], intercept[used] = proof.coef[used], proof.intercept[used]
         intercept[np.isnan(recourse).any(axis=1)] = np.nan
         return coef, intercept
 
-    def frontier(self, label: Any) -> Frontier:
-        """Return the curve from cost to worst-case score of the row of that label."""
-        from holdfast.continuous.frontier import Frontier  # late: curves are made of results
+    def frontier(self, label: Any) -> RowCurve:
+        """Return the curve from cost to worst-case score of a row, by its label.
 
-        self._refuse_options("this curve is that of numbers that may take any value")
-        return Frontier(self.problem.row(self._position(label)))
+        It is a `holdfast.continuous.frontier.Frontier`.
+        """
+        prover = self._prover_of_numbers("this curve is for numbers that may take any value")
+        return prover.frontier(self.problem.row(self._position(label)), self.goal.cutoff)
 
-    def _refuse_options(self, why: str) -> None:
-        if self.options is not None:
-            raise ValueError(f"{why}, and here categories or whole numbers were chosen too")
+    def _prover_of_numbers(self, why: str) -> RowProver:
+        if self.prover is None:
+            raise ValueError(f"{why}, but here categories or whole numbers were chosen too")
         if self._of_network:
             raise ValueError(
-                "of a network there is neither a certificate nor a frontier: its worst case is "
-                "proven, but no bound on the price of other recourses is known"
+                "a network has neither a certificate nor a frontier: its worst case is proven, "
+                "but no bound on the price of other recourses is known"
             )
+        return self.prover
 
     def to_frame(self) -> pd.DataFrame:
         """Return one tidy row for each person, with the features of recourse and action by name."""

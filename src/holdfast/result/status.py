@@ -7,9 +7,9 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.outcome import EXHAUSTED, FOUND, OUT_OF_BOUNDS
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.goal import Goal
+from holdfast.problem.outcome import EXHAUSTED, FOUND, OUT_OF_BOUNDS
 from holdfast.result.appraisal import Appraisal
 from holdfast.result.found import Found
 
@@ -54,22 +54,25 @@ class Status(StrEnum):
 
 
 _SENTENCES = {
-    Status.OPTIMAL: "The best recourse there is, proven by its bound.",
-    Status.ALREADY_VALID: "Every model of the set approves this point as it is; nothing to do.",
-    Status.STILL_REFUSED: "The best that was asked for, proven; but today's model still refuses "
-    "this point. Ask for a guarantee, or a higher one, to get a yes.",
+    Status.OPTIMAL: "This is provably the best recourse.",
+    Status.ALREADY_VALID: (
+        "Every model in the set already gives this point what was asked for; no change is needed."
+    ),
+    Status.STILL_REFUSED: "This is provably the best answer to what was asked, but today's model "
+    "still refuses it. To get an approval, ask for a guarantee, or for a higher one.",
     Status.INFEASIBLE: "No change within the bounds gives the guarantee.",
-    Status.NOT_FOUND: "The method brought back no finite point.",
-    Status.PROVEN_VALID: "Every network of the set gives this recourse at least the guarantee, "
-    "proven; that nothing is cheaper is not.",
-    Status.ACCEPTED: "The model itself accepts this recourse. It is not linear, so nothing is "
-    "proven about cheaper recourses or about other models.",
-    Status.NOT_VALID: "The model itself refuses this recourse, gives less than the guarantee, or "
-    "is not proven to give it.",
-    Status.FRACTIONAL: "The recourse moves a category to none of its levels, which nobody can do: "
-    "it is for study. For advice that people can follow use RobustRecourse.",
-    Status.GAP_OPEN: "It is not proven that nothing better exists.",
-    Status.OUT_OF_BOUNDS: "The point lies outside its own bounds; correct one of them.",
+    Status.NOT_FOUND: "The method did not return a finite point.",
+    Status.PROVEN_VALID: "Every network in the set provably gives this recourse at least the "
+    "guarantee. A cheaper recourse may exist.",
+    Status.ACCEPTED: "The model itself accepts this recourse. The model is not linear, so "
+    "nothing is proven about cheaper recourses or other models.",
+    Status.NOT_VALID: "The model itself refuses this recourse, gives it less than the guarantee, "
+    "or is not proven to give it that much.",
+    Status.FRACTIONAL: "The recourse moves a category to a value that is not one of its levels, "
+    "which nobody can do, so it is for study only. For advice that people can follow, use "
+    "RobustRecourse.",
+    Status.GAP_OPEN: "Optimality is not proven; something better may exist.",
+    Status.OUT_OF_BOUNDS: "The point lies outside its own bounds; correct the point or the bounds.",
     Status.INVALID_INPUT: "The row cannot be used.",
 }
 
@@ -84,26 +87,31 @@ def are_proven(status: NDArray[np.object_]) -> NDArray[np.bool_]:
 
 
 def sort_proven(
+    goal: Goal,
     status: NDArray[np.object_],
     stays: NDArray[np.bool_],
     worst_score: Floats,
     score: Floats,
-    cutoff: float,
-    target: float | None,
 ) -> None:
-    """Sort rows that are proven by what a model, which accepts from `cutoff` on, makes of them.
-
-    `target` is the worst-case score that was asked for; None: the least price was.
-    """
+    """Sort rows that are proven by what the set of models, and today's, make of them."""
     proven = are_proven(status)
-    enough = cutoff if target is None else target
     status[proven] = Status.OPTIMAL
-    status[proven & (worst_score >= enough) & stays] = Status.ALREADY_VALID
-    status[proven & (score < cutoff)] = Status.STILL_REFUSED
+    status[proven & (worst_score >= goal.enough) & stays] = Status.ALREADY_VALID
+    # today's model is one of the set: it gives no less than the worst of them, but for rounding
+    status[proven & (np.fmax(score, worst_score) < goal.cutoff)] = Status.STILL_REFUSED
+
+
+def network_statuses(holds: NDArray[np.bool_], stays: NDArray[np.bool_]) -> NDArray[np.object_]:
+    """Say of recourses whether every network of a set is proven to give them the guarantee."""
+    status = np.empty(len(holds), dtype=object)
+    status[:] = Status.NOT_VALID
+    status[holds] = Status.PROVEN_VALID
+    status[holds & stays] = Status.ALREADY_VALID
+    return status
 
 
 class MethodStatus(StrEnum):
-    """What a method says of its own run on a row; what its recourse is worth, `Status` says.
+    """What a method reports about its own run on a row; `Status` says what its recourse is worth.
 
     Examples
     --------
@@ -123,10 +131,10 @@ class MethodStatus(StrEnum):
 
 
 _METHOD_SENTENCES = {
-    MethodStatus.CONVERGED: "The method stopped by its own rule.",
+    MethodStatus.CONVERGED: "The method met its own stopping rule.",
     MethodStatus.STEP_LIMIT: "The method ran out of steps.",
-    MethodStatus.NOT_VALID: "The method ended at a point that today's model turns down.",
-    MethodStatus.NOT_RUN: "The method was not run on this row: it cannot be used.",
+    MethodStatus.NOT_VALID: "The method ended at a point that today's model refuses.",
+    MethodStatus.NOT_RUN: "The method was not run on this row, because the row cannot be used.",
 }
 
 
@@ -143,20 +151,20 @@ def is_proven(
     with np.errstate(invalid="ignore", over="ignore"):
         if goal.is_guarantee:
             above, unit = price, known.unit
-            hair = GAP_TOLERANCE * (1.0 + abs(goal.level))
-            sure = (known.rounding <= hair) | (known.worst_score - known.rounding >= goal.level)
-            sure &= known.worst_score >= goal.level
+            hair = GAP_TOLERANCE * (1.0 + abs(goal.amount))
+            sure = (known.rounding <= hair) | (known.worst_score - known.rounding >= goal.amount)
+            sure &= known.worst_score >= goal.amount
         else:
-            above, unit = known.loss_above + goal.level * known.cost, np.ones(1)
+            above, unit = known.loss_above + goal.amount * known.cost, np.ones(1)
             sure = np.ones(1, dtype=bool)
         most = tolerance * (np.abs(price) + unit)
         closed = (above - lower_bound <= most) & (price - lower_bound >= -most)
         return np.asarray(np.isfinite(price) & sure & closed)
 
 
-def proof_room(price: Floats, is_guarantee: bool) -> Floats:
+def proof_room(price: Floats, goal: Goal) -> Floats:
     """Return a gap that a proof may leave, whatever a unit of score costs, which counts on top."""
-    return GAP_TOLERANCE * (np.abs(price) + (0.0 if is_guarantee else 1.0))
+    return GAP_TOLERANCE * (np.abs(price) + (0.0 if goal.cost_weight is None else 1.0))
 
 
 def statuses_of(
@@ -167,12 +175,9 @@ def statuses_of(
     status = np.empty(len(outcome), dtype=object)
     status[:] = Status.INVALID_INPUT  # np.full would turn it into a plain string
     status[(outcome == FOUND) | (outcome == EXHAUSTED)] = Status.GAP_OPEN
-    best = (outcome == FOUND) & proven
-    status[best] = Status.OPTIMAL
-    if not goal.is_guarantee:
-        status[best & (known.score < 0.0)] = Status.STILL_REFUSED
-    approved = known.worst_score >= (goal.level if goal.is_guarantee else 0.0)
-    status[best & approved & (found.recourse == X).all(axis=1)] = Status.ALREADY_VALID
+    status[(outcome == FOUND) & proven] = Status.OPTIMAL
+    stays = (found.recourse == X).all(axis=1)
+    sort_proven(goal, status, stays, known.worst_score, known.score)
     status[(outcome == EXHAUSTED) & (found.lower_bound == np.inf)] = Status.INFEASIBLE
     status[outcome == OUT_OF_BOUNDS] = Status.OUT_OF_BOUNDS
     return status

@@ -27,8 +27,11 @@ def sentence(result: RecourseResult, i: int) -> str:
     if surrogate is None or result.status[i] in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
         return said
     if np.isnan(result.recourse_array[i, 0]):
-        return f"{said} This is said of the {surrogate.name} surrogate, not of the model."
-    found = f"It was found for the {surrogate.name} surrogate, a linear score in the model's place"
+        return f"{said} This applies to the {surrogate.name} surrogate, not to the model itself."
+    found = (
+        f"It was found for the {surrogate.name} surrogate, a linear score that stands in for the "
+        "model"
+    )
     if np.isnan(result.current_validity[i]):  # a margin is no probability
         return f"{said} {found}."
     chance = f"{result.current_validity[i]:.4g}"
@@ -47,8 +50,8 @@ def _of_the_network(result: RecourseResult, i: int) -> str:
         said = status.sentence
     least = math.floor(1e4 * result.worst_case_validity[i]) / 1e4  # no more than is proven
     return (
-        f"{said} Proven: {result.problem.robust_to.crowd} gives it a probability of at least "
-        f"{least:.4g}. Not proven: that no other recourse has a lower price."
+        f"{said} {_upper(result.problem.robust_to.crowd)} provably gives it a probability of at "
+        f"least {least:.4g}. A recourse with a lower price may exist."
     )
 
 
@@ -60,12 +63,12 @@ def _of_the_guarantee(result: RecourseResult, i: int) -> str:
     if np.isnan(result.recourse_array[i, 0]):
         return status.sentence
     every = _networks(result)
-    proven = f"at least {_percent(result.worst_case_validity[i])}, proven"
+    proven = f"at least {_percent(result.worst_case_validity[i])}"
     if status is Status.ALREADY_VALID:
-        return f"{_upper(every)} gives this point {proven}, as it is; nothing to do."
+        return f"{_upper(every)} provably gives this point {proven} as it is; no change is needed."
     if status is Status.NOT_VALID:
         return _not_valid(result, i)
-    said = f"{_upper(every)} then gives {proven}; a cheaper way may exist."
+    said = f"{_upper(every)} then provably gives {proven}. A cheaper way may exist."
     return f"{said} {status.sentence}" if status is Status.FRACTIONAL else said
 
 
@@ -73,23 +76,20 @@ def _not_valid(result: RecourseResult, i: int) -> str:
     """Say of a row without a proven recourse how near it came."""
     every, proven = _networks(result), _percent(result.worst_case_validity[i])
     assert result.guarantee is not None
-    if result.worst_case_score[i] >= result.goal.level:
+    if result.worst_case_score[i] >= result.goal.amount:
         return (
-            f"{_upper(every)} then gives at least {proven}, proven; but today's model refuses that "
-            "all the same. Ask for a higher guarantee to get a yes."
+            f"{_upper(every)} then provably gives at least {proven}, but today's model still "
+            "refuses that. To get an approval, ask for a higher guarantee."
         )
     return (
-        f"No change was found that {every} provably gives {100.0 * result.guarantee:.4g}%; that "
-        f"none exists is not proven. The best one found is proven to get {proven}."
+        f"No change was found that provably gets {100.0 * result.guarantee:.4g}% from {every}, "
+        f"but one may still exist. The best one found provably gets {proven}."
     )
 
 
 def _networks(result: RecourseResult) -> str:
-    """All networks of the set, as a sentence speaks of them."""
-    crowd = result.problem.robust_to.crowd
-    if isinstance(result.problem.robust_to, LastLayer):
-        return crowd
-    return crowd.replace("every model", "every network").replace("today's model", "today's network")
+    """All networks of the set, as named in a sentence."""
+    return result.problem.robust_to.crowd_of("network")
 
 
 def _percent(probability: float) -> str:
@@ -109,9 +109,12 @@ def _of_the_score(result: RecourseResult, i: int) -> str:
     of_surrogate = result.surrogate is not None and result.method == "exact"
     if status is Status.INFEASIBLE or (status is Status.NOT_FOUND and of_surrogate):
         return _infeasible(result, i)
-    if status in (Status.OPTIMAL, Status.STILL_REFUSED) and result.cost[i] == 0.0:
+    stays = status in (Status.OPTIMAL, Status.STILL_REFUSED) and result.cost[i] == 0.0
+    if stays and result.goal.is_guarantee:
+        return "The guarantee is met without a change, but today's model still refuses."
+    if stays:
         said = "No change is worth its cost: staying put provably has the lowest price"
-        refused = "; today's model still refuses." if status is Status.STILL_REFUSED else "."
+        refused = ", but today's model still refuses." if status is Status.STILL_REFUSED else "."
         return said + refused
     if status is Status.GAP_OPEN:
         return _unknown_score(result, i) or _open(result, i)
@@ -121,9 +124,12 @@ def _of_the_score(result: RecourseResult, i: int) -> str:
 def _open(result: RecourseResult, i: int) -> str:
     bound = f"{result.lower_bound[i]:.6g}"
     if np.isnan(result.recourse_array[i, 0]):
-        return f"No recourse was found; it is proven only that none costs less than {bound}."
+        return f"No recourse was found. All that is proven is that none costs less than {bound}."
     price = f"{result.price[i]:.6g}"
-    return f"This recourse has a price of {price}; it is proven only that none is below {bound}."
+    return (
+        f"This recourse has a price of {price}. All that is proven is that no recourse has a "
+        f"price below {bound}."
+    )
 
 
 def _unknown_score(result: RecourseResult, i: int) -> str:
@@ -136,7 +142,7 @@ def _unknown_score(result: RecourseResult, i: int) -> str:
         return ""
     return (
         f"The score of this row is known only to within {rounding:.2g}: its terms are so large "
-        "that rounding leaves nothing to be proven."
+        "that, after rounding, nothing can be proven."
     )
 
 
@@ -145,7 +151,7 @@ def _infeasible(result: RecourseResult, i: int) -> str:
     row, robust_to = result.problem.row(i), result.problem.robust_to
     bounded = np.isfinite(row.lower).any() or np.isfinite(row.upper).any()
     which = "No change within the bounds" if bounded else "No change"
-    asked = "reaches the score asked for"
+    asked = "reaches the required score"
     if result.guarantee is not None:
         asked = f"gives a probability of {result.guarantee:.4g}"
     best = f": at most {reach:.4g} is within reach" if np.isfinite(reach) else ""
@@ -153,7 +159,7 @@ def _infeasible(result: RecourseResult, i: int) -> str:
     if np.isfinite(radius):
         return f"{said} Any radius below {radius:.4g} would work."
     if np.isfinite(reach) and robust_to.radius > 0.0 and robust_to.has_size:
-        return f"{said} Even today's model alone cannot be satisfied."
+        return f"{said} It is impossible even with today's model alone."
     return said
 
 
@@ -164,23 +170,31 @@ def unusable(row: RecourseProblem) -> str:
     labels = [*names, *(f"coefficient of {name}" for name in names), "intercept"]
     for label, number in zip(labels, numbers, strict=True):
         if not np.isfinite(number):
-            return f"The row cannot be used: {label} is {number}, expected a finite number."
+            return f"The row cannot be used: {label} is {number}, but it must be a finite number."
     for name, cost in zip(names, row.feature_costs[0], strict=True):
         if not 0.0 < cost < np.inf:
-            return f"The row cannot be used: the cost of {name} is {cost}, expected a positive one."
+            return (
+                f"The row cannot be used: the cost of {name} is {cost}, but it must be positive "
+                "and finite."
+            )
     if is_uneven(row.feature_costs)[0]:
         low, high = np.argmin(row.feature_costs[0]), np.argmax(row.feature_costs[0])
         return (
-            f"The row cannot be used: the costs of {names[low]} and {names[high]} are too far "
-            f"apart to be computed with ({row.feature_costs[0, low]:g} and "
-            f"{row.feature_costs[0, high]:g})."
+            f"The row cannot be used: the costs of {names[low]} and {names[high]} differ too much "
+            f"to compute with ({row.feature_costs[0, low]:g} and {row.feature_costs[0, high]:g})."
         )
     lower, upper, point = row.lower[0], row.upper[0], row.X[0]
     wrong = wrong_bounds(lower, upper)
     if wrong.any():
         k = int(np.argmax(wrong))
-        return f"The row cannot be used: the bounds of {names[k]} are [{lower[k]:g}, {upper[k]:g}]."
+        return (
+            f"The row cannot be used: the bounds of {names[k]} are [{lower[k]:g}, {upper[k]:g}], "
+            "which is not a valid range."
+        )
     if np.all((lower <= point) & (point <= upper)):
-        return "The row cannot be used: cost weight times cost is out of the range of numbers."
+        return (
+            "The row cannot be used: the cost weight times the cost is too large or too small to "
+            "represent."
+        )
     k = int(np.argmax(~((lower <= point) & (point <= upper))))
     return f"{names[k]} is {point[k]:g}, outside its own bounds [{lower[k]:g}, {upper[k]:g}]."

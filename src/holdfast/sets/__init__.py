@@ -1,4 +1,4 @@
-"""Sets of models, made from what one has: a fitted model and its data, or other models.
+"""Sets of models, made from a fitted model and its data, or from other models.
 
 Examples
 --------
@@ -12,7 +12,7 @@ Examples
 Ellipsoid(<3 x 3 covariance>, radius=2)
 """
 
-from holdfast.sets.made import (
+from holdfast.sets.from_data import (
     bootstrap,
     ellipsoid_from_models,
     fisher,

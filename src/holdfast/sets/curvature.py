@@ -74,7 +74,7 @@ def curvature_of(space: Space, labels: NDArray[Any] | None, *, intercept: bool) 
     origin = space.today.origin
     if origin is None:
         raise ValueError(
-            "a pair of coefficients does not say how it was fitted; give a fitted classifier"
+            "a pair of coefficients does not say how it was fitted; pass a fitted classifier"
         )
     last, name = origin.last, origin.name
     if abs(origin.factor) != 1.0:
@@ -115,8 +115,8 @@ def inverse(matrix: Floats, space: Space) -> Floats:
             full = np.column_stack([full, np.zeros(len(full))])
         if (space.felt(full) > 1e-6 * (1.0 + np.abs(space.points).max())).any():
             raise ValueError(
-                "the rows do not determine all coefficients: some column is constant, or follows "
-                "from others. Leave it out, or fit with a penalty"
+                "the rows do not determine all coefficients: some column is constant, or "
+                "determined by others. Leave it out, or fit with a penalty"
             )
     half = axes[:, ~flat] / np.sqrt(lengths[~flat]) / unit[:, None]
     return np.asarray(half @ half.T)
@@ -158,7 +158,7 @@ def _penalty(name: str, last: Any, n: int) -> _Penalty:
             _refuse_penalty(name, last.penalty)
         strength = n * float(last.alpha) if last.penalty else 0.0
         return _Penalty(strength, 0.0, bool(last.fit_intercept))
-    raise ValueError(f"{name} is not fitted by minimising a loss that is known here; {_INSTEAD}")
+    raise ValueError(f"{name} is not fitted by minimising a loss that Holdfast knows; {_INSTEAD}")
 
 
 def _logistic_strength(name: str, last: Any) -> float:
@@ -181,7 +181,7 @@ def _logistic_strength(name: str, last: Any) -> float:
 
 def _refuse_penalty(name: str, penalty: Any) -> None:
     raise ValueError(
-        f"{name} was fitted with the penalty {penalty!r}, which has a corner at 0 and so no "
+        f"{name} was fitted with the penalty {penalty!r}, which has a kink at 0 and so no "
         f"curvature there; {_INSTEAD}"
     )
 
@@ -192,8 +192,8 @@ def _weights(name: str, last: Any, labels: NDArray[Any] | None) -> Floats | floa
         return 1.0
     if labels is None:
         raise ValueError(
-            f"{name} was fitted with class_weight, so that its information depends on the labels; "
-            "use sandwich, which takes y, or bootstrap"
+            f"{name} was fitted with class_weight, so its information depends on the labels; use "
+            "sandwich, which takes y, or bootstrap"
         )
     from sklearn.utils.class_weight import compute_sample_weight
 

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, Positions
 from holdfast.models.encoding.unwrap import is_a
 from holdfast.models.regressions import StatsmodelsResults
 from holdfast.sets.space import NotInSpaceError, Space
 
-Rows = NDArray[np.int64]
-Draw = Callable[[np.random.Generator], Rows]
+Draw = Callable[[np.random.Generator], Positions]
 
 _ATTEMPTS = 50  # draws for one model, until it has both classes and all levels
 _COMPARED = 20  # rows on which a refit is asked itself: it is of the same kind as today's model
@@ -56,7 +55,7 @@ def retrain(
     from threadpoolctl import threadpool_limits
 
     if space.today.origin is None:
-        raise ValueError("a pair of coefficients cannot be retrained; give a fitted classifier")
+        raise ValueError("a pair of coefficients cannot be retrained; pass a fitted classifier")
     unfitted = _unfitted(space.today.origin.whole)
     vectors = []
     with threadpool_limits(1):  # for models this small, threads only get in each other's way
@@ -74,12 +73,12 @@ def _fit_one(
     space: Space,
     labels: NDArray[Any],
     unfitted: Any,
-    draw: Callable[[], Rows],
+    draw: Callable[[], Positions],
     attempts: int,
 ) -> Floats:
     from sklearn.base import clone
 
-    why = "a resample never had both classes; there are too few rows of one of them"
+    why = "no resample had both classes; there are too few rows of one of them"
     for _ in range(attempts):
         rows = draw()
         if len(np.unique(labels[rows])) < 2:
@@ -95,8 +94,9 @@ def _fit_one(
             )
     tried = f"{attempts} resamples" if attempts > 1 else "the rows"
     raise ValueError(
-        f"{tried} gave no model to compare with: {why}. Bins and evidence that are fitted again "
-        "are other columns: wrap such a step in sklearn.frozen.FrozenEstimator to keep it"
+        f"{tried} gave no model to compare with: {why}. Bins and weights of evidence that are "
+        "fitted again become different columns: wrap such a step in "
+        "sklearn.frozen.FrozenEstimator to keep it"
     )
 
 
@@ -110,15 +110,15 @@ def _unfitted(model: Any) -> Any:
 
     if isinstance(model, StatsmodelsResults):
         raise ValueError(
-            "results of statsmodels hold no way to fit them to other rows; give the same model as "
-            "a LogisticRegression(penalty=None), or past models"
+            "statsmodels results cannot be refitted to other rows; pass the same model as a "
+            "LogisticRegression(penalty=None), or past models"
         )
     if is_a(model, "CalibratedClassifierCV"):
         if getattr(model, "cv", None) == "prefit" or is_a(model.estimator, "FrozenEstimator"):
             raise ValueError(
-                "CalibratedClassifierCV holds a classifier that was fitted before, on other rows: "
-                "the two cannot be fitted again to one resample; fit it with ensemble=False around "
-                "the classifier itself"
+                "CalibratedClassifierCV holds a classifier that was already fitted on other "
+                "rows, so the two cannot be refitted to one resample; fit it with ensemble=False "
+                "around the classifier itself"
             )
         return clone(model)
     if is_a(model, "FrozenEstimator"):
@@ -139,7 +139,7 @@ def _unfitted(model: Any) -> Any:
         return copy
     if not hasattr(model, "get_params"):
         raise ValueError(
-            f"a {type(model).__name__} is given by its numbers, and cannot be retrained; give a "
-            "fitted classifier"
+            f"a {type(model).__name__} is given by its coefficients, so it cannot be retrained; "
+            "pass a fitted classifier"
         )
     return clone(model)

@@ -184,7 +184,9 @@ def read_linear(model: Any, favorable_class: Any, people: Any) -> LinearModel:
         raise ValueError(closed)
     rest = adapted.origin.rest if adapted.origin is not None else []
     where = f"{rest[0][0]}: {type(rest[0][1]).__name__}" if rest else type(model).__name__
-    raise ValueError(f"{where} is not linear in its score; a set of models is one of coefficients")
+    raise ValueError(
+        f"{where} is not linear in its score; a set of models is a set of coefficients"
+    )
 
 
 def read_encoded_rows(model: LinearModel, table: Any) -> Floats:
@@ -196,7 +198,7 @@ def read_encoded_rows(model: LinearModel, table: Any) -> Floats:
     if unusable.any():
         row = int(np.flatnonzero(unusable)[0])
         raise ValueError(
-            f"X holds values that are missing or infinite, first in row {row}; leave these rows out"
+            f"X has missing or infinite values, first in row {row}; leave out such rows"
         )
     return points
 
@@ -211,7 +213,7 @@ def read_labels(y: Any, today: LinearModel, n: int) -> NDArray[Any]:
     except TypeError:
         kinds = set()
     if len(kinds) == 1:
-        raise ValueError(f"y holds one class only, {shown(kinds.pop())}; both are needed")
+        raise ValueError(f"y holds only one class, {shown(kinds.pop())}; both are needed")
     if len(kinds) != 2:
         raise ValueError(f"y = {shown(y)} does not hold two classes")
     classes = list(kinds) if today.origin is None else today.origin.classes

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 MOST_PEOPLE = 1000
 MOST_TIMES = 1e6  # what is dearer can be locked
 MOST_RADIUS = 1e9  # of models whose columns are scaled, that is all of them
-Cell = StrictInt | StrictFloat | StrictStr | StrictBool | None
+CellValue = StrictInt | StrictFloat | StrictStr | StrictBool | None
 
 
 def _one_fault(words: str) -> WrapValidator:
@@ -61,7 +61,7 @@ def _one_fault(words: str) -> WrapValidator:
     return WrapValidator(check)
 
 
-AskedCell = Annotated[Cell, _one_fault("a text, a number, true, false or null was expected")]
+AskedCell = Annotated[CellValue, _one_fault("a string, a number, true, false or null was expected")]
 AskedNumber = Annotated[StrictInt | StrictFloat | None, _one_fault("a number was expected")]
 
 
@@ -75,19 +75,23 @@ class _Plain(BaseModel):
 class NumberPreference(_Plain):
     """What a person says of a number; it only ever makes the action set tighter, or dearer."""
 
-    locked: StrictBool = Field(False, description="It may not change.")
-    change_by: StrictFloat | None = Field(None, ge=0, description="At most by so much.")
+    locked: StrictBool = Field(False, description="Keep it as it is.")
+    change_by: StrictFloat | None = Field(None, ge=0, description="Change it by at most this much.")
     lower: StrictFloat | None = Field(None, description="Not below this.")
     upper: StrictFloat | None = Field(None, description="Not above this.")
-    times: StrictFloat = Field(1.0, ge=1, le=MOST_TIMES, description="So many times as dear.")
+    times: StrictFloat = Field(
+        1.0, ge=1, le=MOST_TIMES, description="Count it this many times as costly."
+    )
 
 
 class CategoryPreference(_Plain):
     """What a person says of a category; it only ever makes the action set tighter, or dearer."""
 
-    locked: StrictBool = Field(False, description="It may not change.")
-    avoid: list[AskedCell] = Field([], description="Levels that it may not become.")
-    times: StrictFloat = Field(1.0, ge=1, le=MOST_TIMES, description="So many times as dear.")
+    locked: StrictBool = Field(False, description="Keep it as it is.")
+    avoid: list[AskedCell] = Field([], description="Levels to avoid.")
+    times: StrictFloat = Field(
+        1.0, ge=1, le=MOST_TIMES, description="Count it this many times as costly."
+    )
 
 
 # --- what is answered
@@ -97,8 +101,8 @@ class ChangeAnswer(_Plain):
     """One change."""
 
     feature: str
-    before: Cell = Field(alias="from", description="null: it is not given today.")
-    after: Cell = Field(alias="to")
+    before: CellValue = Field(alias="from", description="null: not given today.")
+    after: CellValue = Field(alias="to")
 
 
 class WayAnswer(_Plain):
@@ -110,21 +114,21 @@ class WayAnswer(_Plain):
     words: str = Field(description="The changes in words: 'duration from 48 to 36 months'.")
     cost: float
     price: float = Field(description="What was minimised; with a guarantee, the cost.")
-    lower_bound: float = Field(description="Nothing costs less than this: proven.")
-    gap: float = Field(description="Price less lower bound; of rounding alone if it is optimal.")
+    lower_bound: float = Field(description="Proven: no price is lower than this.")
+    gap: float = Field(description="Price minus lower bound; rounding only if it is optimal.")
     worst_case_validity: float | None = Field(
         description="The probability under the worst model of the set."
     )
     current_validity: float | None = Field(description="The probability under today's model.")
     worst_case_points: float | None
     current_points: float | None
-    recourse: dict[str, Cell] = Field(description="The person after following it, by column.")
+    recourse: dict[str, CellValue] = Field(description="The person after following it, by column.")
 
 
 class PersonAnswer(_Plain):
     """What became of one person."""
 
-    row: int = Field(ge=0, description="The place among the people of the request, from 0.")
+    row: int = Field(ge=0, description="The position among the people in the request, from 0.")
     status: Status
     reason: str = Field(description="What the status means, or why the row cannot be used.")
     approved: bool | None = Field(
@@ -135,7 +139,7 @@ class PersonAnswer(_Plain):
         description="The probability that today's model gives; null without probabilities."
     )
     initial_points: float | None = Field(description="null without a scale of points.")
-    explanation: str | None = Field(description="All of it in words, where that was asked for.")
+    explanation: str | None = Field(description="All of it in words, if requested.")
     ways: list[WayAnswer]
 
 
@@ -156,7 +160,7 @@ class FeatureAnswer(_Plain):
     step: float | None
     lower: float | None
     upper: float | None
-    levels: list[Cell]
+    levels: list[CellValue]
 
 
 class ModelAnswer(_Plain):
@@ -171,10 +175,9 @@ class ModelAnswer(_Plain):
     cost_weight: float | None
     points: dict[str, float] | None
     threshold: float | None = Field(
-        description="The probability from which on today's model approves; null without "
-        "probabilities."
+        description="The lowest probability that today's model approves; null if it has none."
     )
-    favorable_class: Cell
+    favorable_class: CellValue
     versions: dict[str, str]
     checksums: dict[str, str] = Field(description="SHA-256 of the files.")
 
@@ -203,12 +206,12 @@ _FAULTS: dict[int | str, dict[str, Any]] = {
     for status, description in {
         400: "The request cannot be read, or names another host.",
         401: "The token is missing.",
-        403: "A page of another site has sent it.",
+        403: "It was sent by a page of another site.",
         408: "The body did not arrive in time.",
         413: "The body is too large.",
-        415: "The body is no JSON.",
+        415: "The body is not JSON.",
         422: "The request does not fit the model; `where` says which part of it.",
-        500: "A bug of ours.",
+        500: "A bug in Holdfast.",
         503: "Too many requests; try again.",
         504: "No answer was found in time; ask for less at a time.",
     }.items()
@@ -245,7 +248,7 @@ def make_api(desk: Desk) -> APIRouter:
 
     @router.get(
         "/v1/model",
-        summary="What answers rest on",
+        summary="What the answers are based on",
         response_model=ModelAnswer,
         responses=_some(400, 401, 500),
     )
@@ -254,7 +257,7 @@ def make_api(desk: Desk) -> APIRouter:
 
     @router.get(
         "/healthz",
-        summary="Whether it answers",
+        summary="Whether the service answers",
         response_model=HealthAnswer,
         responses=_some(400, 500),
     )
@@ -298,16 +301,18 @@ def _request_of(desk: Desk) -> type[BaseModel]:
         ),
         radius=(
             size,
-            Field(None, description="Another size of the set of models; null: as it is here."),
+            Field(
+                None, description="Another size of the set of models; null: the size in use here."
+            ),
         ),
         preferences=(
             preferences,
             Field(
                 default_factory=preferences,
-                description="What everybody in this request wants, by feature.",
+                description="The preferences of everybody in this request, by feature.",
             ),
         ),
-        explain=(StrictBool, Field(False, description="Whether to say it in words as well.")),
+        explain=(StrictBool, Field(False, description="Whether to explain it in words as well.")),
     )
 
 
@@ -349,7 +354,7 @@ def _examples(desk: Desk) -> dict[str, Any]:
     contents: dict[str, dict[str, Any]] = {
         "One person": {"people": [person]},
         "Several ways, in words": {"people": [person, person], "n_options": 3, "explain": True},
-        "With a wish": {"people": [person], "preferences": wishes},
+        "With a preference": {"people": [person], "preferences": wishes},
     }
     if desk.recourse.robust_to.has_size:
         contents["For today's model alone"] = {"people": [person], "radius": 0.0}

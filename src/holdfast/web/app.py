@@ -15,9 +15,10 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from holdfast.machinery.versions import VERSION
 from holdfast.web.api import make_api
 from holdfast.web.desk import Desk
-from holdfast.web.pages import Links, error_page, make_pages, pages_of
+from holdfast.web.pages import PageLinks, error_page, make_pages, pages_of
 from holdfast.web.safety import LOCAL_HOSTS, Guarded, Headed, Heads, Logged, Turns, UnfitError
 
 _STATIC = Path(__file__).parent / "static"
@@ -37,8 +38,6 @@ def make_service(
     hosts : tuple of str
         Names under which the server may be asked.
     """
-    from holdfast import __version__
-
     refuse = functools.partial(_refuse, pages_of(desk))
 
     async def refused(request: Request, error: Any) -> Response:
@@ -49,8 +48,9 @@ def make_service(
 
     app = FastAPI(
         title="Holdfast",
-        version=__version__,
-        description="What people can change so that a model approves them, and every model near.",
+        version=VERSION,
+        description="What people can change so that today's model, and every model near it, "
+        "approves them.",
         docs_url=None,
         redoc_url=None,
         middleware=[
@@ -68,7 +68,7 @@ def make_service(
     return app
 
 
-def _refuse(pages: Links, scope: Scope, error: HTTPException) -> Response:
+def _refuse(pages: PageLinks, scope: Scope, error: HTTPException) -> Response:
     """Say what was wrong, to a program or to a person."""
     status, message = error.status_code, _sentence(error)
     if scope["path"].startswith(_FOR_PROGRAMS):
@@ -82,7 +82,7 @@ def _refuse(pages: Links, scope: Scope, error: HTTPException) -> Response:
 # for those of others, who say no more than their status
 _SENTENCES = {
     "Not Found": "there is nothing at this address",
-    "Method Not Allowed": "this address does not take requests of this kind",
+    "Method Not Allowed": "this address does not accept this kind of request",
 }
 
 
@@ -99,17 +99,17 @@ def _unfit(error: RequestValidationError) -> UnfitError:
 
 _EXPECTED = {
     "missing": "this is missing",
-    "extra_forbidden": "this is not known; see GET /v1/model for the names that are",
+    "extra_forbidden": "this name is not known; see GET /v1/model for the known names",
     "float_type": "a number was expected",
     "int_type": "a whole number was expected",
     "unexpected": "{words}",
-    "string_type": "a text was expected",
+    "string_type": "a string was expected",
     "bool_type": "true or false was expected",
     "list_type": "a list was expected",
-    "model_attributes_type": "names with their values were expected",
+    "model_attributes_type": "an object of names and values was expected",
     "literal_error": "{expected} was expected",
     "none_required": "null was expected: a list of models has no size",
-    "greater_than_equal": "a number from {ge} on was expected",
+    "greater_than_equal": "a number of at least {ge} was expected",
     "less_than_equal": "a number of at most {le} was expected",
     "too_short": "at least {min_length} was expected",
     "too_long": "at most {max_length} were expected, but there are {actual_length}",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast.engines.local import read_job
 from holdfast.engines.rows import RowFunction, columns_of
 from holdfast.files.jobs import Job, check_unchanged, prepare
-from holdfast.files.people import Columns, text_of
+from holdfast.files.people import PeopleColumns, text_of
 from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.threads import thread_count
 from holdfast.models.encoding.reading import is_missing
@@ -48,7 +48,7 @@ def own_threshold(job: Job) -> float:
     return 0.5 if math.isnan(even) else even  # so a yes is called where there are no probabilities
 
 
-def _refuse_what_cannot_be_asked(recourse: RobustRecourse, columns: Columns) -> None:
+def _refuse_what_cannot_be_asked(recourse: RobustRecourse, columns: PeopleColumns) -> None:
     """Refuse a goal, a set of models or actions that do not fit the model, before anybody asks."""
     import pyarrow as pa
 
@@ -58,8 +58,8 @@ def _refuse_what_cannot_be_asked(recourse: RobustRecourse, columns: Columns) -> 
     even = basis_of(recourse).even
     if recourse.guarantee is not None and recourse.guarantee < even:
         raise ValueError(
-            f"guarantee = {recourse.guarantee:.12g} is less than today's model asks for, which "
-            f"approves from {even:.12g} on: a page asks for a yes, so ask for at least that"
+            f"guarantee = {recourse.guarantee:.12g} is below the threshold of today's model, "
+            f"{even:.12g}: the page looks for an approval, so ask for at least that"
         )
 
 
@@ -80,7 +80,7 @@ class Desk:
     job : Job
         What was asked; `people` and `out` may be empty.
     recourse : RobustRecourse
-    columns : Columns
+    columns : PeopleColumns
         What is read of each person, from texts as they are typed.
     people : People or None
         Those of the table; None without one.
@@ -94,7 +94,7 @@ class Desk:
 
     job: Job
     recourse: RobustRecourse
-    columns: Columns
+    columns: PeopleColumns
     people: People | None = None
     reference: Path | None = None
     lender: str = ""
@@ -267,8 +267,8 @@ class Desk:
             return read_reference(basis_of(self.recourse), self.reference)
         if self.people is None:
             raise ValueError(
-                "a letter gives the reasons for a refusal, and there is nobody to compare with: "
-                "start `holdfast serve` with --people, or with --reference, a table of "
+                "a letter compares the person with approved applicants, and there are none: "
+                "start `holdfast serve` with --people, or with --reference and a table of "
                 "applicants, such as the training data"
             )
         return find_reference(Source.of(self.people.finished()))
@@ -312,7 +312,7 @@ class Desk:
         table = pa.table(cells)
         asking = self.asking(preferences, radius, MOST_WAYS)
         told = RowFunction(asking, self.columns, table.schema, tuple(keys))(table)
-        whose = Whose("this person", "start `holdfast serve` again with a --guarantee")
+        whose = Whose("this person", "start `holdfast serve` again with --guarantee")
         typical = self.typical()
         return render_letter(letter_of(told, basis_of(asking), typical, settings, whose, keys))
 

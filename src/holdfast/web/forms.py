@@ -12,6 +12,7 @@ import numpy as np
 
 from holdfast.actions import CategoryFeature, NumberFeature
 from holdfast.actions.feature import suggest
+from holdfast.actions.preferences import PreferenceError
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import is_missing
 from holdfast.recommend.numerals import numeral
@@ -150,12 +151,12 @@ def _help(feature: Any) -> str:
         said.append(f"up to {numeral(high)}")
     if feature.direction != "any":
         most = feature.max_increase if feature.direction == "up" else feature.max_decrease
-        by = "" if most is None else f" by {numeral(most)} at most"
+        by = "" if most is None else f", by at most {numeral(most)}"
         said.append(f"can only {'rise' if feature.direction == 'up' else 'fall'}{by}")
     else:
         for most, verb in ((feature.max_increase, "rise"), (feature.max_decrease, "fall")):
             if most is not None:
-                said.append(f"can {verb} by {numeral(most)} at most")
+                said.append(f"can {verb} by at most {numeral(most)}")
     if feature.step is not None and feature.step != 1:
         said.append(f"steps of {numeral(feature.step)}")
     text = ", ".join(said)
@@ -241,7 +242,7 @@ def read_state(data: Any, fields: list[FormField], desk: Desk) -> Tried:
 def _of(data: dict[str, Any]) -> str:
     if isinstance(data.get("of", ""), str):
         return str(data.get("of", ""))
-    raise StateError("of must be a text")
+    raise StateError("of must be a string")
 
 
 def read_belonging(data: Any) -> tuple[int | None, str]:
@@ -282,10 +283,10 @@ def _radius(value: Any, desk: Desk) -> float | None:
 
 def _texts(values: Any, names: list[str]) -> dict[str, str]:
     if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
-        raise StateError("values must be an object of texts")
+        raise StateError("values must be an object of strings")
     for name in values:
         if name not in names:
-            raise StateError(f"{name!r} is no column of this model; {suggest(name, names)}")
+            raise StateError(f"{name!r} is not a column of this model; {suggest(name, names)}")
     return {name: values.get(name, "") for name in names}
 
 
@@ -298,7 +299,7 @@ def _preferences(
     read: dict[str, dict[str, Any]] = {}
     for name, settings in given.items():
         if name not in known:
-            raise StateError(f"{name!r} is nothing that can change; {suggest(name, known)}")
+            raise StateError(f"{name!r} cannot change; {suggest(name, known)}")
         mine = {}
         for key, value in settings.items():
             if key not in _PREFERENCES:
@@ -335,21 +336,23 @@ def _refused(name: str, mine: dict[str, Any], desk: Desk) -> dict[str, str]:
     for key, value in mine.items():
         try:
             desk.actions.with_preferences({name: {key: value}})
-        except ValueError as error:
+        except PreferenceError as error:
             refused[key] = _why_refused(key, value, desk.feature(name), error)
     lower, upper = mine.get("lower"), mine.get("upper")
     if not refused and lower is not None and upper is not None and lower > upper:
-        refused["upper"] = f"This is below {numeral(lower)}, which it may not go below."
+        refused["upper"] = f"This is below your lower limit of {numeral(lower)}."
     return refused
 
 
-def _why_refused(key: str, value: Any, feature: Any, error: ValueError) -> str:
+def _why_refused(key: str, value: Any, feature: Any, error: PreferenceError) -> str:
     if key == "lower" and value > feature.highest:
-        return f"The lender allows {numeral(feature.highest)} at most; lock it to keep it as it is."
+        return f"The lender allows at most {numeral(feature.highest)}; lock it to keep it as it is."
     if key == "upper" and value < feature.lowest:
-        return f"The lender allows {numeral(feature.lowest)} at least; lock it to keep it as it is."
-    said = str(error).partition(": ")[2] or str(error)
-    return f"{said[:1].upper()}{said[1:]}."
+        return (
+            f"The lender allows no less than {numeral(feature.lowest)}; lock it to keep it as it "
+            "is."
+        )
+    return f"{error.reason[:1].upper()}{error.reason[1:]}."
 
 
 @dataclass(frozen=True)
@@ -374,7 +377,7 @@ def _preference(key: str, value: Any, known: FormField, desk: Desk) -> Any:
     if key == "times":
         return None if number == 1 else number if number > 1 else _Wrong("Must be 1 or more.")
     if known.kind != "number":
-        raise StateError(f"{known.name!r} is no number, so {key} says nothing")
+        raise StateError(f"{known.name!r} is not a number, so {key} does not apply")
     return _Wrong("Must be 0 or more.") if key == "change_by" and number < 0 else number
 
 
@@ -382,7 +385,7 @@ def _number(value: Any) -> Any:
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise StateError(f"{value!r} is no number")
+        raise StateError(f"{value!r} is not a number")
     try:
         number = math.nan if "_" in str(value) else float(value)
     except (ValueError, OverflowError):

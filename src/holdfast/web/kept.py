@@ -31,7 +31,7 @@ class Kept:
         future, left = self._begin(name, make), time_left()
         wait([future], None if math.isinf(left) else max(left, 0.0))
         if not future.done():
-            raise LookupError(f"{name} is still being made")
+            raise LookupError(f"{name} is still being prepared")
         return future.result()
 
     def _begin(self, name: str, make: Callable[[], Any]) -> Future[Any]:

@@ -113,23 +113,23 @@ def render(name: str, **values: Any) -> str:
 
 
 _TITLES = {
-    404: "Not here",
-    405: "Not here",
+    404: "Page not found",
+    405: "Not possible here",
     401: "A token is needed",
     503: "Busy",
     504: "This took too long",
 }
 
 
-Links = tuple[tuple[str, str, str], ...]  # name, address and title of pages
+PageLinks = tuple[tuple[str, str, str], ...]  # name, address and title of pages
 
 
-def pages_of(desk: Desk) -> Links:
+def pages_of(desk: Desk) -> PageLinks:
     """List the pages that there are."""
     return _PAGES if desk.people is not None else _PAGES[1:2]
 
 
-def error_page(pages: Links, status: int, message: str, *, is_part: bool) -> str:
+def error_page(pages: PageLinks, status: int, message: str, *, is_part: bool) -> str:
     """Say what was wrong: as a page, or as the text that a page shows in its last line.
 
     Examples
@@ -166,8 +166,12 @@ class Decision:
 
 def _verdict(person: PersonFigures, recourse: RobustRecourse) -> Decision:
     if person.approved is None:
-        return Decision("unusable", "Cannot be used", "", f"{person.problem}.")
-    why = f"Today’s model gives {person.gives}" if person.gives else "So says today’s model"
+        return Decision("unusable", "Cannot be used", "", f"{person.complaint}.")
+    why = (
+        f"Today’s model gives {person.gives}"
+        if person.gives
+        else "This is what today’s model decided"
+    )
     if person.gives:
         why += f"; {_needed(person.threshold, recourse.points)} needed"
     if person.gives and person.wanted and _asks_for_more(recourse, person.threshold):
@@ -175,7 +179,7 @@ def _verdict(person: PersonFigures, recourse: RobustRecourse) -> Decision:
     if not person.approved:
         return Decision("refused", "Refused", person.gives, f"{why}.")
     if person.status is not Status.ALREADY_VALID and person.ways:
-        why += f", and not {person.crowd} would give it"
+        why += f", and not {person.crowd} would give that"
     return Decision("approved", "Approved", person.gives, f"{why}.")
 
 
@@ -212,7 +216,7 @@ async def _form(request: Request) -> dict[str, str]:
         raise HTTPException(400, str(error)) from None
 
 
-Form = Annotated[dict[str, str], Depends(_form)]
+FormFields = Annotated[dict[str, str], Depends(_form)]
 Sort = Literal["row", "cost", "-cost", "status"]
 
 
@@ -234,7 +238,7 @@ def make_pages(desk: Desk) -> APIRouter:
         return office.people_page(sort, "", page)
 
     @router.post("/people")
-    def search(form: Form) -> str:
+    def search(form: FormFields) -> str:
         sort, number = form.get("sort", "cost"), 1
         if "go" in form:  # a heading, or another page of what was found
             sort, _, wanted = form["go"].partition(" ")
@@ -266,7 +270,7 @@ def make_pages(desk: Desk) -> APIRouter:
         return office.sure_part(office.read(data))
 
     @router.post("/letter")
-    def letter(form: Form) -> HTMLResponse:
+    def letter(form: FormFields) -> HTMLResponse:
         return office.letter(form)
 
     return router
@@ -298,7 +302,7 @@ class _Office:
         except LookupError:
             belongs = False
         if not belongs:
-            raise HTTPException(409, "this page is of another table or model; load it again")
+            raise HTTPException(409, "this page belongs to another table or model; reload it")
 
     @property
     def frame(self) -> dict[str, Any]:
@@ -330,11 +334,11 @@ class _Office:
         """Show a person of the table."""
         people = self._people()
         try:
-            values, keys, problem = people.person(row), people.keys(row), people.problem(row)
+            values, keys, complaint = people.person(row), people.keys(row), people.complaint(row)
         except LookupError as error:
             raise self._absent(error, row) from None
-        if problem:
-            raise HTTPException(422, f"row {row} could not be read from its file: {problem}")
+        if complaint:
+            raise HTTPException(422, f"row {row} could not be read from its file: {complaint}")
         return self.person_page(Tried(row=row, values=values), known_as(row, keys), "people")
 
     def overview_page(self, group: str | None) -> str:
@@ -381,7 +385,8 @@ class _Office:
         if self.desk.people is None:
             raise HTTPException(
                 404,
-                "there is no table of people: start `holdfast serve` with --people, or type one in",
+                "there is no table of people: start `holdfast serve` with --people, or enter a "
+                "person by hand",
             )
         return self.desk.people
 
@@ -462,7 +467,7 @@ class _Office:
         """Show how sure the advice is, and what it would cost to be surer."""
         typed = read_person(state.values, self.fields, self.desk)
         if state.wrong or typed.people is None:
-            raise HTTPException(422, "there is no answer yet that could be sure")
+            raise HTTPException(422, "there is no answer to assess yet: fill in the fields first")
         usual = self.desk.recourse.robust_to
         try:
             sure = self.desk.how_sure(typed.people, **state.asked)
@@ -491,8 +496,10 @@ class _Office:
         """Show that there is no answer yet."""
         if wrong:
             many = count_text(len(wrong), "field needs", "fields need")
-            why = "The answer is for the values before." if not missing else ""
-            verdict = Decision("unread", f"{many} another look", "", why or "See what is marked.")
+            why = "The answer shown is for the previous values." if not missing else ""
+            verdict = Decision(
+                "unread", f"{many} another look", "", why or "See the marked fields."
+            )
         else:
             many = f"{count_text(missing, 'field')} to go"
             verdict = Decision("unread", many, "", "The decision appears when all are filled in.")
@@ -504,7 +511,7 @@ class _Office:
             "title": "",
             "smaller": None,
             "show_ways": not wrong,
-            "waiting": "The ways to a yes appear here.",
+            "waiting": "Ways to get approved appear here.",
             "can_write": False,
             "can_slide": False,
         }
@@ -561,7 +568,7 @@ def _progress(progress: RunProgress) -> str:
         return "The table is being read."
     if progress.state is RunState.RUNNING:
         many = f"{progress.done:,} of {count_text(progress.total, 'person', 'people')}"
-        return f"Advice for {many} is ready; the list is sorted when all is."
+        return f"Advice for {many} is ready; the list is sorted once all of it is."
     return ""
 
 
@@ -584,4 +591,4 @@ def _title(person: PersonFigures, n_ways: int) -> str:
         return "What would help" if not person.approved else "What would make it last"
     if person.status is Status.ALREADY_VALID:
         return "Nothing to do"
-    return "What is in the way" if person.status is Status.INFEASIBLE else "What would help"
+    return "What stands in the way" if person.status is Status.INFEASIBLE else "What would help"

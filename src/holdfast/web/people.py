@@ -23,7 +23,7 @@ from holdfast.engines.rows import RowFunction
 from holdfast.files.jobs import Job
 from holdfast.files.people import text_of
 from holdfast.files.recourse import RecourseFile
-from holdfast.files.tables import PROBLEM, Blocks, TableFile
+from holdfast.files.tables import COMPLAINT, Blocks, TableFile
 from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.stops import StoppedError
 from holdfast.machinery.threads import thread_count
@@ -131,7 +131,7 @@ class ListPage:
     search: str
 
 
-class _Advice(NamedTuple):
+class _PeopleAdvice(NamedTuple):
     """What the run says of each person, by row; one entry for each."""
 
     table: pa.Table
@@ -253,14 +253,14 @@ class People:
         known = [self.keys(row), self.person(row)]
         return sha256(json.dumps(known).encode()).hexdigest()[:8]
 
-    def problem(self, row: int) -> str:
+    def complaint(self, row: int) -> str:
         """Return why the row could not be read from its file; empty if it could."""
-        return self._listed().problem(row)
+        return self._listed().complaint(row)
 
     def finished(self) -> RecourseFile:
         """Return what the run has left; a LookupError says that it has not ended, or why not."""
         if self._file is None:
-            raise LookupError(self.progress.reason or "the people are still being advised")
+            raise LookupError(self.progress.reason or "the advice is still being prepared")
         return self._file
 
     def groupable(self) -> list[str]:
@@ -277,12 +277,12 @@ class People:
             self._advise()
         except _ClosedError:
             pass
-        except StoppedError as error:  # the rest of it says how to go on, which a server cannot
-            self._fail(str(error).partition(". ")[0])
+        except StoppedError as error:  # a server cannot go on as it says
+            self._fail(error.reason)
         except (ValueError, OSError, MemoryError) as error:
             self._fail(str(error) or type(error).__name__)
         except Exception as error:
-            self._fail(f"this should not happen ({type(error).__name__}: {error}): a bug")
+            self._fail(f"this should not happen ({type(error).__name__}: {error}): this is a bug")
         finally:
             self._read.set()
 
@@ -302,7 +302,7 @@ class People:
         workers = max(2, thread_count(-1))
         finished = run_job(job, n_jobs=workers, expected=self._expected, progress=self._told)
         if finished.people != len(people):
-            raise ValueError(f"{self._table.path} was changed while it was read; start again")
+            raise ValueError(f"{self._table.path} was changed while it was being read; start again")
         file = RecourseFile.open(job.out)
         even = basis_of(self._rows.recourse).even
         self._listing = _Listing(people, self._rows, _first_advice(file, even))
@@ -324,8 +324,8 @@ class People:
 def _refuse_many(count: int) -> None:
     if count > MOST_PEOPLE:
         raise ValueError(
-            f"the table holds more than {MOST_PEOPLE:,} people: too many for a page. Give a part "
-            "of it, or advise all of them with `holdfast recommend`"
+            f"the table holds more than {MOST_PEOPLE:,} people, too many for a page: use a part "
+            "of it, or advise everybody with `holdfast recommend`"
         )
 
 
@@ -344,7 +344,7 @@ def _copy(table: TableFile, names: list[str], path: Path, told: Any) -> pa.Table
             _refuse_many(count)
             told(0, None)
         if writer is None:
-            raise ValueError(f"{table.path} holds nobody")
+            raise ValueError(f"{table.path} has no rows")
         writer.close()
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
@@ -356,10 +356,10 @@ def _parts(table: TableFile, names: list[str]) -> Iterator[pa.Table]:
         if not part.num_rows:
             return
         arrays = {name: _without_dictionary(part[name]) for name in names}
-        problem = (
-            part[PROBLEM] if PROBLEM in part.column_names else pa.nulls(len(part), pa.string())
+        complaint = (
+            part[COMPLAINT] if COMPLAINT in part.column_names else pa.nulls(len(part), pa.string())
         )
-        yield pa.table({**arrays, PROBLEM: problem}).combine_chunks()
+        yield pa.table({**arrays, COMPLAINT: complaint}).combine_chunks()
 
 
 def _without_dictionary(cells: Any) -> Any:
@@ -367,7 +367,7 @@ def _without_dictionary(cells: Any) -> Any:
     return cells.cast(cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
 
 
-def _first_advice(file: RecourseFile, even: float) -> _Advice:
+def _first_advice(file: RecourseFile, even: float) -> _PeopleAdvice:
     """Read the first advice for each person."""
     tables, helped = [], []
     given = [name for name in _GIVEN if name in file.table.names]
@@ -377,13 +377,15 @@ def _first_advice(file: RecourseFile, even: float) -> _Advice:
         codes = kept["status"].combine_chunks().dictionary_encode()
         tables.append(kept.set_column(0, "status", codes))
         helped.append(lot.is_helped)
-    return _Advice(pa.concat_tables(tables).unify_dictionaries(), np.concatenate(helped))
+    return _PeopleAdvice(pa.concat_tables(tables).unify_dictionaries(), np.concatenate(helped))
 
 
 class _Listing:
     """All people in any order; what takes long is done once."""
 
-    def __init__(self, people: pa.Table, rows: RowFunction, advice: _Advice | None = None) -> None:
+    def __init__(
+        self, people: pa.Table, rows: RowFunction, advice: _PeopleAdvice | None = None
+    ) -> None:
         self.people, self._rows, self._advice = people, rows, advice
         self._lock = threading.Lock()
         self._orders: dict[str, NDArray[np.int64]] = {}
@@ -392,7 +394,7 @@ class _Listing:
 
     def page(self, sort: str, search: str, number: int, size: int) -> ListPage:
         if sort not in SORTS:
-            raise ValueError(f"sort = {sort!r}: there are {', '.join(SORTS)}")
+            raise ValueError(f"sort = {sort!r} is not known; choose one of {', '.join(SORTS)}")
         wanted = _folded(pa.array([search.strip()], pa.large_string()))[0].as_py()
         with self._lock:
             order = self._order(sort)
@@ -462,7 +464,7 @@ class _Listing:
 
     def cells(self, row: int) -> pa.Table:
         if not 0 <= row < len(self.people):
-            raise LookupError(f"there is no row {row}; rows go from 0 to {len(self.people) - 1}")
+            raise LookupError(f"there is no row {row}; rows run from 0 to {len(self.people) - 1}")
         return self.people.slice(row, 1)
 
     def values(self, row: int) -> dict[str, str]:
@@ -476,8 +478,8 @@ class _Listing:
         cells = self.cells(row)
         return {name: _texts(cells[name])[0].as_py() or "" for name in self._rows.keys}
 
-    def problem(self, row: int) -> str:
-        return self.cells(row)[PROBLEM][0].as_py() or ""
+    def complaint(self, row: int) -> str:
+        return self.cells(row)[COMPLAINT][0].as_py() or ""
 
     def groupable(self) -> list[str]:
         keys = [name for name in self._rows.keys if _has_few(self.people[name])]
@@ -486,7 +488,7 @@ class _Listing:
         return list(dict.fromkeys(keys + features))
 
 
-def _decisions(advice: _Advice) -> NDArray[np.int64]:
+def _decisions(advice: _PeopleAdvice) -> NDArray[np.int64]:
     """Number what was decided as a list says it, and in its order.
 
     Refused with a way, without one that is settled, with none at all; approved, but it may not

@@ -32,7 +32,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.machinery.meanwhile import meanwhile
-from holdfast.machinery.plain_files import Kind, parse_json
+from holdfast.machinery.plain_files import FileKind, parse_json
 from holdfast.machinery.threads import limited
 
 LOG = logging.getLogger("holdfast.web")
@@ -41,7 +41,7 @@ MOST_SECONDS = 10.0
 MOST_WAITING = 64
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _SLOW_SECONDS = 20.0  # in which a body must have arrived
-_BODY = Kind("a request", most_bytes=MOST_BYTES)
+_BODY = FileKind("a request", most_bytes=MOST_BYTES)
 
 # Makes an answer that says what was wrong.
 Refuse = Callable[[Scope, HTTPException], Response]
@@ -158,7 +158,7 @@ class Guarded:
         anywhere = bool(self.hosts & {"0.0.0.0", "::"}) and _is_numeric(name)
         if name not in self.hosts and not anywhere:
             raise HTTPException(
-                400, "this server does not go by the name in the address; open it as localhost"
+                400, "this server does not answer to the name in the address; open it as localhost"
             )
 
     def _check_token(self, scope: Scope, headers: Headers) -> Response | None:
@@ -178,7 +178,7 @@ class Guarded:
             return None
         raise HTTPException(
             401,
-            "a token is needed: open the address that `holdfast serve` has printed, or send the "
+            "a token is needed: open the address that `holdfast serve` printed, or send the "
             "header Authorization: Bearer TOKEN",
             {"WWW-Authenticate": "Bearer"},
         )
@@ -227,7 +227,7 @@ def _check_origin(scope: Scope, headers: Headers) -> None:
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     ours = origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()
     if site not in (None, "same-origin", "none") or not ours:
-        raise HTTPException(403, "this was sent by a page of another site, and is refused")
+        raise HTTPException(403, "this request came from a page of another site and was refused")
 
 
 def _check_length(headers: Headers) -> None:
@@ -339,7 +339,9 @@ class StrictRequest(Request):
         except UnicodeDecodeError as error:
             raise HTTPException(400, f"the body is not UTF-8: see byte {error.start}") from None
         except UnicodeEncodeError:
-            raise HTTPException(400, "a text in the body holds half of a character") from None
+            raise HTTPException(
+                400, "a string in the body holds half a character (a lone surrogate)"
+            ) from None
         except ValueError as error:
             raise HTTPException(400, f"the body cannot be read: {error}") from None
         return content
@@ -350,7 +352,7 @@ def _write_strictly(content: Any) -> str:
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
     except ValueError:
         raise ValueError(
-            "NaN is no JSON, nor is a number beyond all bounds; send null for what is missing"
+            "NaN and infinite numbers are not valid JSON; send null for missing values"
         ) from None
 
 
@@ -447,7 +449,7 @@ def _refusal(error: Exception) -> HTTPException:
     where = ", ".join(f"{os.path.basename(each.filename)}:{each.lineno}" for each in frames)
     LOG.error("a bug: %s at %s", type(error).__name__, where)
     return HTTPException(
-        500, "something went wrong here: a bug, please report it with what the server has logged"
+        500, "something went wrong: this is a bug; please report it, with what the server logged"
     )
 
 

@@ -76,7 +76,7 @@ class _Announcing(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self.watching = asyncio.create_task(close_silent(self.server_state.connections))
-            print(f"Holdfast is at {self.address} (Ctrl-C ends it)", flush=True)
+            print(f"Holdfast is running at {self.address} (press Ctrl-C to stop it)", flush=True)
             if self.open_browser:
                 webbrowser.open(self.address)
 
@@ -109,8 +109,8 @@ def _listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except (OSError, UnicodeError, OverflowError):
         raise ValueError(
-            f"host = {host!r} is no address of this machine; 127.0.0.1 is for this machine "
-            "alone, and 0.0.0.0 for all that can reach it"
+            f"host = {host!r} is not an address of this machine; use 127.0.0.1 for this machine "
+            "alone, or 0.0.0.0 for every machine that can reach it"
         ) from None
     door = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -121,8 +121,8 @@ def _listen(host: str, port: int) -> socket.socket:
         door.close()
         why = getattr(error, "strerror", None) or str(error)
         raise ValueError(
-            f"nobody can listen at {host}, port {port}: {why.lower()}; take another port, or 0 "
-            "for any one that is free"
+            f"cannot listen on {host}, port {port}: {why.lower()}; choose another port, or 0 for "
+            "any free one"
         ) from None
     return door
 

@@ -109,7 +109,7 @@ def split_boosting(machine: Any, where: str) -> AdditiveModel:
         more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
         raise ValueError(
             f"{here}{name} has interactions ({', '.join(map(repr, pairs[:3]))}{more}), which are "
-            "no functions of single columns: fit it with interactions=0"
+            "not functions of single columns: fit it with interactions=0"
         )
     if machine.link_ != "logit":
         raise ValueError(f"{here}{name} has the link {machine.link_!r}; expected 'logit'")

@@ -34,7 +34,7 @@ def points_of(scorecard: Any, favorable_class: Any = None) -> Points:
         raise ValueError(f"the model {type(scorecard).__name__} is not fitted: it has no points")
     if scorecard.rounding:
         raise ValueError(
-            "the scorecard rounds its points (rounding=True), so that they are no function of the "
+            "the scorecard rounds its points (rounding=True), so they are not a function of the "
             "log-odds: fit it with rounding=False"
         )
     classes = [plain(label) for label in scorecard.estimator_.classes_]
@@ -47,9 +47,9 @@ def points_of(scorecard: Any, favorable_class: Any = None) -> Points:
         factor = -factor
     if not factor > 0.0:
         raise ValueError(
-            f"more points of this scorecard speak against the class {favorable_class!r}: either "
-            "the other one is the favourable class, or fit it with reverse_scorecard="
-            f"{not scorecard.reverse_scorecard}"
+            f"more points on this scorecard count against the class {favorable_class!r}: either "
+            "the other class is the favourable one, or fit the scorecard with "
+            f"reverse_scorecard={not scorecard.reverse_scorecard}"
         )
     return Points(offset, odds=1.0, double=factor * math.log(2.0))
 
@@ -75,7 +75,7 @@ def _line(scorecard: Any) -> tuple[float, float]:
         for x, y, base in zip(evidence, points, bases, strict=True)
     )
     if far > 1e-9:
-        raise ValueError("the points of the scorecard are no straight line of the log-odds")
+        raise ValueError("the points of the scorecard are not a linear function of the log-odds")
     base = sum(bases) + float(np.ravel(scorecard.intercept_)[0])
     intercept = float(np.ravel(scorecard.estimator_.intercept_)[0])
     return base - factor * intercept, factor

@@ -64,14 +64,14 @@ class TermColumns:
         if _kind(term) == "steps" and term.basis == "cp":
             self._refuse(
                 f"a periodic spline of column {term.feature} with spline_order=0, which jumps "
-                "for ever",
+                "endlessly",
                 "fit one of a higher order",
             )
 
     def _refuse(self, what: str, remedy: str) -> None:
         here = f"{self._where}: " if self._where else ""
         raise ValueError(
-            f"{here}{type(self._gam).__name__} has {what}, which is not understood: {remedy}"
+            f"{here}{type(self._gam).__name__} has {what}, which is not supported: {remedy}"
         )
 
     def _rule(self, column: int, terms: list[Any], width: int) -> ColumnRule:
@@ -100,7 +100,7 @@ class TermColumns:
         if codes[0] != low or codes[-1] != high:
             self._refuse(
                 f"a factor of column {column} with {term.n_splines} codes from {low:g} to "
-                f"{high:g}, so that some are missing in between and others share a bin",
+                f"{high:g}, so some are missing in between and others share a bin",
                 "code it as 0, 1, 2, ...",
             )
         return codes

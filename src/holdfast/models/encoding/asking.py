@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding.columns import Coded, Column, Flag
+from holdfast.models.encoding.columns import Coded, EncodedColumn, Flag
 
 ANY_NUMBER = 1.0  # what stands in the other columns: every function that is known takes it
 
@@ -53,14 +53,21 @@ def cut(rows: list[Floats | None], place: slice) -> list[Floats | None]:
 def transform(step: Any, columns: Sequence[Sequence[Any]], others: Sequence[Any]) -> Floats | None:
     """Return what a step makes of columns, as numbers; None if it refuses them.
 
-    Each is given the type of its values and of its other one.
+    Each is given the type of its values and of its other one; where that is refused, all are given
+    as objects, as those of an array are that holds texts and numbers.
     """
+    typed = [_typed(values, others[j]) for j, values in enumerate(columns)]
+    made = _transform(step, typed)
+    if made is None and len({str(each.dtype) for each in typed}) > 1:
+        made = _transform(step, [_objects(values) for values in columns])
+    return made
+
+
+def _transform(step: Any, columns: list[Any]) -> Floats | None:
     import pandas as pd
 
     # columns that are called by numbers have no names for scikit-learn
-    table = pd.DataFrame(
-        {j: _typed(values, others[j]) for j, values in enumerate(columns)}, copy=True
-    )
+    table = pd.DataFrame(dict(enumerate(columns)), copy=True)
     names = names_in(step)
     if names is not None:
         table.columns = pd.Index(names, dtype=object)
@@ -90,12 +97,12 @@ def at_missing(step: Any, n: int) -> Floats | None:
 
 def push(
     step: Any,
-    columns: list[Column],
+    columns: list[EncodedColumn],
     k: int,
     place: slice,
     where: str,
     others: Sequence[Any] | None = None,
-) -> list[Column]:
+) -> list[EncodedColumn]:
     """Return what a step makes of a column all of whose values are known: it is asked for each.
 
     `place` are the columns of its output that come from the k-th column; for `others` see `ask`.
@@ -115,7 +122,7 @@ def push(
             for there, gone in zip(present, missing, strict=True)
         ]
     if not isinstance(column, Coded):
-        raise TypeError(f"nobody knows the values of a {type(column).__name__} column")
+        raise TypeError(f"the values of a {type(column).__name__} column are not known")
     rows = ask(step, list(column.values), k, others)
     for level, row in zip(column.levels, rows, strict=True):
         if row is None:
@@ -130,13 +137,17 @@ def push(
 
 def _typed(values: Sequence[Any], other: Any) -> Any:
     """Return a column of numbers or booleans where all are, else of objects."""
-    import pandas as pd
-
     seen = [*values, other]
     flags = [isinstance(value, (bool, np.bool_)) for value in seen]
     numbers = [isinstance(value, (int, float, np.number)) for value in seen]
     if all(flags) or (all(numbers) and not any(flags)):
         return np.array(values)
+    return _objects(values)
+
+
+def _objects(values: Sequence[Any]) -> Any:
+    import pandas as pd
+
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return pd.Series(column, dtype=object)  # said, or texts would be made another type

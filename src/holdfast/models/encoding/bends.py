@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,31 +14,22 @@ from holdfast.models.encoding.columns import (
     Back,
     Bent,
     Coded,
-    Column,
+    EncodedColumn,
     Flag,
+    Outline,
     bend,
     refuse_missing,
 )
 
-Reader = Callable[[Any, list[Column], str], list[Column]]
-
-
-class Outline(NamedTuple):
-    """What is known of a function: see `columns.bend`."""
-
-    edges: Iterable[float] = ()
-    is_flat: bool = False
-    is_monotone: bool = False
-    has_flat_tails: bool = False
-    back: Back | None = None
+Reader = Callable[[Any, list[EncodedColumn], str], list[EncodedColumn]]
 
 
 def bender(outlines: Callable[[Any, int], list[Outline]]) -> Reader:
     """Make the reader of a step from the outlines of what comes of its k-th column, in order."""
 
-    def read(step: Any, columns: list[Column], where: str) -> list[Column]:
+    def read(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
         gone = at_missing(step, len(columns))
-        result: list[Column] = []
+        result: list[EncodedColumn] = []
         for k, column in enumerate(columns):
             made = outlines(step, k)
             place = slice(len(result), len(result) + len(made))
@@ -47,9 +38,7 @@ def bender(outlines: Callable[[Any, int], list[Outline]]) -> Reader:
                 continue
             known = refuse_missing(column) if gone is None else column
             takes = gone is not None and bool(np.isfinite(gone[place]).all())
-            result += [
-                bend(known, where, **outline._asdict(), takes_missing=takes) for outline in made
-            ]
+            result += [bend(known, where, outline, takes_missing=takes) for outline in made]
         return result
 
     return read
@@ -117,11 +106,11 @@ def _spline(step: Any, k: int) -> list[Outline]:
     return [Outline(inner[[0, -1]], has_flat_tails=is_constant)] * width
 
 
-def _polynomial(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _polynomial(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     """Take powers of single columns; what multiplies two raw columns is not understood."""
     if at_missing(step, len(columns)) is None:
         columns = [refuse_missing(column) for column in columns]
-    result: list[Column] = []
+    result: list[EncodedColumn] = []
     for j, powers in enumerate(step.powers_):
         factors = np.flatnonzero(powers)
         if not len(factors):
@@ -137,27 +126,27 @@ def _polynomial(step: Any, columns: list[Column], where: str) -> list[Column]:
     return result
 
 
-def _bias(column: Column, where: str) -> Flag:
+def _bias(column: EncodedColumn, where: str) -> Flag:
     """Return the column of ones; it goes with the first column, as it comes from none."""
     takes = column.missing is not None if isinstance(column, Coded) else column.takes_missing
     return Flag(column.raw, where, 1.0, 1.0 if takes else None)
 
 
-def _product(columns: list[Column], names: list[Any], degree: int, where: str) -> Bent:
+def _product(columns: list[EncodedColumn], names: list[Any], degree: int, where: str) -> Bent:
     first = columns[0]
     if len(columns) == 1:
 
         def back(value: float) -> list[float]:
             return _roots(value, degree)
 
-        return bend(first, where, edges=[0.0], is_monotone=True, back=back)
+        return bend(first, where, Outline([0.0], is_monotone=True, back=back))
     numbers = [column for column in columns if isinstance(column, (Affine, Bent))]
     if len(numbers) < len(columns) or any(column.raw != first.raw for column in columns):
         raise ValueError(
-            f"{where}: PolynomialFeatures multiplies {' by '.join(map(str, names))}; "
-            "columns that come from two raw columns are not understood"
+            f"{where}: PolynomialFeatures multiplies {' by '.join(map(str, names))}; columns made "
+            "from two raw columns are not supported"
         )
-    parts = [bend(column, where) for column in numbers]
+    parts = [bend(column, where, Outline()) for column in numbers]
     fills = [part.fill for part in parts if part.fill is not None]
     return Bent(
         first.raw,

@@ -10,28 +10,30 @@ import numpy as np
 
 from holdfast.models.encoding.asking import ANY_NUMBER, ask, cut
 from holdfast.models.encoding.coders import Levels, none_of
-from holdfast.models.encoding.columns import Affine, Column, bend
+from holdfast.models.encoding.columns import Affine, EncodedColumn, Outline, bend
 from holdfast.models.encoding.reading import is_missing
 
 
-def read_binning_process(step: Any, columns: list[Column], where: str) -> list[Column]:
+def read_binning_process(
+    step: Any, columns: list[EncodedColumn], where: str
+) -> list[EncodedColumn]:
     """Take a BinningProcess: one column for each variable that it has selected.
 
     Missing values, and levels that it has never seen, it always encodes.
     """
     if len(step.variable_names) != len(columns):
         raise ValueError(
-            f"{where}: fitted on {len(step.variable_names)} columns, but {len(columns)} come in"
+            f"{where}: fitted on {len(step.variable_names)} columns, but it receives {len(columns)}"
         )
     variables = {name: step.get_binned_variable(name) for name in step.variable_names}
     others = [_anything(variable) for variable in variables.values()]
-    result: list[Column] = []
+    result: list[EncodedColumn] = []
     for k in step.get_support(indices=True).tolist():
         name = step.variable_names[k]
         params = (step.binning_transform_params or {}).get(name, {})
         here = f"{where} / variable {name!r}"
         if params.get("metric") == "bins":
-            raise ValueError(f"{here}: the metric 'bins' gives texts, which are not understood")
+            raise ValueError(f"{here}: the metric 'bins' gives strings, which are not supported")
         if _is_number(variables[name]):
             result.append(_bent(variables[name], columns[k], here))
             continue
@@ -42,18 +44,19 @@ def read_binning_process(step: Any, columns: list[Column], where: str) -> list[C
     return result
 
 
-def _bent(variable: Any, column: Column, where: str) -> Column:
+def _bent(variable: Any, column: EncodedColumn, where: str) -> EncodedColumn:
+    edges = np.asarray(variable.splits, dtype=np.float64)
+    is_flat = "PW" not in type(variable).__name__  # or else a polynomial in each bin
     return bend(
         column,
         where,
-        edges=np.asarray(variable.splits, dtype=np.float64),
-        is_flat="PW" not in type(variable).__name__,  # or else a polynomial in each bin
+        Outline(edges, is_flat),
         takes_missing=True,
         specials=[k for k in _special_codes(variable.special_codes) if not isinstance(k, str)],
     )
 
 
-def _coded(variable: Any, column: Column, where: str) -> Levels:
+def _coded(variable: Any, column: EncodedColumn, where: str) -> Levels:
     if not (isinstance(column, Affine) and column.untouched):
         raise ValueError(f"{where}: BinningProcess reads levels that a step before it changed")
     levels = _levels(variable)

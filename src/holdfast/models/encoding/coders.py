@@ -13,7 +13,7 @@ import numpy as np
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.asking import ask, ask_all, cut, push
 from holdfast.models.encoding.bends import Reader
-from holdfast.models.encoding.columns import Affine, Bent, Coded, Column, bend
+from holdfast.models.encoding.columns import Affine, Bent, Coded, EncodedColumn, Outline, bend
 from holdfast.models.encoding.reading import is_missing
 
 NOTHING: Any = object()
@@ -59,7 +59,7 @@ class Levels:
         """All values that the step is asked about."""
         return [*self.read_as.values(), *(end for end in self.ends if end is not NOTHING)]
 
-    def coded(self, rows: list[Floats | None], step: Any, where: str) -> list[Column]:
+    def coded(self, rows: list[Floats | None], step: Any, where: str) -> list[EncodedColumn]:
         """Return the columns of the category, from what the step has answered."""
         answers = iter(rows)
         codes = {level: next(answers) for level in self.read_as}
@@ -98,7 +98,7 @@ def none_of(levels: Sequence[Any]) -> Any:
 def _coder(width: Callable[[Any, int], int]) -> Reader:
     """Make the reader of an encoder from the number of columns that its k-th becomes."""
 
-    def read(step: Any, columns: list[Column], where: str) -> list[Column]:
+    def read(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
         levels = [np.asarray(kept, dtype=object).tolist() for kept in step.categories_]
         others = [kept[0] for kept in levels]
         raw = {
@@ -107,7 +107,7 @@ def _coder(width: Callable[[Any, int], int]) -> Reader:
             if isinstance(column, Affine)
         }
         asked = ask_all(step, {k: some.questions for k, some in raw.items()}, others)
-        result: list[Column] = []
+        result: list[EncodedColumn] = []
         for k, column in enumerate(columns):
             place = slice(len(result), len(result) + width(step, k))
             if k in raw:
@@ -129,8 +129,8 @@ def _levels(step: Any, column: Affine, levels: list[Any], where: str) -> Levels:
     gone = [level for level in levels if is_missing(level)]
     if len(gone) > 1:
         raise ValueError(
-            f"{where}: {name} tells {' from '.join(map(repr, gone))}, which both stand for a "
-            "missing value; give it one of them only"
+            f"{where}: {name} distinguishes {' from '.join(map(repr, gone))}, which both stand "
+            "for a missing value; give it only one of them"
         )
     known = [level for level in levels if not is_missing(level)]
     refuses = getattr(step, "handle_unknown", "") == "error"
@@ -140,14 +140,14 @@ def _levels(step: Any, column: Affine, levels: list[Any], where: str) -> Levels:
 
 def _recoded(
     step: Any, k: int, column: Bent, place: slice, others: Sequence[Any], where: str
-) -> list[Column]:
+) -> list[EncodedColumn]:
     """Read bins that are coded once more."""
     if not column.is_flat:
         name = type(step).__name__
         raise ValueError(f"{where}: {name} reads a column that a step before it changed")
     gone = cut(ask(step, [math.nan], k, others), place)[0]
     takes = gone is not None and bool(np.isfinite(gone).all())
-    return [bend(column, where, takes_missing=takes)] * (place.stop - place.start)
+    return [bend(column, where, Outline(), takes_missing=takes)] * (place.stop - place.start)
 
 
 def _one_hot(step: Any, k: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,9 +44,22 @@ class Affine:
         return self.fill is not None
 
 
-@dataclass(frozen=True, eq=False)
-class Bent:
-    """A column that is some function of a raw number; which one, the pipeline itself is asked.
+class Outline(NamedTuple):
+    """What is known of a function of a column; as in `RawShape`, but in values of that column.
+
+    `back` leads from its values to those of the column, up to rounding; None: nobody knows them.
+    """
+
+    edges: Iterable[float] = ()
+    is_flat: bool = False
+    is_monotone: bool = False
+    has_flat_tails: bool = False
+    back: Back | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RawShape:
+    """What is known of a function of a raw number.
 
     Attributes
     ----------
@@ -65,6 +78,23 @@ class Bent:
         The raw value that a missing one is read as, where it is read as one.
     specials : tuple of float
         Raw values that are codes, and no quantities: nobody can be advised to take one.
+    """
+
+    edges: tuple[float, ...] = ()
+    is_flat: bool = False
+    is_monotone: bool = False
+    has_flat_tails: bool = False
+    takes_missing: bool = False
+    fill: float | None = None
+    specials: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Bent(RawShape):
+    """A column that is some function of a raw number; which one, the pipeline itself is asked.
+
+    Attributes
+    ----------
     refuses_missing : bool
         Whether a step on the way refuses missing values, whatever may come after it.
     back : callable or None
@@ -74,13 +104,6 @@ class Bent:
 
     raw: int
     where: str
-    edges: tuple[float, ...] = ()
-    is_flat: bool = False
-    is_monotone: bool = False
-    has_flat_tails: bool = False
-    takes_missing: bool = False
-    fill: float | None = None
-    specials: tuple[float, ...] = ()
     refuses_missing: bool = False
     back: Back | None = None
 
@@ -128,10 +151,10 @@ class Flag:
         return self.missing is not None and math.isfinite(self.missing)
 
 
-Column = Affine | Bent | Coded | Flag
+EncodedColumn = Affine | Bent | Coded | Flag
 
 
-def rescale(column: Column, shift: float, scale: float, where: str) -> Column:
+def rescale(column: EncodedColumn, shift: float, scale: float, where: str) -> EncodedColumn:
     """Return the column ``shift + scale * column``."""
     if not (np.isfinite(shift) and np.isfinite(scale) and scale != 0.0):
         raise ValueError(
@@ -161,65 +184,60 @@ def rescale(column: Column, shift: float, scale: float, where: str) -> Column:
 
 
 def bend(
-    column: Column,
+    column: EncodedColumn,
     where: str,
+    outline: Outline,
     *,
-    edges: Iterable[float] = (),
-    is_flat: bool = False,
-    is_monotone: bool = False,
-    has_flat_tails: bool = False,
     takes_missing: bool = False,
     specials: Iterable[float] = (),
-    back: Back | None = None,
 ) -> Bent:
-    """Return a function of a column; its edges and specials are values of that column.
+    """Return a function of a column; its specials are values of that column, as its edges are.
 
     Whoever misses the raw value gets a number if the column had one for them already, or if this
-    function has (`takes_missing`). `back` leads from its values to those of the column.
+    function has (`takes_missing`).
     """
     if not isinstance(column, (Affine, Bent)):
         raise ValueError(f"{where} reads a column that is a category already")
-    edges, specials = tuple(edges), tuple(specials)
+    edges, specials = tuple(outline.edges), tuple(specials)
     takes = column.takes_missing or (takes_missing and not column.refuses_missing)
     if isinstance(column, Bent):
         if column.is_flat:  # so is whatever is made of it, and between the same edges
             return replace(column, where=where, takes_missing=takes)
-        if specials or (is_flat and column.back is None):
-            raise ValueError(f"{where} cuts a column into bins that {column.where} bends before it")
+        if specials or (outline.is_flat and column.back is None):
+            raise ValueError(f"{where} bins a column that {column.where} transforms before it")
         cut = [raw for edge in edges for raw in (column.back or _nowhere)(edge)]
+        stays_monotone = column.is_monotone and not (edges and column.back is None)
         return replace(
             column,
             where=where,
             edges=tuple(sorted({*column.edges, *cut})),
-            is_flat=is_flat,
-            is_monotone=is_flat
-            or (column.is_monotone and is_monotone and not (edges and column.back is None)),
+            is_flat=outline.is_flat,
+            is_monotone=outline.is_flat or (outline.is_monotone and stays_monotone),
             takes_missing=takes,
-            back=_after(column.back, back),
+            back=_after(column.back, outline.back),
         )
     if specials and not column.untouched:
         raise ValueError(
-            f"{where} has codes {specials} that are no quantities, but reads a column that "
+            f"{where} has codes {specials} that are not quantities, but reads a column that "
             f"{column.where} changes before it"
         )
-    fill = None if column.fill is None else float(column.fill)
     codes = {*map(float, specials), *(float(code) for code, _ in column.codes)}
     return Bent(
         column.raw,
         where,
-        tuple(sorted({raw for edge in edges for raw in _unscale(column)(float(edge))})),
-        is_flat,
-        is_flat or is_monotone,
-        has_flat_tails and not column.codes,
-        takes,
-        fill,
-        tuple(sorted(codes)),
-        column.refuses_missing,
-        _after(_unscale(column), back),
+        edges=tuple(sorted({raw for edge in edges for raw in _unscale(column)(float(edge))})),
+        is_flat=outline.is_flat,
+        is_monotone=outline.is_flat or outline.is_monotone,
+        has_flat_tails=outline.has_flat_tails and not column.codes,
+        takes_missing=takes,
+        fill=None if column.fill is None else float(column.fill),
+        specials=tuple(sorted(codes)),
+        refuses_missing=column.refuses_missing,
+        back=_after(_unscale(column), outline.back),
     )
 
 
-def refuse_missing(column: Column) -> Column:
+def refuse_missing(column: EncodedColumn) -> EncodedColumn:
     """Return the column behind a step that takes no missing values: there are none from there."""
     if isinstance(column, Coded):
         missing, unknown = _unless_nan(column.missing), _unless_nan(column.unknown)

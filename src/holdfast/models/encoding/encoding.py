@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding.columns import Affine, Column
-from holdfast.models.encoding.features import Category, Curve, Number, Part, gather
+from holdfast.models.encoding.columns import Affine, EncodedColumn
+from holdfast.models.encoding.features import Category, Curve, Number, RawFeature, gather
 from holdfast.models.encoding.reading import Reading, as_table, joined
 from holdfast.models.encoding.steps import raw_names, walk
 from holdfast.models.encoding.unwrap import AGREEMENT, unwrap
@@ -81,7 +81,7 @@ class Encoding:
     >>> encoding["home"].levels, encoding["home"].columns
     (('own', 'rent'), array([1, 2]))
     >>> encoding.unused
-    {'id': 'no column that the classifier reads comes from it'}
+    {'id': 'the classifier reads no column made from it'}
     >>> encoding.encode(table)
     array([[0. , 1. , 0. ],
            [1. , 0. , 1. ],
@@ -89,7 +89,7 @@ class Encoding:
     """
 
     names: list[str]
-    features: dict[str, Part]
+    features: dict[str, RawFeature]
     unused: dict[str, str]
     model: Model
     n_columns: int
@@ -116,8 +116,8 @@ class Encoding:
         coef = getattr(model, "coef", None)
         if coef is None and model.origin is None:
             raise ValueError(
-                f"a {model.kind} that is not a fitted classifier or pipeline has no columns to "
-                "take apart: holdfast.find_recourse takes any model"
+                f"a {model.kind} that is not a fitted classifier or pipeline has no columns that "
+                "can be read; holdfast.find_recourse takes any model"
             )
         names, named = raw_names(steps[0] if steps else (where, found.last), coef)
         if not steps and model.feature_names is not None:
@@ -126,14 +126,16 @@ class Encoding:
             # all of it has been read already
             parts, count = model.origin.features, model.origin.n_columns
         else:
-            columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
+            columns: list[EncodedColumn] = [
+                Affine(j, "the table itself") for j in range(len(names))
+            ]
             for label, step in steps:
                 columns = walk(step, columns, label)
             parts, count = gather(columns, names), len(columns)
         if coef is not None and len(coef) != count:
             raise ValueError(f"the classifier reads {len(coef)} columns, of {count} encoded")
         features = {feature.name: feature for feature in parts}
-        silent = "no column that the classifier reads comes from it"
+        silent = "the classifier reads no column made from it"
         unused = {name: silent for name in names if name not in features}
         transformers = [step for _, step in steps]
         return cls(names, features, unused, model, count, transformers, named)
@@ -155,12 +157,12 @@ class Encoding:
         """Whether the pipeline knows its columns by name."""
         return self._named
 
-    def __getitem__(self, name: str) -> Part:
+    def __getitem__(self, name: str) -> RawFeature:
         """Return the number, curve or category of a raw column."""
         if name in self.unused:
             raise ValueError(f"column {name!r} is not used: {self.unused[name]}")
         if name not in self.features:
-            raise ValueError(f"column {name!r} is not known; there are: {', '.join(self.names)}")
+            raise ValueError(f"column {name!r} is not known; available: {', '.join(self.names)}")
         return self.features[name]
 
     def read(self, table: Any) -> Reading:
@@ -201,10 +203,10 @@ class Encoding:
         frames = [self._check(table) for table in tables]
         readings = [self._read(frame) for frame in frames]
         for frame, reading in zip(frames, readings, strict=True):
-            problems = reading.problems()
-            if problems:
-                row, reason = problems[0]
-                more = f" ({len(problems)} such rows)" if len(problems) > 1 else ""
+            refused = reading.refused()
+            if refused:
+                row, reason = refused[0]
+                more = f" ({len(refused)} such rows)" if len(refused) > 1 else ""
                 raise ValueError(f"row {frame.index[row]!r} cannot be encoded: {reason}{more}")
         return self._encode(frames, readings)
 
@@ -318,8 +320,8 @@ class Encoding:
                 result[name] = feature.decode(encoded[:, feature.columns])
             else:
                 raise ValueError(
-                    f"column {name!r} cannot be read back: {feature.where} may encode several "
-                    "numbers as the same"
+                    f"column {name!r} cannot be decoded: {feature.where} may encode several "
+                    "numbers as the same value"
                 )
         return pd.DataFrame(result)
 
@@ -344,8 +346,8 @@ class Encoding:
         """Return a data frame with the columns of the fit, in their order."""
         if self._named and not hasattr(table, "columns"):
             raise ValueError(
-                f"the pipeline knows its columns by name: give a data frame with them,"
-                f" {', '.join(self.names)}"
+                "the pipeline knows its columns by name: pass a data frame with the columns "
+                f"{', '.join(self.names)}"
             )
         frame = as_table(table)
         missing = [name for name in self.names if name not in frame.columns]
@@ -397,7 +399,7 @@ class Encoding:
                 ours, theirs = feature.shift + moved, encoded[:, feature.column]
                 size = 1.0 + np.abs(theirs) + np.abs(moved)  # the sum may cancel
             elif isinstance(feature, Category):
-                ours = feature.all_options[reading.levels[name]]
+                ours = feature.all_codes[reading.levels[name]]
                 theirs = encoded[:, feature.columns]
                 size = 1.0 + np.abs(theirs)
             else:
@@ -406,6 +408,6 @@ class Encoding:
             if wrong.any():
                 where = tuple(int(k) for k in np.argwhere(wrong)[0])
                 raise ValueError(
-                    f"column {name!r} is not understood: the pipeline encodes it as "
-                    f"{theirs[where]}, not as {ours[where]}, in row {where[0]}"
+                    f"column {name!r} is misread: the pipeline encodes it as {theirs[where]}, not "
+                    f"as {ours[where]}, in row {where[0]}"
                 )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
-from holdfast.models.encoding.columns import Affine, Bent, Coded, Column, Flag
+from holdfast.models.encoding.columns import Affine, Bent, Coded, EncodedColumn, Flag, RawShape
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class Number:
         """Return the number as a curve whose columns move together with what is missing."""
         columns = np.array([self.column, *self.indicators], dtype=np.int64)
         where = "an indicator of what is missing"
-        return Curve(self.name, columns, where, (), False, True, False, True, self.fill, ())
+        return Curve(
+            self.name, columns, where, is_monotone=True, takes_missing=True, fill=self.fill
+        )
 
     def encode(self, raw: Any) -> Any:
         """Return the encoded value of a raw one (or of an array of them)."""
@@ -57,7 +59,7 @@ class Number:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(RawShape):
     """A raw number that the classifier reads as some function of it, in one or more columns.
 
     What each value is encoded as the pipeline itself is asked, see `Encoding.ask`.
@@ -68,20 +70,11 @@ class Curve:
         The encoded columns.
     where : str
         The step that bends it, for messages.
-    edges, is_flat, is_monotone, has_flat_tails, takes_missing, fill, specials
-        As in `holdfast.models.encoding.columns.Bent`.
     """
 
     name: str
     columns: NDArray[np.int64]
     where: str
-    edges: tuple[float, ...]
-    is_flat: bool
-    is_monotone: bool
-    has_flat_tails: bool
-    takes_missing: bool
-    fill: float | None
-    specials: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +87,7 @@ class Category:
         The encoded columns.
     levels : tuple
         The levels that the encoder knows, but for a missing value.
-    options : (m, c) array
+    codes : (m, c) array
         The encoded values of each level.
     missing, unknown : (c,) arrays or None
         Those of a missing level, and of one that is none of the levels; None: such a row cannot
@@ -115,7 +108,7 @@ class Category:
     name: str
     columns: NDArray[np.int64]
     levels: tuple[Any, ...]
-    options: Floats
+    codes: Floats
     missing: Floats | None = None
     unknown: Floats | None = None
     specials: tuple[Any, ...] = ()
@@ -127,14 +120,14 @@ class Category:
         return self.missing is not None
 
     @cached_property
-    def all_options(self) -> Floats:
+    def all_codes(self) -> Floats:
         """The encoded values of each level, then those of a missing one, then of an unknown one.
 
         NaN where there are none. Positions of `Reading.levels` are rows of it.
         """
         none = np.full(len(self.columns), np.nan)
         rest = [none if values is None else values for values in (self.missing, self.unknown)]
-        return np.vstack([self.options, *rest])
+        return np.vstack([self.codes, *rest])
 
     @cached_property
     def level_array(self) -> NDArray[Any]:
@@ -146,7 +139,7 @@ class Category:
         return np.array(self.levels, dtype=object)
 
     def given(self, column: Any, places: NDArray[np.int64]) -> NDArray[Any]:
-        """Return raw values as the pipeline takes them, by their places among `all_options`.
+        """Return raw values as the pipeline takes them, by their places among `all_codes`.
 
         What is unknown stays as it was given in the `column`.
         """
@@ -165,21 +158,21 @@ class Category:
 
     def decode(self, encoded: Floats) -> list[Any]:
         """Return the level of each row of encoded values."""
-        distance = np.abs(encoded[:, None, :] - self.options).max(axis=2)
+        distance = np.abs(encoded[:, None, :] - self.codes).max(axis=2)
         nearest = distance.argmin(axis=1)
         far = np.flatnonzero(distance[np.arange(len(encoded)), nearest] > 1e-6)
         if far.size:
             raise ValueError(
                 f"column {self.name!r}: {encoded[far[0]]} in row {far[0]} is not an encoded level; "
-                f"the levels {list(self.levels)} are encoded as {self.options.tolist()}"
+                f"the levels {list(self.levels)} are encoded as {self.codes.tolist()}"
             )
         return [self.levels[k] for k in nearest]
 
 
-Part = Number | Curve | Category
+RawFeature = Number | Curve | Category
 
 
-def gather(columns: list[Column], names: list[str]) -> list[Part]:
+def gather(columns: list[EncodedColumn], names: list[str]) -> list[RawFeature]:
     """Sort the encoded columns by the raw column that they come from."""
     owners: dict[int, list[int]] = {}
     for j, column in enumerate(columns):
@@ -187,7 +180,7 @@ def gather(columns: list[Column], names: list[str]) -> list[Part]:
     return [_feature(names[raw], owners[raw], columns) for raw in sorted(owners)]
 
 
-def _feature(name: str, places: list[int], columns: list[Column]) -> Part:
+def _feature(name: str, places: list[int], columns: list[EncodedColumn]) -> RawFeature:
     parts = [columns[j] for j in places]
     coded = [part for part in parts if isinstance(part, Coded)]
     if coded:
@@ -202,15 +195,15 @@ def _feature(name: str, places: list[int], columns: list[Column]) -> Part:
     return _curve(name, places, parts)
 
 
-def _is_constant(column: Column) -> bool:
+def _is_constant(column: EncodedColumn) -> bool:
     return isinstance(column, Flag) or (isinstance(column, Bent) and column.is_constant)
 
 
-def _all_take_missing(parts: list[Column]) -> bool:
+def _all_take_missing(parts: list[EncodedColumn]) -> bool:
     return all(part.takes_missing for part in parts if not isinstance(part, Coded))
 
 
-def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
+def _curve(name: str, places: list[int], parts: list[EncodedColumn]) -> Curve:
     bent = [part for part in dict.fromkeys(parts) if isinstance(part, Bent)]  # many are the same
     affine = [part for part in parts if isinstance(part, Affine)]
     fills = [float(part.fill) for part in bent if part.fill is not None]
@@ -222,24 +215,27 @@ def _curve(name: str, places: list[int], parts: list[Column]) -> Curve:
         name,
         np.array(places, dtype=np.int64),
         " and ".join(dict.fromkeys(part.where for part in parts)),
-        tuple(sorted({edge for part in bent for edge in part.edges})),
-        is_flat,
-        all(part.is_flat or part.is_monotone for part in bent) and (is_flat or not codes),
-        not affine and all(part.is_flat or part.has_flat_tails for part in bent),
-        _all_take_missing(parts),
-        fills[0] if fills else None,
-        tuple(sorted(codes)),
+        edges=tuple(sorted({edge for part in bent for edge in part.edges})),
+        is_flat=is_flat,
+        is_monotone=all(part.is_flat or part.is_monotone for part in bent)
+        and (is_flat or not codes),
+        has_flat_tails=not affine and all(part.is_flat or part.has_flat_tails for part in bent),
+        takes_missing=_all_take_missing(parts),
+        fill=fills[0] if fills else None,
+        specials=tuple(sorted(codes)),
     )
 
 
-def _category(name: str, places: list[int], parts: list[Column], coded: list[Coded]) -> Category:
+def _category(
+    name: str, places: list[int], parts: list[EncodedColumn], coded: list[Coded]
+) -> Category:
     levels = tuple(dict.fromkeys(level for part in coded for level in part.levels))
-    options = np.stack([_at_levels(name, part, levels) for part in parts], axis=1)
+    codes = np.stack([_at_levels(name, part, levels) for part in parts], axis=1)
     ends = {}
     for what in ("missing", "unknown"):
         values = np.array([_at_end(part, what) for part in parts])
         ends[what] = values if np.isfinite(values).all() else None
-    known = [bool(np.isfinite(values).all()) for values in options]
+    known = [bool(np.isfinite(values).all()) for values in codes]
     if not all(known):  # who has another one cannot be encoded
         ends["unknown"] = None
     if len({part.missing_as is None for part in coded}) > 1:  # no value is missing for all
@@ -248,14 +244,14 @@ def _category(name: str, places: list[int], parts: list[Column], coded: list[Cod
         name,
         np.array(places, dtype=np.int64),
         tuple(level for level, kept in zip(levels, known, strict=True) if kept),
-        options[known],
+        codes[known],
         specials=tuple(dict.fromkeys(code for part in coded for code in part.specials)),
         missing_as=coded[0].missing_as,
         **ends,
     )
 
 
-def _at_levels(name: str, column: Column, levels: tuple[Any, ...]) -> Floats:
+def _at_levels(name: str, column: EncodedColumn, levels: tuple[Any, ...]) -> Floats:
     """Return the values of a column at the levels of a category; NaN: it has none."""
     if isinstance(column, Coded):
         values = dict(zip(column.levels, column.values.tolist(), strict=True))
@@ -267,11 +263,11 @@ def _at_levels(name: str, column: Column, levels: tuple[Any, ...]) -> Floats:
     if isinstance(column, Affine) and are_numbers and not column.codes:
         return np.asarray(column.shift + column.scale * np.array(levels, dtype=np.float64))
     raise ValueError(
-        f"column {name!r} is read as a category and by {column.where}, which is not understood"
+        f"column {name!r} is read as a category and by {column.where}, which is not supported"
     )
 
 
-def _at_end(column: Column, what: str) -> float:
+def _at_end(column: EncodedColumn, what: str) -> float:
     """Return the value of a column where the level is missing, or unknown; NaN: it has none."""
     if isinstance(column, Flag) and what == "unknown":
         return column.present

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.encoding.bends import Outline, bender
-from holdfast.models.encoding.columns import Back, Column, rescale
+from holdfast.models.encoding.bends import bender
+from holdfast.models.encoding.columns import Back, EncodedColumn, Outline, rescale
 from holdfast.models.encoding.imputers import fill
 
 REMEDY = (
-    "what is understood: functions of numpy such as log1p, log, sqrt, square, exp, clip; write "
-    "others as a transformer with a method holdfast_rules, see holdfast.models.encoding.ColumnRule"
+    "supported: numpy functions such as log1p, log, sqrt, square, exp, clip; write others as a "
+    "transformer with a method holdfast_rules, see holdfast.models.encoding.ColumnRule"
 )
 
 
-def read_function(step: Any, columns: list[Column], where: str) -> list[Column]:
+def read_function(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     """Take a FunctionTransformer; without a function it is how 'passthrough' is kept."""
     function, arguments, options = _opened(step)
     if function is None or function is np.positive:
@@ -33,7 +33,7 @@ def read_function(step: Any, columns: list[Column], where: str) -> list[Column]:
     if outline is None:
         name = getattr(function, "__name__", repr(function))
         raise ValueError(
-            f"{where}: FunctionTransformer with the function {name} is not understood; {REMEDY}"
+            f"{where}: FunctionTransformer with the function {name} is not supported; {REMEDY}"
         )
     return bender(lambda step, k: [outline])(step, columns, where)
 

@@ -13,14 +13,14 @@ from holdfast.models.encoding.columns import (
     Affine,
     Bent,
     Coded,
-    Column,
+    EncodedColumn,
     Flag,
     refuse_missing,
 )
 from holdfast.models.encoding.reading import is_missing, plain
 
 
-def fill(column: Column, value: Any, where: str) -> Column:
+def fill(column: EncodedColumn, value: Any, where: str) -> EncodedColumn:
     """Return a column in which `value` stands for what was missing."""
     if isinstance(column, Coded):
         return replace(
@@ -40,9 +40,9 @@ def _filled(seen: float | None, value: Any) -> float | None:
     return float(value) if seen is not None and math.isnan(seen) else seen
 
 
-def _imputer(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _imputer(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     """Take a SimpleImputer; a column that it saw no value of it may drop."""
-    result: list[Column] = []
+    result: list[EncodedColumn] = []
     for column, statistic in zip(columns, step.statistics_, strict=True):
         if is_missing(statistic) and not step.keep_empty_features:
             continue
@@ -53,13 +53,13 @@ def _imputer(step: Any, columns: list[Column], where: str) -> list[Column]:
     return result
 
 
-def _impute(step: Any, column: Column, statistic: Any, where: str) -> Column:
+def _impute(step: Any, column: EncodedColumn, statistic: Any, where: str) -> EncodedColumn:
     if not is_missing(step.missing_values):
         return _recode(column, plain(step.missing_values), statistic, where)
     if step.missing_values is None and not isinstance(statistic, str):
         raise ValueError(
-            f"{where}: SimpleImputer with missing_values=None takes numbers only as objects; "
-            "missing_values=np.nan is understood"
+            f"{where}: SimpleImputer with missing_values=None only takes numbers as objects; use "
+            "missing_values=np.nan"
         )
     column = fill(column, statistic, where)
     if step.missing_values is None and isinstance(column, Affine):
@@ -67,13 +67,13 @@ def _impute(step: Any, column: Column, statistic: Any, where: str) -> Column:
     return column
 
 
-def _recode(column: Column, code: Any, statistic: Any, where: str) -> Column:
+def _recode(column: EncodedColumn, code: Any, statistic: Any, where: str) -> EncodedColumn:
     """Return a column in which a raw value stands for a missing one."""
     column = refuse_missing(column)
     if not (isinstance(column, Affine) and column.untouched):
         raise ValueError(
-            f"{where}: SimpleImputer with missing_values={code!r} reads a column that another step "
-            "changed before it, which is not understood"
+            f"{where}: SimpleImputer with missing_values={code!r} reads a column that another "
+            "step changed before it, which is not supported"
         )
     read_as = [(seen, statistic if value == code else value) for seen, value in column.codes]
     return replace(
@@ -84,20 +84,20 @@ def _recode(column: Column, code: Any, statistic: Any, where: str) -> Column:
     )
 
 
-def _indicator(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _indicator(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     """Take a MissingIndicator by itself."""
     everything = step.features == "all"
     places = range(len(columns)) if everything else step.features_
     return [_told(columns[k], step.missing_values, where) for k in places]
 
 
-def _told(column: Column, code: Any, where: str) -> Column:
+def _told(column: EncodedColumn, code: Any, where: str) -> EncodedColumn:
     """Return the column that tells whether another one is missing."""
     if not is_missing(code):
         is_raw = isinstance(column, Affine) and column.untouched
         if not is_raw or isinstance(code, str):
             raise ValueError(
-                f"{where}: an indicator of missing_values={code!r} is understood only for a raw "
+                f"{where}: an indicator of missing_values={code!r} is only supported for a raw "
                 "column of numbers"
             )
         return Bent(column.raw, where, is_flat=True, specials=(float(code),), refuses_missing=True)

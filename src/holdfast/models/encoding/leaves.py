@@ -12,14 +12,14 @@ from holdfast.models.encoding import bends, coders, imputers
 from holdfast.models.encoding.asking import at_missing
 from holdfast.models.encoding.bends import Reader, clipped
 from holdfast.models.encoding.binning import read_binning_process
-from holdfast.models.encoding.columns import Column, refuse_missing, rescale
+from holdfast.models.encoding.columns import EncodedColumn, refuse_missing, rescale
 from holdfast.models.encoding.functions import read_function
 
 
 def _scaler(numbers: Callable[[Any, int], tuple[Floats, Floats]]) -> Reader:
     """Make the reader of a scaler from the (shifts, scales) that it applies."""
 
-    def read(step: Any, columns: list[Column], where: str) -> list[Column]:
+    def read(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
         if getattr(step, "clip", False):
             return clipped(step, columns, where)
         shifts, scales = numbers(step, len(columns))
@@ -53,7 +53,7 @@ def _max_abs(step: Any, n: int) -> tuple[Floats, Floats]:
     return _centred(None, step.scale_, n)
 
 
-def _selector(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _selector(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     """Take a step that only drops columns."""
     if at_missing(step, len(columns)) is None:
         columns = [refuse_missing(column) for column in columns]

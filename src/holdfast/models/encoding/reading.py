@@ -99,7 +99,7 @@ class Reading:
         what = "is missing" if is_missing(value) else f"= {plain(value)!r}: {reason}"
         self.reasons.setdefault(row, []).append(f"{name} {what}")
 
-    def problems(self) -> list[tuple[int, str]]:
+    def refused(self) -> list[tuple[int, str]]:
         """List the rows that cannot be used, with a sentence for each."""
         return [(row, "; ".join(texts)) for row, texts in sorted(self.reasons.items())]
 
@@ -133,12 +133,12 @@ def as_table(table: Any, name: str = "table") -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         duplicates = table.columns[table.columns.duplicated()].tolist()
         if duplicates:
-            raise ValueError(f"{name} has several columns of the name {duplicates[0]!r}")
+            raise ValueError(f"{name} has several columns named {duplicates[0]!r}")
         if not len(table.columns):
             raise ValueError(f"{name} has no columns")
         return table
     if hasattr(table, "toarray"):
-        raise ValueError(f"{name} is a sparse matrix; give a dense one: {name}.toarray()")
+        raise ValueError(f"{name} is a sparse matrix; pass a dense one: {name}.toarray()")
     try:
         array = np.asarray(table)
     except ValueError as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.models.encoding.asking import ask, cut, transform
 from holdfast.models.encoding.coders import NOTHING, Levels, none_of
-from holdfast.models.encoding.columns import Affine, Column, bend
+from holdfast.models.encoding.columns import Affine, EncodedColumn, Outline, bend
 from holdfast.models.encoding.reading import plain
 
 
@@ -87,24 +87,24 @@ class ColumnRule:
             object.__setattr__(self, name, None if value is None else _plain(value))
         said = (self.edges, self.levels, self.width, self.takes_missing, self.specials)
         if self.is_kept and said != (None, None, 1, False, ()):
-            raise ValueError("a ColumnRule of a column that is kept says nothing else")
+            raise ValueError("a ColumnRule that keeps its column must not say anything else")
 
 
-def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
+def read_rules(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     """Read a transformer by the rules that it gives of itself."""
     name = type(step).__name__
     rules = list(step.holdfast_rules())
     if len(rules) != len(columns) or not all(isinstance(rule, ColumnRule) for rule in rules):
         raise ValueError(
             f"{where}: {name}.holdfast_rules() must return a ColumnRule for each of the "
-            f"{len(columns)} columns that come in; it returned {rules!r}"
+            f"{len(columns)} columns that it receives; it returned {rules!r}"
         )
     others = [_anything(rule) for rule in rules]
     row = transform(step, [[other] for other in others], others)
     total = sum(rule.width for rule in rules)
     if row is not None and row.shape[1] != total:
         raise ValueError(f"{where}: {name} makes {row.shape[1]} columns; its rules say {total}")
-    result: list[Column] = []
+    result: list[EncodedColumn] = []
     for k, (rule, column) in enumerate(zip(rules, columns, strict=True)):
         if rule.is_kept:
             result.append(column)
@@ -119,18 +119,17 @@ def read_rules(step: Any, columns: list[Column], where: str) -> list[Column]:
     return result
 
 
-def _bent(rule: ColumnRule, column: Column, where: str) -> Column:
+def _bent(rule: ColumnRule, column: EncodedColumn, where: str) -> EncodedColumn:
     return bend(
         column,
         where,
-        edges=rule.edges or (),
-        is_flat=rule.edges is not None,
+        Outline(rule.edges or (), is_flat=rule.edges is not None),
         takes_missing=rule.takes_missing,
         specials=rule.specials,
     )
 
 
-def _levels(rule: ColumnRule, column: Column, who: str) -> Levels:
+def _levels(rule: ColumnRule, column: EncodedColumn, who: str) -> Levels:
     if not (isinstance(column, Affine) and column.untouched):
         raise ValueError(f"{who} reads a column that a step before it changed")
     specials = list(rule.specials)

@@ -8,32 +8,32 @@ import numpy as np
 
 from holdfast.models.encoding.asking import names_in
 from holdfast.models.encoding.bends import Reader
-from holdfast.models.encoding.columns import Affine, Column, rescale
-from holdfast.models.encoding.features import Curve, Number, Part, gather
+from holdfast.models.encoding.columns import Affine, EncodedColumn, rescale
+from holdfast.models.encoding.features import Curve, Number, RawFeature, gather
 from holdfast.models.encoding.leaves import READERS
 from holdfast.models.encoding.rules import read_rules
-from holdfast.models.encoding.unwrap import Place, is_a, skipped, thawed
+from holdfast.models.encoding.unwrap import FittedStep, is_a, skipped, thawed
 
 UNDERSTOOD = (
     "scikit-learn's scalers, encoders, SimpleImputer and MissingIndicator, KBinsDiscretizer, "
     "Binarizer, power, quantile and spline transformers, powers of single columns, known "
     "functions, selectors, ColumnTransformer, FeatureUnion and Pipeline; optbinning's "
-    "BinningProcess; and whatever has a method holdfast_rules, see "
+    "BinningProcess; and anything with a method holdfast_rules, see "
     "holdfast.models.encoding.ColumnRule"
 )
 _MIXES = "each of its columns comes from several raw columns"
-_FILLS = "what it fills in depends on other columns; SimpleImputer is understood"
+_FILLS = "what it fills in depends on other columns; use SimpleImputer"
 REASONS = {
     "KNNImputer": _FILLS,
     "IterativeImputer": _FILLS,
-    "Normalizer": "it divides each row by its length, which all columns have a part in",
+    "Normalizer": "it divides each row by its length, which depends on all columns",
     "PCA": _MIXES,
     "TruncatedSVD": _MIXES,
-    "OptimalBinning": "it takes one column, not a table; BinningProcess is understood",
+    "OptimalBinning": "it takes one column, not a table; use BinningProcess",
 }
 
 
-def raw_names(first: Place, coef: Any) -> tuple[list[str], bool]:
+def raw_names(first: FittedStep, coef: Any) -> tuple[list[str], bool]:
     """Names of the raw columns, and whether the pipeline knows them."""
     where, step = first
     names = names_in(step) or names_in(_first(step))
@@ -53,11 +53,11 @@ class Understood(NamedTuple):
     """How many steps, from the first on, are understood, and what they lead to."""
 
     depth: int
-    parts: list[Part]  # the raw columns behind them
+    parts: list[RawFeature]  # the raw columns behind them
     n_columns: int
 
 
-def understood(steps: list[Place], *, with_curves: bool) -> Understood:
+def understood(steps: list[FittedStep], *, with_curves: bool) -> Understood:
     """Say how many steps, from the first on, are understood, and what raw columns are behind them.
 
     Each encoded column then comes from one raw column that people can set; without curves, also
@@ -65,9 +65,9 @@ def understood(steps: list[Place], *, with_curves: bool) -> Understood:
     """
     if not steps:
         return Understood(0, [], 0)
-    parts, width = list[Part](), 0
+    parts, width = list[RawFeature](), 0
     names, _ = raw_names(steps[0], None)
-    columns: list[Column] = [Affine(j, "the table itself") for j in range(len(names))]
+    columns: list[EncodedColumn] = [Affine(j, "the table itself") for j in range(len(names))]
     for k, (where, step) in enumerate(steps):
         try:
             columns = walk(step, columns, where)
@@ -80,12 +80,12 @@ def understood(steps: list[Place], *, with_curves: bool) -> Understood:
     return Understood(len(steps), parts, width)
 
 
-def _moves_together(part: Part) -> bool:
+def _moves_together(part: RawFeature) -> bool:
     """Whether columns of a raw number can be set neither apart from each other nor to any value."""
     return isinstance(part, Curve) or (isinstance(part, Number) and bool(part.indicators))
 
 
-def walk(step: Any, columns: list[Column], where: str) -> list[Column]:
+def walk(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     """Return what a fitted step makes of the columns; `where` says which step it is."""
     if skipped(step):
         return columns
@@ -93,11 +93,11 @@ def walk(step: Any, columns: list[Column], where: str) -> list[Column]:
     name, kind = type(step).__name__, _kind(step)
     reader = read_rules if hasattr(step, "holdfast_rules") else _READERS.get(kind)
     if reader is None:
-        reason = REASONS.get(kind, f"what is: {UNDERSTOOD}")
-        raise ValueError(f"{where}: {name} is not understood; {reason}")
+        reason = REASONS.get(kind, f"supported: {UNDERSTOOD}")
+        raise ValueError(f"{where}: {name} is not supported; {reason}")
     expected = getattr(step, "n_features_in_", None)
     if expected is not None and expected != len(columns):
-        raise ValueError(f"{where}: fitted on {expected} columns, but {len(columns)} come in")
+        raise ValueError(f"{where}: fitted on {expected} columns, but it receives {len(columns)}")
     try:
         return reader(step, columns, where)
     except AttributeError as error:
@@ -115,16 +115,16 @@ def _kind(step: Any) -> str:
     return kind.__name__ if kind.__module__.partition(".")[0] in ("sklearn", "optbinning") else ""
 
 
-def _pipeline(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _pipeline(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     for name, inner in step.steps:
         columns = walk(inner, columns, f"{where} / step {name!r}")
     return columns
 
 
-def _column_transformer(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _column_transformer(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     names = getattr(step, "feature_names_in_", None)
     weights = step.transformer_weights or {}
-    result: list[Column] = []
+    result: list[EncodedColumn] = []
     for name, inner, selected in step.transformers_:
         if isinstance(inner, str) and inner == "drop":
             continue
@@ -138,7 +138,7 @@ def _column_transformer(step: Any, columns: list[Column], where: str) -> list[Co
         made = _weighed(made, weights.get(name), here)
         out = step.output_indices_[name]
         if (out.start, out.stop) != (len(result), len(result) + len(made)):
-            raise ValueError(f"{here}: {len(made)} columns were expected of it, at {len(result)}")
+            raise ValueError(f"{here}: {len(made)} columns were expected from it, at {len(result)}")
         result += made
     return result
 
@@ -180,15 +180,15 @@ def _first(step: Any) -> Any:
     return thawed(step)
 
 
-def _weighed(columns: list[Column], weight: Any, where: str) -> list[Column]:
+def _weighed(columns: list[EncodedColumn], weight: Any, where: str) -> list[EncodedColumn]:
     if weight is None:
         return columns
     return [rescale(column, 0.0, float(weight), where) for column in columns]
 
 
-def _feature_union(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _feature_union(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     weights = step.transformer_weights or {}
-    result: list[Column] = []
+    result: list[EncodedColumn] = []
     for name, inner in step.transformer_list:
         if not (isinstance(inner, str) and inner == "drop"):
             here = f"{where} / transformer {name!r}"

@@ -10,7 +10,7 @@ from holdfast.models.regressions import as_classifier
 # Rounding apart, what was read and the model must agree; what is misread differs by far more.
 AGREEMENT = 1e-9
 
-Place = tuple[str, Any]  # (where it stands, the fitted object)
+FittedStep = tuple[str, Any]  # (where it stands, the fitted object)
 
 # How CalibratedClassifierCV may calibrate: each is a function of one score that rises with it.
 CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
@@ -30,7 +30,7 @@ class Unwrapped(NamedTuple):
     `calibrated` is what `CalibratedClassifierCV` holds: a classifier and its calibrator.
     """
 
-    steps: list[Place]
+    steps: list[FittedStep]
     where: str
     last: Any
     threshold: Threshold | None
@@ -68,7 +68,7 @@ def unwrap(model: Any, *, calibrated: bool = True) -> Unwrapped:
 
 
 def _opened(model: Any, open_calibrated: bool) -> Unwrapped:
-    steps: list[Place] = []
+    steps: list[FittedStep] = []
     where, threshold, calibrated = "", None, None
     while True:
         if is_a(model, "Pipeline"):

@@ -11,7 +11,7 @@ from holdfast.machinery.numbers import Floats, refuse, to_number
 from holdfast.models import Model
 from holdfast.models.linearise.base import Lineariser
 from holdfast.models.linearise.neighbours import (
-    Rows,
+    Fits,
     check_even,
     check_gradients,
     mirrored_normal,
@@ -74,7 +74,7 @@ class SmoothGrad(Lineariser):
         check_gradients(self.name, model)
         shifts = self.noise * mirrored_normal(self.samples, X.shape[1], random_state)
 
-        def fit_rows(rows: Floats) -> Rows:
+        def fit_rows(rows: Floats) -> Fits:
             coef, nearby = slopes_around(model, rows, shifts)
             return _touching(model, rows, coef, shifts, nearby)
 
@@ -109,14 +109,14 @@ class Gradient(Lineariser):
         d = X.shape[1]
         shifts = _NEARBY * mirrored_normal(_NEARBY_SAMPLES, d, random_state)
 
-        def fit_rows(rows: Floats) -> Rows:
+        def fit_rows(rows: Floats) -> Fits:
             coef, _ = slopes_around(model, rows, np.zeros((1, d)))
             return _touching(model, rows, coef, shifts, scores_around(model, rows, shifts))
 
         return over_usable(self.name, X, fit_rows, len(shifts))
 
 
-def _touching(model: Model, rows: Floats, coef: Floats, shifts: Floats, nearby: Floats) -> Rows:
+def _touching(model: Model, rows: Floats, coef: Floats, shifts: Floats, nearby: Floats) -> Fits:
     """Lay the linear score through the model's at the point; judge it by the scores nearby."""
     here = model.score(rows)
     rises = nearby - here[:, None]

@@ -11,7 +11,7 @@ from holdfast.machinery.numbers import Floats, refuse, to_number
 from holdfast.models import Model
 from holdfast.models.linearise.base import Lineariser
 from holdfast.models.linearise.neighbours import (
-    Rows,
+    Fits,
     check_even,
     check_gradients,
     mirrored_normal,
@@ -99,7 +99,7 @@ class Lime(Lineariser):
         mass = self._variance(d) * weights[1:].sum()
         kept = mass / (mass + alpha)
 
-        def fit_rows(rows: Floats) -> Rows:
+        def fit_rows(rows: Floats) -> Fits:
             if self.sampling == "gradient":
                 gradients, scores = slopes_around(model, rows, noise[1:] * scale)
                 here = model.score(rows)

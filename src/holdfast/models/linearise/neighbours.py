@@ -30,8 +30,8 @@ def check_gradients(name: str, model: Model) -> None:
     """Refuse a model that has no gradients."""
     if model.kind != "network":
         raise ValueError(
-            f"{name} needs the gradients of a network, and this is a {model.kind} model; "
-            "use linearise='lime' as it is"
+            f"{name} needs the gradients of a network, but this is a {model.kind} model; use "
+            "linearise='lime' with its default settings"
         )
 
 
@@ -62,8 +62,8 @@ def training_scale(X_train: Floats | None, d: int, name: str) -> Floats:
     """Return the standard deviation of each column, 1 where it does not vary (as scikit-learn)."""
     if X_train is None:
         raise ValueError(
-            f"{name} needs what the model was trained on; give X_train=..., or, for a network, "
-            "linearise='gradient'"
+            f"{name} needs the data the model was trained on; pass X_train=..., or, for a "
+            "network, linearise='gradient'"
         )
     table = np.asarray(X_train, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != d or len(table) == 0:
@@ -150,11 +150,11 @@ def slopes_around(model: Model, points: Floats, shifts: Floats) -> tuple[Floats,
     return slopes / len(shifts), scores
 
 
-Rows = tuple[Floats, Floats, Floats, Floats]  # coefficients, intercepts, R^2, errors at the points
+Fits = tuple[Floats, Floats, Floats, Floats]  # coefficients, intercepts, R^2, errors at the points
 
 
 def over_usable(
-    name: str, points: Floats, fit: Callable[[Floats], Rows], samples: int
+    name: str, points: Floats, fit: Callable[[Floats], Fits], samples: int
 ) -> Surrogate:
     """Fit the rows that are numbers, in blocks; the others get NaN and touch nobody."""
     n, d = points.shape

@@ -38,8 +38,6 @@ from holdfast.problem.ball import NormBall
 ALL, EACH = "all parameters", "each tensor"
 # Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
 SINGLE_CHANGES = 8
-# Exponents whose starts, without a scale, are those of the published figures
-_PUBLISHED = (1.0, 2.0, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +49,7 @@ class WorstNetworks:
     score : (n,) array
         The lowest score found in the ball.
     loss : (n,) array
-        ``log(1 + exp(-score))``; at most the cap, where there is one.
+        ``log(1 + exp(-score))``.
     change : (n, k) tensor or None
         The change of all parameters that gives that score, in the order of
         ``module.named_parameters()``, on the network's device; only when it was asked for.
@@ -70,7 +68,6 @@ def worst_network(
     steps: int = 30,
     starts: int | None = None,
     budget: str = ALL,
-    loss_cap: float | None = None,
     random_state: int = 0,
     keep_change: bool = False,
     memory: float = 256.0,
@@ -97,15 +94,13 @@ def worst_network(
         the ball that the gradient points at; in between, by a part of that vertex and back to the
         surface of the ball.
     starts : int, optional
-        How many of these: the trained parameters; for p = 1 the best changes of one parameter,
-        for p = inf all units woken, or aimed where they hurt most (in plain networks without a
-        scale); with a scale, and for p other than 1, 2 and inf, units loud and the last layer
-        against them; all parameters moved up, which wakes units that are silent; random signs.
-        By default 2 for p = 1, 4 up to p = 2, and 8 beyond, where starts matter most.
+        How many of these: the trained parameters; for p = 1 the best changes of one parameter;
+        units loud and the last layer against them (in plain networks without a scale not for p =
+        1, and for p = inf each unit where it hurts most); all parameters moved up, which wakes
+        units that are silent; random signs. By default 2 for p = 1, 4 up to p = 2, and 8 beyond,
+        where starts matter most.
     budget : {"all parameters", "each tensor"}
         One ball for all parameters, or one of the same radius (times its scale) for each tensor.
-    loss_cap : float, optional
-        The largest loss to report.
     random_state : int
         Seed of the random signs, the same for all rows.
     keep_change : bool
@@ -160,7 +155,7 @@ def worst_network(
             return _search_mixtures(room, layers, x, *settings)
         return _search_changes(room, x, starts, steps, random_state)
 
-    return in_pieces(room.parameters, network, X, search, loss_cap, keep_change, memory)
+    return in_pieces(room.parameters, network, X, search, keep_change, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +172,6 @@ class Room:
     radius: float
     scale: Tensor
     sizes: list[int]
-    loud_start: bool  # whether one start makes all units loud
 
     @classmethod
     def of(cls, network: Network, robust_to: NormBall, budget: str) -> Room:
@@ -191,17 +185,15 @@ class Room:
         scale = torch.cat(
             [torch.full_like(t, s / largest) for t, s in zip(trained, scales, strict=True)]
         )
-        # not where the paper's tables were made: there the starts stay what they were
-        loud = robust_to.p not in _PUBLISHED or len(set(robust_to.scale or (1.0,))) > 1
-        return cls(parameters, robust_to.p, robust_to.radius * largest, scale, sizes, loud)
+        return cls(parameters, robust_to.p, robust_to.radius * largest, scale, sizes)
 
     def with_something_free(self) -> Room:
         """Refuse a network that is fixed as a whole: nothing could be said of how it changes."""
         if not bool(self.scale.any()):
             raise ValueError(
-                "network has no parameter that may change: each of its tensors has "
-                "requires_grad=False, or 0 in the ball's scale; call module.requires_grad_(True), "
-                "or that of the layers that are trained again, and give these a scale above 0"
+                "the network has no parameter that may change: each of its tensors has "
+                "requires_grad=False, or 0 in the ball's scale; call requires_grad_(True) on the "
+                "module, or on the layers that are retrained, and give these a scale above 0"
             )
         return self
 
@@ -375,7 +367,7 @@ def _starts(room: Room, x: Tensor, count: int, random_state: int) -> Iterator[Te
     if room.p == 1.0 and drawn < count:
         yield _best_single_change(room, x)
         drawn += 1
-    if room.loud_start and drawn < count:
+    if drawn < count:
         yield room.corner(_loud_signs(room.parameters, x))
         drawn += 1
     for signs in _signs(room, count - drawn, random_state):
@@ -452,15 +444,12 @@ def in_pieces(
     network: Network,
     X: ArrayLike,
     search: Any,
-    loss_cap: float | None,
     keep_change: bool,
     memory: float,
 ) -> WorstNetworks:
     """Search for as many rows at once as the memory allows, and gather what was found."""
     check_positive("memory", memory)
     check_flag("keep_change", keep_change)
-    if loss_cap is not None:
-        check_positive("loss_cap", loss_cap, or_zero=True)
     x = read_points(network, X)
     score = np.empty(len(x))
     changes = []
@@ -473,8 +462,6 @@ def in_pieces(
             changes.append(change)
     with np.errstate(invalid="ignore"):  # a row without a point stays without a loss
         loss = np.logaddexp(0.0, -score)
-    if loss_cap is not None:
-        loss = np.minimum(loss, loss_cap)
     kept = torch.cat([parameters.zeros(0), *changes]) if keep_change else None
     return WorstNetworks(score, loss, kept)
 

@@ -8,7 +8,7 @@ from holdfast.machinery.numbers import check_kind, shown
 from holdfast.models.network import Network
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.model_set import ModelSet
 
 _LISTED = 20  # tensors that an error names
 
@@ -41,14 +41,14 @@ def tensor_scales(network: Network, robust_to: NormBall) -> tuple[float, ...]:
     check_kind("network", network, Network, "make it with holdfast.models.network.Network")
     if isinstance(robust_to, LastLayer):
         raise TypeError(
-            "robust_to is a LastLayer, and this is for balls around all parameters of a network; "
-            "its worst case is exact: see worst_last_layer and evaluate_recourse"
+            "robust_to is a LastLayer, but this is for balls around all parameters of a network; "
+            "the worst case of a LastLayer is exact: see worst_last_layer and evaluate_recourse"
         )
     check_kind("robust_to", robust_to, NormBall, "write NormBall(p=..., radius=...)")
     if not (isinstance(robust_to.intercept, (bool, np.bool_)) and robust_to.intercept):
         raise ValueError(
-            f"intercept = {shown(robust_to.intercept)} of a NormBall speaks of a linear model; for "
-            "a network leave it out: the scale of a bias is the number of its tensor in scale"
+            f"intercept = {shown(robust_to.intercept)} of a NormBall applies to a linear model; "
+            "for a network, leave it out: the scale of a bias is the entry of its tensor in scale"
         )
     named = dict(network.module.named_parameters())
     scales = (1.0,) * len(named) if robust_to.scale is None else tuple(robust_to.scale)
@@ -70,8 +70,8 @@ def refuse_feature_scale(robust_to: ModelSet) -> None:
     """
     if isinstance(robust_to, NormBall) and robust_to.scale is not None:
         raise ValueError(
-            "scale of the result's own ball is that of its features, and a network's ball has one "
-            "for each tensor of parameters; give the network's as robust_to=NormBall(...)"
+            "the scale of the result's own ball is per feature, but a network's ball has one per "
+            "tensor of parameters; pass the network's as robust_to=NormBall(...)"
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.machinery.compile import kernel
-from holdfast.models.networks.layers import Layers, Numbers
+from holdfast.models.networks.layers import Layers, Reals
 from holdfast.models.networks.mixtures import (
     Mixture,
     aim_by_slopes,
@@ -35,11 +35,11 @@ class Descending(NamedTuple):
     """What a thread needs for the row that it works on."""
 
     kept: Mixture
-    tried: Numbers  # the shares of the candidate
-    units: Numbers
-    slopes: Numbers
-    next_units: Numbers
-    next_slopes: Numbers
+    tried: Reals  # the shares of the candidate
+    units: Reals
+    slopes: Reals
+    next_units: Reals
+    next_slopes: Reals
 
 
 def new_row(layers: Layers, steps: int, single: bool) -> Descending:
@@ -53,15 +53,15 @@ def new_row(layers: Layers, steps: int, single: bool) -> Descending:
 def descend_rows(
     row: Descending,
     layers: Layers,
-    points: Numbers,
-    start: Numbers,
-    start_turned: Numbers,
+    points: Reals,
+    start: Reals,
+    start_turned: Reals,
     made: bool,
     single: bool,
     radius: Any,
     steps: int,
-    score: Numbers,
-    change: Numbers,
+    score: Reals,
+    change: Reals,
     begin: int,
     end: int,
 ) -> None:
@@ -100,9 +100,9 @@ def descend_rows(
 def descend_network(
     row: Descending,
     layers: Layers,
-    x: Numbers,
-    start: Numbers,
-    start_turned: Numbers,
+    x: Reals,
+    start: Reals,
+    start_turned: Reals,
     single: bool,
     radius: Any,
     steps: int,

@@ -1,4 +1,8 @@
-"""How far a network's score can fall when its parameters change: a convex bound."""
+"""How far a network's score can fall when its parameters change: a convex bound.
+
+`proof.py` derives it. `Falls._relax` goes through the network layer by layer, and `Falls.most` is
+the bound.
+"""
 
 from __future__ import annotations
 

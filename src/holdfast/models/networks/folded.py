@@ -54,7 +54,7 @@ def fold_network(network: Network) -> Network:
     )
     """
     if network.output != "logit":
-        _refuse("it returns probabilities, and its last layer is not to be seen; return the logit")
+        _refuse("it returns probabilities, so its last layer cannot be seen; return the logit")
     layers: list[_Layer] = []
     ahead: tuple[Tensor, Tensor, bool] | None = None  # a batch norm that waits for its layer
     for part in _parts(network.module):
@@ -69,17 +69,20 @@ def fold_network(network: Network) -> Network:
             elif ahead is None:
                 ahead = affine
             else:
-                _refuse("two batch norms stand one behind the other; leave one out")
+                _refuse("two batch norms follow each other; leave one out")
         elif kind in _ACTIVATIONS:
             if not layers or layers[-1].activation != IDENTITY or ahead is not None:
-                _refuse(f"a {kind.__name__} does not stand behind a linear layer")
+                _refuse(f"a {kind.__name__} does not follow a linear layer")
             layers[-1].activation = _ACTIVATIONS[kind]
         else:
-            _refuse(f"it has a part of the kind {kind.__name__}")
+            _refuse(f"it contains a {kind.__name__}")
     if not layers or ahead is not None or layers[-1].activation != IDENTITY:
         _refuse("it does not end in a linear layer")
     if layers[-1].weight.shape[0] != 1:
-        _refuse(f"its last layer has {layers[-1].weight.shape[0]} outputs, and one is the score")
+        _refuse(
+            f"its last layer has {layers[-1].weight.shape[0]} outputs, but there must be one, the "
+            "score"
+        )
     return _rebuilt(layers, network)
 
 
@@ -102,16 +105,16 @@ def _parts(module: nn.Module) -> Iterator[nn.Module]:
     def walk(part: nn.Module) -> Iterator[nn.Module]:
         kind = type(part).__name__
         if is_hooked(part) or "forward" in vars(part):
-            _refuse(f"a {kind} of it has hooks, and what they do is not to be seen")
+            _refuse(f"one {kind} has hooks, and what they do cannot be seen")
         if type(part) is nn.Sequential:
             for each in part:
                 yield from walk(each)
         elif type(part) not in _DOES_NOTHING:
             own = {id(parameter) for parameter in part.parameters()}
             if not all(bool(parameter.isfinite().all()) for parameter in part.parameters()):
-                _refuse(f"parameters of a {kind} of it are not finite")
+                _refuse(f"parameters of one {kind} are not finite")
             if own & seen:
-                _refuse(f"parameters of a {kind} of it are used twice, so that they change twice")
+                _refuse(f"parameters of one {kind} are used twice, so they would change twice")
             seen.update(own)
             yield part
 
@@ -136,7 +139,7 @@ def _read_linear(part: nn.Linear, ahead: tuple[Tensor, Tensor, bool] | None) -> 
 def _affine_of(part: nn.BatchNorm1d) -> tuple[Tensor, Tensor, bool]:
     """Return factor and shift of a batch norm in evaluation mode, and whether it may change."""
     if part.running_mean is None or part.running_var is None:
-        _refuse("a BatchNorm1d of it has no running statistics, so that people affect each other")
+        _refuse("one BatchNorm1d has no running statistics, so people affect each other")
     factor = torch.rsqrt(part.running_var.detach().double() + part.eps)
     free = False
     if part.weight is not None:
@@ -145,7 +148,7 @@ def _affine_of(part: nn.BatchNorm1d) -> tuple[Tensor, Tensor, bool]:
     if part.bias is not None:
         shift, free = shift + part.bias.detach().double(), free or part.bias.requires_grad
     if not bool((factor.isfinite() & shift.isfinite()).all()):
-        _refuse("running statistics of a BatchNorm1d of it are not finite, or variances below 0")
+        _refuse("running statistics of one BatchNorm1d are not finite, or have variances below 0")
     return factor, shift, free
 
 
@@ -179,4 +182,4 @@ def _rebuilt(layers: list[_Layer], network: Network) -> Network:
 
 
 def _refuse(why: str) -> NoReturn:
-    raise ValueError(f"the network cannot be proven: {why}. What can be read: {_KNOWN}.")
+    raise ValueError(f"nothing can be proven about this network: {why}. Supported: {_KNOWN}.")

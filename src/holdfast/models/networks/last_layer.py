@@ -146,7 +146,7 @@ class Head:
         body = nn.Sequential(*before)
         own = {id(parameter) for parameter in layer.parameters()}
         if own & {id(parameter) for parameter in body.parameters()}:
-            _refuse("its last layer shares parameters with those before")
+            _refuse("its last layer shares parameters with earlier layers")
         coef = layer.weight.detach().double().cpu().numpy()[0].copy()
         intercept = 0.0 if layer.bias is None else float(layer.bias.detach().double())
         return cls(network, body, layer, coef, intercept)
@@ -176,7 +176,8 @@ class Head:
         if not all(parameter.requires_grad for parameter in self.layer.parameters()):
             raise ValueError(
                 "robust_to is a LastLayer, but the last layer of the network has "
-                "requires_grad=False, which says that it never changes; call requires_grad_(True)"
+                "requires_grad=False, which says that it never changes; call "
+                "requires_grad_(True) on it"
             )
         if self.layer.bias is None and models.numbers(len(self.coef)).intercept_scale > 0.0:
             raise ValueError(
@@ -232,7 +233,9 @@ class LastLayerBound:
         head = Head.of(network.in_double())
         module = head.network.module
         if not all(bool(t.isfinite().all()) for t in (*module.parameters(), *module.buffers())):
-            raise ValueError("parameters of the network are not finite: nothing is proven of it")
+            raise ValueError(
+                "parameters of the network are not finite, so nothing can be proven about it"
+            )
         head.last_layers(robust_to)  # refuses a set that does not fit
         return cls(head, robust_to)
 
@@ -320,7 +323,7 @@ def _opened(module: nn.Module) -> Iterator[nn.Module]:
 
 def _refuse(why: str) -> NoReturn:
     raise ValueError(
-        f"the last layer of the network cannot be told from the others: {why}. LastLayer needs a "
-        "torch.nn.Sequential that ends in a Linear layer with one output (of other modules "
-        "make one: Sequential(body, last)), or scikit-learn's MLPClassifier"
+        f"the last layer of the network cannot be told apart: {why}. LastLayer needs a "
+        "torch.nn.Sequential that ends in a Linear layer with one output (turn other modules "
+        "into one: Sequential(body, last)), or scikit-learn's MLPClassifier"
     )

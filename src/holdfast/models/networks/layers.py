@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from holdfast.models.network import Network
 
-Numbers = NDArray[Any]  # float32 or float64, as the network's own
+Reals = NDArray[Any]  # float32 or float64, as the network's own
 # A thread is worth its while for so many rows of half a millisecond each.
 LEAST_ROWS = 8
 
@@ -44,8 +44,8 @@ class Layers(NamedTuple):
     unit_at: NDArray[np.int64]
     weight_at: NDArray[np.int64]
     bias_at: NDArray[np.int64]
-    trained: Numbers
-    turned: Numbers
+    trained: Reals
+    turned: Reals
 
     @property
     def units(self) -> int:
@@ -86,14 +86,14 @@ def layers_of(network: Network) -> Layers | None:
     return layers._replace(turned=turn_layers(layers, trained))
 
 
-def points_for(layers: Layers, x: Tensor) -> Numbers:
+def points_for(layers: Layers, x: Tensor) -> Reals:
     """Points as the kernels read them."""
     if x.shape[1] != layers.sizes[0]:
         raise ValueError(f"X has {x.shape[1]} columns, the network takes {layers.sizes[0]}")
     return np.ascontiguousarray(x.cpu().numpy())
 
 
-def turn_layers(layers: Layers, parameters: Numbers) -> Numbers:
+def turn_layers(layers: Layers, parameters: Reals) -> Reals:
     """Transpose every matrix of a vector of all parameters."""
     turned = parameters.copy()
     for layer, begin in enumerate(layers.weight_at):
@@ -101,16 +101,6 @@ def turn_layers(layers: Layers, parameters: Numbers) -> Numbers:
         matrix = parameters[begin : begin + into * out].reshape(out, into)
         turned[begin : begin + into * out] = matrix.T.ravel()
     return turned
-
-
-def turn_layers_back(layers: Layers, turned: Numbers) -> Numbers:
-    """Undo `turn_layers`."""
-    parameters = turned.copy()
-    for layer, begin in enumerate(layers.weight_at):
-        into, out = layers.sizes[layer], layers.sizes[layer + 1]
-        matrix = turned[begin : begin + into * out].reshape(into, out)
-        parameters[begin : begin + into * out] = matrix.T.ravel()
-    return parameters
 
 
 def is_hooked(module: nn.Module) -> bool:

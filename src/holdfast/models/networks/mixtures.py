@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.compile import kernel
-from holdfast.models.networks.layers import Layers, Numbers
+from holdfast.models.networks.layers import Layers, Reals
 from holdfast.models.networks.passes import (
     add,
     begin_backwards,
@@ -46,10 +46,10 @@ class Mixture(NamedTuple):
     """
 
     used: NDArray[np.int64]
-    share: Numbers
+    share: Reals
     place: NDArray[np.int64]
-    far: Numbers
-    near: Numbers
+    far: Reals
+    near: Reals
 
 
 def new_mixture(layers: Layers, slots: int, single: bool) -> Mixture:
@@ -98,12 +98,12 @@ def drop_empty(mixture: Mixture) -> None:
 @kernel
 def forwards(
     mixture: Mixture,
-    share: Numbers,
+    share: Reals,
     layers: Layers,
-    x: Numbers,
-    start_turned: Numbers,
+    x: Reals,
+    start_turned: Reals,
     single: bool,
-    units: Numbers,
+    units: Reals,
 ) -> None:
     """Pass a row through the network that the shares give."""
     begin_forwards(x, units)
@@ -133,12 +133,12 @@ def forwards(
 @kernel
 def backwards(
     mixture: Mixture,
-    share: Numbers,
+    share: Reals,
     layers: Layers,
-    start: Numbers,
+    start: Reals,
     single: bool,
-    units: Numbers,
-    slopes: Numbers,
+    units: Reals,
+    slopes: Reals,
 ) -> None:
     """Slope of the score in all units, under the network that the shares give."""
     begin_backwards(slopes)
@@ -163,7 +163,7 @@ def backwards(
 
 
 @kernel
-def signs_vertex(units: Numbers, slopes: Numbers, radius: Any, mixture: Mixture, slot: int) -> None:
+def signs_vertex(units: Reals, slopes: Reals, radius: Any, mixture: Mixture, slot: int) -> None:
     """Write the vertex of the L-infinity ball that lowers a linear score most.
 
     0 where the slope is 0: parameters of silent units go back to what they were, which often
@@ -176,7 +176,7 @@ def signs_vertex(units: Numbers, slopes: Numbers, radius: Any, mixture: Mixture,
 
 
 @kernel
-def aim_up(layers: Layers, slopes: Numbers) -> None:
+def aim_up(layers: Layers, slopes: Reals) -> None:
     """Want all units up and the score down; what is wanted up has a slope below 0.
 
     A unit that is silent has no slope and is never woken by a step. Once all of them are loud, the
@@ -189,7 +189,7 @@ def aim_up(layers: Layers, slopes: Numbers) -> None:
 
 
 @kernel
-def aim_by_slopes(layers: Layers, radius: Any, slopes: Numbers) -> bool:
+def aim_by_slopes(layers: Layers, radius: Any, slopes: Reals) -> bool:
     """Want each unit where it lowers the score if all units are loud; say if any is wanted down.
 
     A weight that the radius cannot turn around makes loud units help the score: (w - radius) * unit
@@ -212,7 +212,7 @@ def aim_by_slopes(layers: Layers, radius: Any, slopes: Numbers) -> bool:
 
 @kernel
 def begin_at_aim(
-    layers: Layers, x: Numbers, radius: Any, slopes: Numbers, mixture: Mixture, units: Numbers
+    layers: Layers, x: Reals, radius: Any, slopes: Reals, mixture: Mixture, units: Reals
 ) -> None:
     """Begin with every unit as far as the ball allows to where it is wanted."""
     begin_forwards(x, units)
@@ -233,7 +233,7 @@ def begin_at_aim(
 
 @kernel
 def single_vertex(
-    layers: Layers, units: Numbers, slopes: Numbers, radius: Any, mixture: Mixture, slot: int
+    layers: Layers, units: Reals, slopes: Reals, radius: Any, mixture: Mixture, slot: int
 ) -> None:
     """Write the change of one parameter that lowers a linear score most.
 
@@ -253,7 +253,7 @@ def single_vertex(
 
 
 @kernel
-def write(mixture: Mixture, layers: Layers, start: Numbers, single: bool, change: Numbers) -> None:
+def write(mixture: Mixture, layers: Layers, start: Reals, single: bool, change: Reals) -> None:
     """Write the change of all parameters out."""
     change[:] = 0.0
     if mixture.share[-1] != 0.0:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.machinery.compile import kernel, summing_kernel
-from holdfast.models.networks.layers import Layers, Numbers
+from holdfast.models.networks.layers import Layers, Reals
 
 
 @kernel
-def put_out(layers: Layers, layer: int, turned: Numbers, weight: Any, units: Numbers) -> None:
+def put_out(layers: Layers, layer: int, turned: Reals, weight: Any, units: Reals) -> None:
     """Add weight * (matrix @ inputs + bias) to what a layer puts out."""
     into, out = layers.sizes[layer], layers.sizes[layer + 1]
     near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
@@ -32,7 +32,7 @@ def put_out(layers: Layers, layer: int, turned: Numbers, weight: Any, units: Num
 
 
 @kernel
-def pull_back(layers: Layers, layer: int, matrices: Numbers, weight: Any, slopes: Numbers) -> None:
+def pull_back(layers: Layers, layer: int, matrices: Reals, weight: Any, slopes: Reals) -> None:
     """Add weight * (slopes in what a layer puts out @ matrix) to the slopes in its inputs."""
     into, out = layers.sizes[layer], layers.sizes[layer + 1]
     near, far = layers.unit_at[layer], layers.unit_at[layer + 1]
@@ -47,14 +47,14 @@ def pull_back(layers: Layers, layer: int, matrices: Numbers, weight: Any, slopes
 
 
 @kernel
-def add(total: Numbers, weight: Any, vector: Numbers) -> None:
+def add(total: Reals, weight: Any, vector: Reals) -> None:
     """Add weight * vector, entry by entry: no sum is re-ordered, and the loop is vectorised."""
     for i in range(total.size):
         total[i] += weight * vector[i]
 
 
 @summing_kernel
-def inner(a: Numbers, b: Numbers) -> Any:
+def inner(a: Reals, b: Reals) -> Any:
     """Inner product."""
     total = a.dtype.type(0.0)
     for i in range(a.size):
@@ -63,21 +63,21 @@ def inner(a: Numbers, b: Numbers) -> Any:
 
 
 @kernel
-def begin_forwards(x: Numbers, units: Numbers) -> None:
+def begin_forwards(x: Reals, units: Reals) -> None:
     """Write the features, and nothing yet in any layer."""
     units[:] = 0.0
     units[: x.size] = x
 
 
 @kernel
-def begin_backwards(slopes: Numbers) -> None:
+def begin_backwards(slopes: Reals) -> None:
     """Write the score's slope in itself."""
     slopes[:] = 0.0
     slopes[-1] = 1.0
 
 
 @kernel
-def rectify(layers: Layers, layer: int, units: Numbers) -> None:
+def rectify(layers: Layers, layer: int, units: Reals) -> None:
     """Let ReLU act on what a layer puts out; what the last one puts out is the score."""
     if layer + 2 < layers.sizes.size:
         begin = layers.unit_at[layer + 1]
@@ -87,7 +87,7 @@ def rectify(layers: Layers, layer: int, units: Numbers) -> None:
 
 
 @kernel
-def rectify_back(layers: Layers, layer: int, units: Numbers, slopes: Numbers) -> None:
+def rectify_back(layers: Layers, layer: int, units: Reals, slopes: Reals) -> None:
     """Drop the slopes in what silent units put into a layer."""
     if layer > 0:
         begin = layers.unit_at[layer]

@@ -132,7 +132,7 @@ def _read(network: Network, X: ArrayLike) -> Tensor:
     missing = torch.where(~torch.isfinite(x).all(dim=1))[0]
     if len(missing):
         raise ValueError(
-            f"X has no finite numbers in {len(missing)} rows, the first of them row "
+            f"X is not finite in {len(missing)} rows, the first of which is row "
             f"{int(missing[0])}; leave out the rows without a recourse"
         )
     return x

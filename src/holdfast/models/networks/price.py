@@ -42,7 +42,7 @@ def network_price(
     network, robust_to
         A ball is one around all parameters of the network, of any p; its `scale` has one number
         for each tensor of parameters, as in `worst_network`.
-    recourse, points : (n, d) arrays
+    recourse, X : (n, d) arrays
         Where people go, and where they started.
     cost_weight : float
     feature_costs : (d,) or (n, d), optional
@@ -87,7 +87,7 @@ class NetworkJudgement:
     Attributes
     ----------
     price : (n,) array
-        ``worst_case_loss + cost_weight * cost``; NaN where a guarantee was asked for.
+        ``worst_case_loss + cost_weight * cost``; the cost where a guarantee was asked for.
     worst_case_loss, worst_case_score, worst_case_validity : (n,) arrays
         Loss, score and probability of approval under the worst network for that row.
     exact : bool
@@ -139,7 +139,7 @@ def judge_network(
     >>> bool(abs(judged.price[0] - result.price[0]) < 1e-12)  # one layer: nothing is lost
     True
     """
-    check_kind("result", result, RecourseResult, "give what holdfast.find_recourse returned")
+    check_kind("result", result, RecourseResult, "pass what holdfast.find_recourse returned")
     check_kind("network", network, Network, "make it with holdfast.models.network.Network")
     asked = result.problem.robust_to if robust_to is None else robust_to
     if robust_to is not None and not isinstance(robust_to, LastLayer):
@@ -155,9 +155,7 @@ def judge_network(
     score, loss = (np.full(len(result), np.nan) for _ in range(2))
     found = _worst(network, result.recourse_array[there], asked, ascent)
     score[there], loss[there] = found.score, found.loss
-    weight = np.nan if result.cost_weight is None else result.cost_weight
-    with np.errstate(invalid="ignore"):
-        price = loss + weight * result.cost
+    price = np.where(np.isnan(loss), np.nan, result.goal.price(result.cost, loss))
     exact = isinstance(found, WorstLastLayers)
     return NetworkJudgement(price, loss, score, np.asarray(special.expit(score)), exact)
 
@@ -169,7 +167,7 @@ def _worst(
     if not isinstance(robust_to, LastLayer):
         return ascent(network, points, robust_to)
     if ascent is not worst_network:
-        raise ValueError("the worst last layer is exact, nothing is searched: leave ascent out")
+        raise ValueError("the worst last layer is exact, so nothing is searched: leave out ascent")
     return worst_last_layer(network, points, robust_to)
 
 

@@ -90,9 +90,9 @@ class Prover:
         """Read a network and a ball; refuse, by name, what cannot be proven."""
         if not isinstance(robust_to, NormBall):
             raise TypeError(
-                f"robust_to is of the type {type(robust_to).__name__}; of a network all of whose "
-                "parameters change, balls are proven: NormBall(p=..., radius=...). If its last "
-                "layer alone changes, every set is: LastLayer(...)"
+                f"robust_to is of the type {type(robust_to).__name__}; if all parameters of a "
+                "network change, proofs need a ball: NormBall(p=..., radius=...). If only its "
+                "last layer changes, any set will do: LastLayer(...)"
             )
         folded = fold_network(network)
         return cls(folded, BallNetwork.of(folded, robust_to), robust_to.radius)

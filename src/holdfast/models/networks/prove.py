@@ -46,7 +46,7 @@ def prove_network(
         A torch module, a `Network`, an `MLPClassifier`, or a pipeline that ends in one. Linear
         layers with ReLU, tanh or logistic activations; dropout and batch norm are folded in. With
         batch norm the set is a ball around the folded weights and biases (W1, b1, W2, b2, ...),
-        which is not one around the module's own parameters. All else is refused.
+        which is not one around the module's own parameters. Anything else is refused.
     X : (n, d) array or data frame
         Points, as the network or the pipeline takes them. A row with missing values gets NaN.
     robust_to : NormBall or LastLayer
@@ -54,12 +54,12 @@ def prove_network(
         tensor of parameters, in their order, and 0 holds a tensor fixed. For a `LastLayer` the
         worst case is exact.
     favorable_class : label, optional
-        The class of a scikit-learn classifier that people want. It must be said, unless the
+        The class of a scikit-learn classifier that people want. Required unless the
         classes are False and True.
     splits : int
         How many ReLUs to split, at most, for each point whose bracket is still open: the networks
-        in which it is open are proven apart from those in which it is shut. It pays in small
-        networks, and where few layers change: what changes of several layers do together stays
+        in which it is open are proven apart from those in which it is shut. This pays off in small
+        networks, and where few layers change; the joint effect of changes in several layers stays
         open.
     device : str, optional
         Where to compute: "cpu", "cuda", ...; by default where the network is.
@@ -74,9 +74,9 @@ def prove_network(
 
     Notes
     -----
-    All is computed in double precision, and what rounding can do is taken off what is proven. It
-    is about the network in exact arithmetic: a network that runs in single precision adds its own
-    rounding to every score.
+    Everything is computed in double precision, and possible rounding errors are subtracted from
+    what is proven. The proof is about the network in exact arithmetic: a network that runs in
+    single precision adds its own rounding to every score.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def prove_network(
     adapted = as_model(network, favorable_class=favorable_class, device=device, people=X)
     if not isinstance(adapted, Network):
         raise TypeError(
-            f"prove_network is for networks, and this is a {adapted.kind} model"
+            f"prove_network is for networks, but this is a {adapted.kind} model"
             + ("; its worst case is exact: see robust_to.worst_score" * (adapted.kind == "linear"))
         )
     points = read_matrix("X", read_encoded("X", adapted, X, usable_only=True))
@@ -139,6 +139,6 @@ def bracket_of(
     wrong = np.flatnonzero(proven > found)
     if wrong.size:
         raise RuntimeError(
-            f"row {wrong[0]}: a network goes below the bound: a bug, please report it"
+            f"row {wrong[0]}: a network goes below the bound. This is a bug; please report it"
         )
     return Bracket(score, proven, found)

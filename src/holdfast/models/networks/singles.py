@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
-from holdfast.models.networks.layers import Layers, Numbers
+from holdfast.models.networks.layers import Layers, Reals
 from holdfast.models.networks.passes import add, begin_forwards, put_out, rectify
 
 # A column that stands for the bias, whose input is 1
@@ -17,7 +17,7 @@ BIAS = -1
 
 
 @kernel
-def lever(layers: Layers, layer: int, units: Numbers) -> Any:
+def lever(layers: Layers, layer: int, units: Reals) -> Any:
     """Find the largest input of a layer, that of the bias among them, and its value."""
     near = layers.unit_at[layer]
     j = largest(units, near, layers.unit_at[layer + 1])
@@ -27,7 +27,7 @@ def lever(layers: Layers, layer: int, units: Numbers) -> Any:
 
 
 @kernel
-def largest(vector: Numbers, begin: int, end: int) -> Any:
+def largest(vector: Reals, begin: int, end: int) -> Any:
     """Where the entry of largest size is."""
     which = begin
     for i in range(begin + 1, end):
@@ -39,10 +39,10 @@ def largest(vector: Numbers, begin: int, end: int) -> Any:
 @kernel
 def rank_singles(
     layers: Layers,
-    x: Numbers,
-    units: Numbers,
-    raw: Numbers,
-    other: Numbers,
+    x: Reals,
+    units: Reals,
+    raw: Reals,
+    other: Reals,
     radius: Any,
     places: NDArray[np.int64],
     moves: Floats,
@@ -74,7 +74,7 @@ def rank_singles(
 
 
 @kernel
-def trained_forwards(layers: Layers, x: Numbers, units: Numbers, raw: Numbers) -> None:
+def trained_forwards(layers: Layers, x: Reals, units: Reals, raw: Reals) -> None:
     """Pass a row through the trained network; `raw` is what its units have before ReLU."""
     begin_forwards(x, units)
     for layer in range(layers.sizes.size - 1):
@@ -90,9 +90,9 @@ def score_with(
     layer: int,
     i: int,
     moved: Any,
-    units: Numbers,
-    raw: Numbers,
-    other: Numbers,
+    units: Reals,
+    raw: Reals,
+    other: Reals,
 ) -> Any:
     """Score when unit i of a layer has `moved` before ReLU, and all else is as trained."""
     last = layers.sizes.size - 2

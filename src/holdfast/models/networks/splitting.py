@@ -22,7 +22,7 @@ _STEPS = 60
 
 
 @dataclass(order=True)
-class _Part:
+class _HeldNetworks:
     """Networks with some ReLUs held open or shut: what is proven, and what to split next."""
 
     proven: float
@@ -33,7 +33,7 @@ class _Part:
 
 def split_relus(prover: Prover, x: Tensor, enough: Tensor, splits: int) -> Floats:
     """Return a better bound for each row, after so many splits, or where it is `enough`."""
-    parts: list[list[_Part]] = [[] for _ in range(len(x))]
+    parts: list[list[_HeldNetworks]] = [[] for _ in range(len(x))]
     nothing_held = torch.zeros((len(x), sum(prover.network.widths[:-1])), dtype=torch.int8)
     nobody = [-math.inf] * len(x)
     _add(prover, parts, x, nothing_held.to(x.device), enough, list(range(len(x))), nobody)
@@ -62,7 +62,7 @@ def split_relus(prover: Prover, x: Tensor, enough: Tensor, splits: int) -> Float
 
 def _add(
     prover: Prover,
-    parts: list[list[_Part]],
+    parts: list[list[_HeldNetworks]],
     x: Tensor,
     sides: Tensor,
     enough: Tensor,
@@ -75,7 +75,7 @@ def _add(
     for k, row in enumerate(rows):
         heap = parts[row]
         known = max(float(proven[k]), least[k])
-        heapq.heappush(heap, _Part(known, len(heap), sides[k], int(unit[k])))
+        heapq.heappush(heap, _HeldNetworks(known, len(heap), sides[k], int(unit[k])))
 
 
 def no_network_there(falls: Falls) -> Tensor:

@@ -13,7 +13,7 @@ from holdfast.paper.report.results import Results
 from holdfast.paper.report.sheet import NotRun, Sheet
 from holdfast.paper.report.summary import Bar
 
-Part = Sheet | Picture | NotRun
+PagePart = Sheet | Picture | NotRun
 
 
 class Section(NamedTuple):
@@ -21,7 +21,7 @@ class Section(NamedTuple):
 
     name: str
     title: str
-    parts: list[Part]
+    parts: list[PagePart]
 
 
 _CSS = """

@@ -240,18 +240,18 @@ def _caption(results: Results, table: str, dataset: str, found: list[Figure]) ->
         said.append("Not all that the paper has was run: no verdicts.")
     if dataset == "sba":
         said.append(
-            "The people whom the paper took (a few of each fold, but for Table 3 at radius 0.1) "
-            "are known, and what is as published is of them alone."
+            "It is known which people the paper took (a few of each fold, except for Table 3 at "
+            "radius 0.1); figures as published are for them alone."
         )
     if results.paper.folds[table] < ALL_FOLDS:
         said.append(
             f"The paper's figures come out with LIME on the first {results.paper.folds[table]} "
-            "folds, not with SmoothGrad; what SmoothGrad gives stands beside them. See "
+            "folds, not with SmoothGrad; the SmoothGrad results are shown beside them. See "
             "experiments/README.md."
         )
     printed = [results.paper.prices[figure.place] for figure in found]
     if any(one.deviation > one.mean for one in printed):
-        said.append("Where the paper's deviation exceeds its mean, to agree says little.")
+        said.append("Where the paper's deviation exceeds its mean, agreement says little.")
     if any(figure.line.judging == "search" for figure in found):
         said.append(
             "Judged as published: an ascent from weights drawn at random, every tensor of the "

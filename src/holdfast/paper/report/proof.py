@@ -38,17 +38,17 @@ _RING = "no refusing network found"
 _CAPTION = (
     "For how many people the recourse is proven to be approved by every network of the ball (all "
     "parameters change, together by no more than the radius), and for how many the search found "
-    "no network of the ball that refuses it. Whoever is in the first column is in the second too; "
-    "of those in the second alone it is not known whether their recourse holds. The last line of "
-    "each ball is ours with a guarantee: the cheapest recourse that it could prove; that none is "
-    "cheaper is not proven. Cost: mean over everybody (of a guarantee, if it is proven for all), "
-    "and over those of the first column."
+    "no network of the ball that refuses it. Everybody in the first column is also in the "
+    "second; for those in the second alone, it is not known whether their recourse holds. The "
+    "last line for each ball is ours with a guarantee: the cheapest recourse that it could "
+    "prove; a cheaper one may exist. Cost: mean over everybody (of a guarantee, if it is proven "
+    "for all), and over those of the first column."
 )
 _LARGE = (
-    "With p = ∞ every parameter may change by the whole radius at once, and the proof says little: "
-    "its bound is far below the worst network that is found. Where that one refuses, nothing is "
-    "left to prove of this recourse; that there is no other one that holds, nobody has proven. The "
-    "guarantee is asked for at the smaller radius alone: a larger ball gives no more of them."
+    "With p = ∞ every parameter may change by the whole radius at once, and the proof says "
+    "little: its bound is far below the worst network that is found. Where that network refuses, "
+    "nothing is left to prove about this recourse, but another recourse may still hold. The "
+    "guarantee is asked for at the smaller radius only: a larger ball allows no more of them."
 )
 _MORE = "The CSV has every cost weight of the frontiers, and RBR."
 

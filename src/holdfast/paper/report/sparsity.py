@@ -39,8 +39,8 @@ def sparsity_pictures(results: Results) -> Iterator[Picture | NotRun]:
                 continue
             caption = (
                 f"Mean number of features that a recourse changes {meaning}, at some of the cost "
-                "weights, falling from left to right. RBR has no cost weight, so it is not here. "
-                "A 0 stands where the mean is below 0.05."
+                "weights, falling from left to right. RBR has no cost weight, so it is not "
+                "shown. A 0 means that the mean is below 0.05."
             )
             yield Picture(name, title, caption, _draw(results, f"changed_{kind}", radius))
 

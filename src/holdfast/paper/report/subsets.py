@@ -162,9 +162,10 @@ def _caption(size: dict[int, int]) -> str:
     return (
         f"{N_SUBSETS:,} random subsets of {many} people a fold (seed {SEED}; the same for every "
         "method). A cell is the mean over subsets of what the paper's cell would be (mean ± "
-        "deviation over folds), then how the means of the subsets spread (one standard deviation), "
-        f"then the verdict. The trapped row is instance {TRAPPED[1]} of fold {TRAPPED[0]}, both "
-        "counted from 0; the authors' own sample has it, and stands in the table above."
+        "deviation over folds), then how the means of the subsets spread (one standard "
+        f"deviation), then the verdict. The trapped row is instance {TRAPPED[1]} of fold "
+        f"{TRAPPED[0]}, both counted from 0; the authors' own sample includes it and is in the "
+        "table above."
     )
 
 

@@ -95,7 +95,7 @@ def _all_proven(results: Results) -> Bar:
 
 
 def _none_refuted(results: Results) -> Bar:
-    what = "No network was found that gives a recourse less than is proven of it"
+    what = "No network was found that gives a recourse less than is proven for it"
     rows = results.rows(experiment="proof")
     above = (rows["proven_validity"] - rows["worst_case_validity"]).dropna()
     if above.empty:

@@ -17,9 +17,9 @@ _GROUP = ["dataset", "model", "linearise", "method", "p", "variant", "constraint
 
 
 _CAPTION = (
-    "Mean seconds of the method for one recourse, linearisation included. The paper's times are of "
-    "other machines (laptops), and it does not say of which model; exact stands beside the paper's "
-    "Algorithm 1 (p = 1) and Algorithm 2 (p = ∞), which seek the same optimum."
+    "Mean seconds of the method for one recourse, linearisation included. The paper's times were "
+    "measured on other machines (laptops), and it does not say for which model; exact is shown "
+    "beside the paper's Algorithm 1 (p = 1) and Algorithm 2 (p = ∞), which seek the same optimum."
 )
 
 

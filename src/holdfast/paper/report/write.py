@@ -12,7 +12,7 @@ from holdfast.paper.report.feasibility import feasibility_pictures
 from holdfast.paper.report.frontiers import frontier_pictures
 from holdfast.paper.report.norms import norm_sheets
 from holdfast.paper.report.optimality import optimality_sheet
-from holdfast.paper.report.page import Part, Section, write_page
+from holdfast.paper.report.page import PagePart, Section, write_page
 from holdfast.paper.report.picture import Picture
 from holdfast.paper.report.prices import TABLES, price_sheets
 from holdfast.paper.report.proof import proof_picture, proof_sheets
@@ -61,7 +61,7 @@ def write_report(results: Path, out: Path) -> Path:
     return page
 
 
-def _sections(results: Results) -> Iterator[tuple[str, str, Iterator[Part]]]:
+def _sections(results: Results) -> Iterator[tuple[str, str, Iterator[PagePart]]]:
     for table, title in TABLES.items():
         yield table, title, _price_parts(results, table)
     yield "norms", "Which norm", iter([*norm_sheets(results), norms_picture(results)])
@@ -76,13 +76,13 @@ def _sections(results: Results) -> Iterator[tuple[str, str, Iterator[Part]]]:
     yield "proof", "What is proven of networks", iter(proven)
 
 
-def _price_parts(results: Results, table: str) -> Iterator[Part]:
+def _price_parts(results: Results, table: str) -> Iterator[PagePart]:
     yield from price_sheets(results, table)
     if table == "table1":
         yield subset_sheet(results)
 
 
-def _write_part(part: Part, out: Path) -> None:
+def _write_part(part: PagePart, out: Path) -> None:
     if isinstance(part, Sheet):
         for kind, form in _FORMS.items():
             _write(out / "tables" / f"{part.name}.{kind}", form(part).encode())

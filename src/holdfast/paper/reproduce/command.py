@@ -75,9 +75,9 @@ def reproduce(order: Order, console: Console | None = None) -> int:
     plan = _with_data(asked, absent)
     store = Store(order.out / "pieces", device=order.device)
     missing = [piece for piece in plan if not store.has(piece)]
-    console.print(f"{len(plan)} pieces, {len(plan) - len(missing)} of them finished before")
+    console.print(f"{len(plan)} pieces, {len(plan) - len(missing)} of them already finished")
     for each in absent:
-        console.print(f"not run: data absent: {each['what']}: {each['why']}", style="yellow")
+        console.print(f"not run, data missing: {each['what']}: {each['why']}", style="yellow")
     bench = Workbench(store.directory, store.sources, order.data, order.device)
     with Display(missing, console) as display:
         try:
@@ -86,7 +86,8 @@ def reproduce(order: Order, console: Console | None = None) -> int:
         except KeyboardInterrupt:
             kept = sum(store.has(piece) for piece in plan)
             console.print(
-                f"interrupted: {kept} of {len(plan)} pieces are kept; the same command goes on"
+                f"interrupted: {kept} of {len(plan)} pieces are kept; run the same command to "
+                "continue"
             )
             return 130
     failed = [*display.failed, *_unfinished(plan, store, display)]
@@ -117,7 +118,7 @@ def reproduce(order: Order, console: Console | None = None) -> int:
 def _unfinished(plan: list[Piece], store: Store, display: Display) -> list[tuple[Piece, str]]:
     """Return the pieces that nobody said had failed, and that are not there all the same."""
     told = {piece for piece, _ in display.failed}
-    why = "it was not finished: its process died, or was killed; the same command goes on"
+    why = "not finished: its process died or was killed; run the same command to continue"
     return [(piece, why) for piece in plan if piece not in told and not store.has(piece)]
 
 
@@ -155,7 +156,7 @@ def _check(order: Order) -> None:
     """Refuse what cannot be had, before anything is computed."""
     if order.data is not None and not order.data.is_dir():
         raise ValueError(
-            f"--data {order.data} is not a directory; name the one with the data files"
+            f"--data {order.data} is not a directory; give the one with the data files"
         )
     if order.device is not None:
         from holdfast.models.network import usable_device
@@ -167,7 +168,7 @@ def _gather(store: Store, plan: list[Piece]) -> tuple[pd.DataFrame, dict[str, st
     """Put together all pieces that are finished, and the versions that made them."""
     loaded = [store.load(piece) for piece in plan if store.has(piece)]
     if not loaded:
-        raise ValueError("not one piece could be finished; the messages above say why")
+        raise ValueError("no piece could be finished; the messages above say why")
     found: dict[str, set[str]] = {}
     for _, about in loaded:
         for name, version in about["versions"].items():

@@ -84,10 +84,10 @@ def plan_pieces(targets: Iterable[str], size: Size | None = None) -> list[Piece]
     wanted = set(targets)
     unknown = wanted - set(TARGETS)
     if unknown:
-        raise ValueError(f"{sorted(unknown)[0]!r} cannot be reproduced; there are: {_names()}")
+        raise ValueError(f"{sorted(unknown)[0]!r} cannot be reproduced; available: {_names()}")
     pieces: list[Piece] = []
     for dataset, model, fold in itertools.product(DATASETS, MODELS, size.folds):
-        world = _World(dataset, model, fold, size)
+        world = _FoldPieces(dataset, model, fold, size)
         if model == "logistic":
             if wanted & {"table1", "tables", "linear", "all"}:
                 pieces += world.table1()
@@ -108,7 +108,7 @@ def _names() -> str:
 
 
 @dataclass(frozen=True)
-class _World:
+class _FoldPieces:
     """The pieces of one fold under one model."""
 
     dataset: str

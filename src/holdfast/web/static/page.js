@@ -72,14 +72,14 @@
         return;
       }
       if (status === 0 || status === 503) { // all else would go wrong again
-        say(status ? "The server is busy. Trying again…" : "The server does not answer. Trying again…");
+        say(status ? "The server is busy. Trying again…" : "The server is not answering. Trying again…");
         const wait = waits[Math.min(failures, waits.length - 1)];
         this.timer = setTimeout(() => this.send(body, mine, failures + 1), wait);
         return;
       }
       const parts = new DOMParser().parseFromString(text, "text/html");
       if (status !== 200) {
-        const offered = status === 409 ? [() => location.reload(), "Load it again"] : [];
+        const offered = status === 409 ? [() => location.reload(), "Reload"] : [];
         this.stop(parts.body.textContent.trim() || "This could not be answered. Reload the page.", ...offered);
         return;
       }
@@ -210,7 +210,7 @@
         if (!isObject(held)) throw new SyntaxError("no object");
         return { state: { values: held.v, preferences: held.p, radius: held.r }, of: held.of };
       } catch {
-        leaveOut("This link cannot be read, and is left out.");
+        leaveOut("This link could not be read and was ignored.");
         return null;
       }
     }
@@ -226,7 +226,7 @@
       const [desk, person] = of.split(".");
       const [itsDesk, itsPerson] = String(held.of ?? "").split(".");
       if (held.of !== undefined && person !== itsPerson) {
-        leaveOut("What was tried before was for another person, and is left out.");
+        leaveOut("What was tried before was for another person and was ignored.");
         return start();
       }
       const names = [];
@@ -236,7 +236,7 @@
         radius: fittingRadius(held.state.radius, names),
       };
       if (desk !== itsDesk && held.state.values && !same(held.state.values, first)) names.push("the values");
-      if (names.length) leaveOut(`Left out, as it does not fit this page: ${names.join(", ")}.`);
+      if (names.length) leaveOut(`Ignored because it does not fit this page: ${names.join(", ")}.`);
       return state;
     }
 
@@ -511,7 +511,7 @@
         }
         say("");
       } catch {
-        say("The server does not answer. Trying again…");
+        say("The server is not answering. Trying again…");
       }
       setTimeout(refresh, 1000);
     };

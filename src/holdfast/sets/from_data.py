@@ -38,10 +38,10 @@ def fisher(
     X : table
         The rows it was trained on, in raw units.
     radius : float
-        Size, in standard errors. Two models, each trained on rows of its own, differ by the
-        square root of 2 more than one of them does from the truth.
+        Size, in standard errors. Two models trained on separate rows differ by a factor of the
+        square root of 2 more than either of them does from the truth.
     favorable_class : label, optional
-        The class that people want. It must be said, unless the classes are False and True.
+        The class that people want. Required unless the classes are False and True.
     intercept : bool
         Whether the intercept changes too; if not, the others move as if it were known.
 
@@ -72,7 +72,7 @@ def sandwich(
     favorable_class: Any = None,
     intercept: bool = True,
 ) -> Ellipsoid:
-    """Return the models within so many robust standard errors of today's.
+    """Return the models within a number of robust standard errors of today's.
 
     The covariance is ``H^-1 J H^-1``: H the Hessian of the regularised training loss, J the sum
     of the outer products of the rows' gradients. Unlike `fisher` it does not assume that the
@@ -116,9 +116,9 @@ def rashomon(
 ) -> Ellipsoid:
     """Return the models that fit the training data almost as well as today's.
 
-    All models whose mean training loss, penalty included, is at most `loss_increase` above that
-    of today's: to second order. The loss is replaced by its quadratic approximation around
-    today's model, so that the set is an ellipsoid; far from it the true set is another.
+    All models whose mean training loss, penalty included, is at most `loss_increase` above that of
+    today's: to second order. The loss is replaced by its quadratic approximation around today's
+    model, so the set is an ellipsoid; far from today's model the true set differs.
 
     Parameters
     ----------
@@ -161,16 +161,16 @@ def bootstrap(
     favorable_class: Any = None,
     random_state: int = 0,
 ) -> Ellipsoid:
-    """Return the models within so many standard deviations of today's, as refits scatter.
+    """Return the models within a number of standard deviations of today's, as refits vary.
 
     The whole model, its scalers and encoders included, is fitted again to resamples of the rows,
     and each refit is expressed in today's columns. Their covariance is shrunk towards independent
-    coefficients (Ledoit and Wolf), because a few models cannot tell many correlations.
+    coefficients (Ledoit and Wolf), because a few models cannot determine many correlations.
 
     Parameters
     ----------
     model : fitted classifier or pipeline
-        Any that is linear in its score. A search is not repeated: its winner is fitted again.
+        Any that is linear in its score. A search is not repeated: its winner is refitted.
     X, y : table and labels
         What it was trained on.
     n_models : int
@@ -178,7 +178,7 @@ def bootstrap(
     radius : float
         Size, in standard deviations.
     favorable_class : label, optional
-        The class that people want. It must be said, unless the classes are False and True.
+        The class that people want. Required unless the classes are False and True.
     random_state : int
 
     Examples
@@ -210,8 +210,8 @@ def from_models(
     """Return a set of known models: last years', other vendors', the members of an ensemble.
 
     Each is expressed in the columns that today's model reads, exactly, whatever scalers and
-    encoders it was fitted behind. It assumes nothing, and promises nothing of any other model
-    than these and their mixtures. A model with another cutoff than today's is shifted so that it
+    encoders it was fitted behind. It assumes nothing, and promises nothing about models other than
+    these and their mixtures. A model whose cutoff differs from today's is shifted so that it
     approves the same people at today's cutoff.
 
     Parameters
@@ -223,7 +223,7 @@ def from_models(
     X : table
         Rows in raw units, as both take them, to compare them on.
     favorable_class : label, optional
-        The class that people want. It must be said, unless the classes are False and True.
+        The class that people want. Required unless the classes are False and True.
 
     Examples
     --------
@@ -278,7 +278,9 @@ def ellipsoid_from_models(
     """
     space, vectors = _translated(models, model, X, favorable_class)
     if len(vectors) < 2:
-        raise ValueError("models: 1 model has no shape; give two or more, or use from_models")
+        raise ValueError(
+            "models: a single model has no spread; pass two or more, or use from_models"
+        )
     return _ellipsoid(covariance_of(vectors, around=space.vector), radius, space)
 
 
@@ -303,7 +305,7 @@ def covariance_of(models: Floats, around: Floats | None = None) -> Floats:
 def _translated(models: Any, model: Any, X: Any, favorable_class: Any) -> tuple[Space, Floats]:
     those = read_model_list("models", models)
     if not those:
-        raise ValueError("models is empty; give at least one fitted model")
+        raise ValueError("models is empty; pass at least one fitted model")
     space = Space.of(model, X, favorable_class)
     return space, np.array(
         [space.translate(f"models[{k}]", other) for k, other in enumerate(those)]

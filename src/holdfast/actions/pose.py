@@ -13,25 +13,25 @@ from holdfast.actions.action_set import ActionSet
 from holdfast.actions.arrays import Arrays, column_names, encode_links
 from holdfast.actions.between import relaxed_problem
 from holdfast.actions.cells import find_cells, too_wide
-from holdfast.actions.compiled import Compiled
 from holdfast.actions.derived import bundles_of
 from holdfast.actions.fit import check_fit, read_action_levels, read_derived
 from holdfast.actions.joint import make_joint
 from holdfast.actions.number import NumberFeature
+from holdfast.actions.posed import Posed
 from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Curve, Encoded, Encoding
 from holdfast.models.encoding.encoding import RefusedByStepError
 from holdfast.models.encoding.reading import as_table
 from holdfast.problem.losses import Loss
+from holdfast.problem.model_set import ModelSet
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import ModelSet
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def to_problem(
+def pose_problem(
     X: Any,
     encoding: Encoding,
     actions: ActionSet,
@@ -40,7 +40,7 @@ def to_problem(
     loss: str | Loss | None = None,
     coef: ArrayLike | None = None,
     intercept: ArrayLike = 0.0,
-) -> Compiled:
+) -> Posed:
     """State what some people can do as a discrete problem in encoded columns.
 
     A person with text for a number, with a level that the action set has never seen, or with a
@@ -71,28 +71,28 @@ def to_problem(
     >>> actions = ActionSet.from_data(table)
     >>> encoding = Encoding.of(([1.0], -4.0))
     >>> people = pd.DataFrame({"x0": [2, None]})
-    >>> compiled = to_problem(people, encoding, actions, robust_to=NormBall(1, 0.1))
-    >>> compiled.refused
+    >>> posed = pose_problem(people, encoding, actions, robust_to=NormBall(1, 0.1))
+    >>> posed.refused
     [(1, 'x0 is missing')]
-    >>> compiled.problem.step, compiled.problem.problem.upper.round(3)
+    >>> posed.problem.step, posed.problem.problem.upper.round(3)
     (array([[1.]]), array([[9.]]))
     """
     actions.validate()
     check_fit(encoding, actions)
     frame = as_table(X)
     scores = _scores(encoding, coef, intercept)
-    return compile_people(frame, encoding, actions, robust_to, loss, scores)[0]
+    return pose_people(frame, encoding, actions, robust_to, loss, scores)[0]
 
 
-def compile_people(
+def pose_people(
     frame: pd.DataFrame,
     encoding: Encoding,
     actions: ActionSet,
     robust_to: ModelSet,
     loss: str | Loss | None,
     scores: tuple[Floats, Floats],
-) -> tuple[Compiled, Encoded]:
-    """Return what `to_problem` does, of an action set that has been found to fit the pipeline.
+) -> tuple[Posed, Encoded]:
+    """Return what `pose_problem` does, of an action set that has been found to fit the pipeline.
 
     Beside it stands what the pipeline's encoders made of the people.
     """
@@ -124,31 +124,30 @@ def compile_people(
         anchor=arrays.anchor,
         groups=arrays.groups,
         current=arrays.all_current(),
-        option_costs=arrays.level_costs,
+        level_costs=arrays.level_costs,
         max_changes=actions.max_changes,
         fixed_costs=arrays.fixed_costs if arrays.fixed_costs.any() else None,
-        option_changes=arrays.option_changes(),
+        level_changes=arrays.level_changes(),
     )
     fixed = {name: why for name, why in encoding.unused.items() if name in actions}
     unseen = "the pipeline was not fitted on it"
     fixed |= {name: unseen for name in actions if name not in encoding.names}
     fixed = {name: why for name, why in fixed.items() if name not in joined}
-    links = encode_links(arrays)
-    compiled = Compiled(
-        discrete,
-        relaxed_problem(discrete, arrays),
-        links,
-        people,
-        rows,
-        refused,
-        fixed,
-        arrays.levels,
-        arrays.ranges,
-        cells,
-        encoding,
-        actions,
+    posed = Posed(
+        problem=discrete,
+        relaxed=relaxed_problem(discrete, arrays),
+        links=encode_links(arrays),
+        people=people,
+        rows=rows,
+        refused=refused,
+        fixed=fixed,
+        levels=arrays.levels,
+        ranges=arrays.ranges,
+        cells=cells,
+        encoding=encoding,
+        actions=actions,
     )
-    return compiled, encoded
+    return posed, encoded
 
 
 class _Usable(NamedTuple):
@@ -177,7 +176,7 @@ def _usable(
     reading = encoding.read(frame)
     read_action_levels(reading, frame, encoding, actions)
     read_derived(reading, frame, encoding, actions)
-    refused = reading.problems()
+    refused = reading.refused()
     rows = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
     # people are kept, and what becomes of the table later must not reach them
     people = frame.iloc[rows] if refused else frame.copy()
@@ -214,7 +213,7 @@ def _not_finite(encoding: Encoding, encoded: Encoded) -> Iterator[tuple[int, str
                 yield k, said if np.isfinite(value) else f"{name} is missing"
                 break
         else:
-            yield k, "the model encodes it as something that is not finite"
+            yield k, "the model encodes it as a value that is not finite"
 
 
 def _curves(

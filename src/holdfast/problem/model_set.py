@@ -81,12 +81,16 @@ class ModelSet(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """A few words that tell it from other sets."""
+        """A few words that distinguish it from other sets."""
 
     @property
-    @abstractmethod
     def crowd(self) -> str:
-        """All of its models, as a sentence speaks of them, in the singular."""
+        """All of its models, as named in a sentence, in the singular."""
+        return self.crowd_of("model")
+
+    @abstractmethod
+    def crowd_of(self, what: str) -> str:
+        """Return the same words where its models go by another name: "network", say."""
 
     @abstractmethod
     def feature_scale(self, n_features: int) -> Floats:
@@ -107,7 +111,7 @@ class ModelSet(ABC):
         """Return a model of the set that gives each point its worst score."""
 
     def worst_score(self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike) -> Floats:
-        """Return the least score of each point over all models in the set."""
+        """Return the lowest score of each point over all models in the set."""
         x, w, b = read_batch(points, coef, intercept)
         out = np.empty(x.shape[0])
         worst_scores(x, w, b, self.numbers(x.shape[1]), out)

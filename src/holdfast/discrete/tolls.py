@@ -1,7 +1,8 @@
-"""Prices of links: every unit by which a link is broken costs so much.
+"""Tolls of links: every unit by which a link is broken costs so much.
 
 What keeps the link gets no dearer, so that the least cost without the link is a lower bound with
 it. Where every linked number is on one side of its start, the search can solve that too.
+The best toll of a link is looked for by `press` in `boxes.py`.
 """
 
 from __future__ import annotations
@@ -16,64 +17,69 @@ from holdfast.machinery.numbers import Floats
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
 
-_MOST_STEEP = 1e4  # times what moving costs: prices of links
+_MOST_STEEP = 1e4  # times what moving costs: tolls of links
 
 
 def is_folded(part: Part, link: Link) -> bool:
     """Whether the cost of a number of the link is no straight line yet."""
-    return any(len(_ways(part.numbers, j)) > 1 for j, _ in link.terms)
+    return any(len(_sides(part.numbers, j)) > 1 for j, _ in link.terms)
 
 
 def unfolded(part: Part, links: list[Link], link: Link) -> list[Part]:
     """Return parts in which the first folded number of a link stays, goes down, or goes up."""
     numbers, parts = part.numbers, list[Part]()
-    j = next(j for j, _ in link.terms if len(_ways(numbers, j)) > 1)
-    for low, high, fee in _ways(numbers, j):
+    j = next(j for j, _ in link.terms if len(_sides(numbers, j)) > 1)
+    for low, high, fixed_cost in _sides(numbers, j):
         new = narrowed(part, links, j, low, high)
         if new is None:
             continue
-        if fee > 0.0:  # who goes pays for it
-            fees = new.numbers.fee.copy()
-            fees[j] = 0.0
-            new = new._replace(numbers=new.numbers._replace(fee=fees), paid=new.paid + fee)
+        if fixed_cost > 0.0:  # who goes pays for it
+            rest = new.numbers.fixed_cost.copy()
+            rest[j] = 0.0
+            own = new.numbers._replace(fixed_cost=rest)
+            new = new._replace(numbers=own, paid=new.paid + fixed_cost)
         parts.append(new)
     return parts
 
 
-def _ways(numbers: Numbers, j: int) -> list[tuple[float, float, float]]:
-    """Return the ways that a number can go: from where to where, and the fee for going there."""
-    low, start, high, fee = (
-        float(v[j]) for v in (numbers.lower, numbers.start, numbers.upper, numbers.fee)
+def _sides(numbers: Numbers, j: int) -> list[tuple[float, float, float]]:
+    """Return the sides that a number can go to: from where to where, and the fixed cost."""
+    low, start, high, fixed_cost = (
+        float(v[j]) for v in (numbers.lower, numbers.start, numbers.upper, numbers.fixed_cost)
     )
-    ways = [(a, b, fee) for a, b in ((low, start), (start, high)) if a < b]
-    return ways if ways and fee == 0.0 else [(start, start, 0.0), *ways]
+    sides = [(a, b, fixed_cost) for a, b in ((low, start), (start, high)) if a < b]
+    return sides if sides and fixed_cost == 0.0 else [(start, start, 0.0), *sides]
 
 
-def priced(part: Part) -> Part:
-    """Let breaking links cost what the prices of the part say, as far as they can be set."""
-    if not part.prices:
+def tolled(part: Part) -> Part:
+    """Let breaking links cost what the tolls of the part say, as far as they can be set.
+
+    Its tolls are then those that are set.
+    """
+    if not part.tolls:
         return part
-    there = part._replace(prices=())
-    for link, price in part.prices:
-        price = min(price, most_tilt(there, link))
-        if price > 0.0:
-            there = tilted(there, link, price)
-    return there
+    there, given = part, list[tuple[Link, float]]()
+    for link, toll in part.tolls:
+        toll = min(toll, most_tilt(there, link))
+        if toll > 0.0:
+            there = tilted(there, link, toll)
+            given.append((link, toll))
+    return there._replace(tolls=tuple(given))
 
 
-def at_price(part: Part, link: Link, price: float) -> Part:
-    """Return a part with another price on a link."""
-    others = [entry for entry in part.prices if entry[0] is not link]
-    return part._replace(prices=(*others, (link, price)))
+def at_toll(part: Part, link: Link, toll: float) -> Part:
+    """Return a part with another toll on a link."""
+    others = [entry for entry in part.tolls if entry[0] is not link]
+    return part._replace(tolls=(*others, (link, toll)))
 
 
-def price_of(part: Part, link: Link) -> float:
-    """Return the price on a link."""
-    return next((price for own, price in part.prices if own is link), 0.0)
+def toll_of(part: Part, link: Link) -> float:
+    """Return the toll on a link."""
+    return next((toll for own, toll in part.tolls if own is link), 0.0)
 
 
 def most_tilt(part: Part, link: Link) -> float:
-    """Return the largest price of a link that `tilted` can set."""
+    """Return the largest toll of a link that `tilted` can set."""
     numbers, counted = part.numbers, part.problem.max_changes is not None
     most, steepest = math.inf, 0.0
     for j, coef in link.terms:
@@ -82,7 +88,7 @@ def most_tilt(part: Part, link: Link) -> float:
         far = _cheap_end(numbers, j, coef)
         if far != numbers.start[j] and (counted or not _may_turn(numbers, j, far)):
             most = min(most, steepness)
-    # a price far above the costs would hide them in its rounding
+    # a toll far above the costs would hide them in its rounding
     return min(most, _MOST_STEEP * steepest)
 
 
@@ -94,16 +100,16 @@ def _cheap_end(numbers: Numbers, j: int, coef: float) -> float:
 def _may_turn(numbers: Numbers, j: int, far: float) -> bool:
     """Whether a number that is paid for moving may start at its far end.
 
-    That must not cost a fee, and on a lattice both ends must be on it.
+    That must have no fixed cost, and on a lattice both ends must be on it.
     """
-    if numbers.fee[j] > 0.0 or not math.isfinite(far):
+    if numbers.fixed_cost[j] > 0.0 or not math.isfinite(far):
         return False
     ends = float(numbers.start[j]), far
     step, anchor = float(numbers.step[j]), float(numbers.anchor[j])
     return step == 0.0 or all(anchor + step * round((v - anchor) / step) == v for v in ends)
 
 
-def tilted(part: Part, link: Link, price: float) -> Part:
+def tilted(part: Part, link: Link, toll: float) -> Part:
     """Let every unit by which a link is broken cost so much: what keeps it gets no dearer.
 
     Numbers of the link are on one side of their start. One that is paid for moving starts at its
@@ -111,15 +117,15 @@ def tilted(part: Part, link: Link, price: float) -> Part:
     """
     numbers = part.numbers
     costs, points = numbers.cost.copy(), numbers.start.copy()
-    paid = price * (link.value(numbers.start) - link.ends[1])
+    paid = toll * (link.value(numbers.start) - link.ends[1])
     for j, coef in link.terms:
         if numbers.lower[j] == numbers.upper[j]:
             continue
         far = _cheap_end(numbers, j, coef)
         if far == numbers.start[j]:
-            costs[j] += price * abs(coef)
+            costs[j] += toll * abs(coef)
             continue
-        cost = numbers.cost[j] - price * abs(coef)
+        cost = numbers.cost[j] - toll * abs(coef)
         least = 1e-12 * numbers.cost[j]
         costs[j] = abs(cost)
         if cost <= -least:  # by more than rounding: only whoever may turn gets there
@@ -130,7 +136,13 @@ def tilted(part: Part, link: Link, price: float) -> Part:
             paid -= (least - cost) * width if math.isfinite(width) else math.inf
             costs[j] = least
     turned = Numbers(
-        points, numbers.lower, numbers.upper, costs, numbers.fee, numbers.step, numbers.anchor
+        points,
+        numbers.lower,
+        numbers.upper,
+        costs,
+        numbers.fixed_cost,
+        numbers.step,
+        numbers.anchor,
     )
     return part._replace(numbers=turned, paid=part.paid + float(paid))
 
@@ -147,11 +159,11 @@ def one_way(part: Part, link: Link, x: Floats) -> Part:
     return part._replace(numbers=numbers._replace(lower=lower, upper=upper))
 
 
-def fair_price(numbers: Numbers, x: Floats, gains: Floats, link: Link) -> float:
-    """Return the price of a link at whose upper end a point is, so that it pays to stay there.
+def fair_toll(numbers: Numbers, x: Floats, gains: Floats, link: Link) -> float:
+    """Return the toll of a link at whose upper end a point is, so that it pays to stay there.
 
-    Were all numbers continuous, and the point the best, then no price gave a better bound. Of each
-    number that moves, cost and price make up for what it gains.
+    Were all numbers continuous, and the point the best, then no toll gave a better bound. Of each
+    number that moves, cost and toll make up for what it gains.
     """
     room = link.ends[1] - link.value(x)
     if room > sum(abs(a) * (float(numbers.step[j]) + 1e-9 * abs(x[j])) for j, a in link.terms):
@@ -173,7 +185,7 @@ def gains_at(base: RecourseProblem, goal: Goal, numbers: Numbers, x: Floats) -> 
         worth = (numbers.cost[inside] / np.abs(coef[inside])).max(initial=0.0)
     else:
         score = base.robust_to.worst_score(x[None], base.coef, base.intercept)
-        worth = base.loss.slope(score)[0] / goal.level
+        worth = base.loss.slope(score)[0] / goal.amount
     return np.asarray(worth * coef)
 
 

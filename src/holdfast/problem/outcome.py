@@ -17,17 +17,17 @@ class Outcome(IntEnum):
     BAD_COST = 6
     LIMIT = 7  # the search was stopped: what it has may not be the best
     NO_ROOM = 8  # the search needs a larger stack
+    UNSETTLED = 9  # within a solver alone: it goes on
 
 
 # for kernels, which are compiled once for plain numbers
-(
-    FOUND,
-    EXHAUSTED,
-    UNBOUNDED,
-    NOT_FINITE,
-    OUT_OF_BOUNDS,
-    BAD_BOUNDS,
-    BAD_COST,
-    LIMIT,
-    NO_ROOM,
-) = (int(outcome) for outcome in Outcome)
+FOUND = int(Outcome.FOUND)
+EXHAUSTED = int(Outcome.EXHAUSTED)
+UNBOUNDED = int(Outcome.UNBOUNDED)
+NOT_FINITE = int(Outcome.NOT_FINITE)
+OUT_OF_BOUNDS = int(Outcome.OUT_OF_BOUNDS)
+BAD_BOUNDS = int(Outcome.BAD_BOUNDS)
+BAD_COST = int(Outcome.BAD_COST)
+LIMIT = int(Outcome.LIMIT)
+NO_ROOM = int(Outcome.NO_ROOM)
+UNSETTLED = int(Outcome.UNSETTLED)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Compiled:
-    """Made by `to_problem`, read by `decode`.
+class Posed:
+    """Made by `pose_problem`, read by `decode`.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from holdfast.machinery.structs import Struct
 from holdfast.machinery.threads import over_rows
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
+from holdfast.problem.model_set import copy_into, pick, worst_score_of
 from holdfast.problem.problem import RecourseProblem
-from holdfast.problem.sets import copy_into, pick, worst_score_of
 from holdfast.result.found import Found
+from holdfast.result.prover import Proofs
 
 
 class Certifier(Struct):
@@ -41,15 +42,6 @@ class BentCertifier(Struct):
     duals: Floats
 
 
-class Proofs(NamedTuple):
-    """The line below the frontier that bounds each row: its multiplier and its model."""
-
-    multiplier: Floats
-    coef: Floats
-    intercept: Floats
-    dual: Floats  # of a list: the weights of its models, today's first
-
-
 def solve_and_prove(
     problem: RecourseProblem, goal: Goal, threads: int, *, keep: bool
 ) -> tuple[Found, Proofs]:
@@ -60,7 +52,7 @@ def solve_and_prove(
     """
     n, d = problem.X.shape
     even, exponent = problem.in_even_costs()
-    levels, asked = goal.levels(exponent), goal.numbers()
+    amounts, asked = goal.amounts(exponent), goal.numbers()
     rows, robust = even.rows(), even.robust_to.numbers(d)
     n_kept = n if keep else 1
     kept = _new_proofs(n, n_kept, d, dual_size(even))
@@ -71,7 +63,7 @@ def solve_and_prove(
         return own.coef, own.intercept, own.dual
 
     answers = new_answers(n, d)
-    arguments = (rows, robust, asked, levels, answers, kept.multiplier, bound)
+    arguments = (rows, robust, asked, amounts, answers, kept.multiplier, bound)
     if goal.is_guarantee or problem.loss.convex:
         over_rows(
             prove_rows, n, threads, *arguments, private=lambda: Certifier(new_work(even), *models())
@@ -95,23 +87,14 @@ def _new_proofs(n: int, n_kept: int, d: int, n_duals: int) -> Proofs:
     return Proofs(np.full(n, np.nan), *unknown, np.full((n_kept, n_duals), np.nan))
 
 
-def prove(problem: RecourseProblem, goal: Goal, threads: int) -> Proofs:
-    """Return the multiplier and the model that prove the lower bound of each row.
-
-    A row gives the same bits whenever it is solved, so that proofs need not be kept: they are
-    worked out again when somebody asks for them.
-    """
-    return solve_and_prove(problem, goal, threads, keep=True)[1]
-
-
 @kernel
-def prove_rows(private, rows, robust, goal, levels, answers, multiplier, bound, begin, end):
+def prove_rows(private, rows, robust, goal, amounts, answers, multiplier, bound, begin, end):
     """Solve and certify a range of rows, for a guarantee or a price with a convex loss."""
     work, coefs = private.work, private.coefs
     intercepts, duals = private.intercepts, private.duals
-    shared = plan_shared(rows, robust, own_goal(goal, levels, 0), work)
+    shared = plan_shared(rows, robust, own_goal(goal, amounts, 0), work)
     for i in range(begin, end):
-        own = own_goal(goal, levels, i)
+        own = own_goal(goal, amounts, i)
         if answer_row(rows, i, robust, own, shared, work, answers):
             multiplier[i], intercept, bound[i] = proven_bound(
                 own,
@@ -128,17 +111,17 @@ def prove_rows(private, rows, robust, goal, levels, answers, multiplier, bound, 
 
 
 @kernel
-def prove_bent_rows(private, rows, robust, goal, levels, answers, multiplier, bound, begin, end):
+def prove_bent_rows(private, rows, robust, goal, amounts, answers, multiplier, bound, begin, end):
     """Solve and certify together: of the many lines of such a proof the answer's own is kept."""
     work, lines, coefs = private.work, private.lines, private.coefs
     intercepts, duals = private.intercepts, private.duals
     for i in range(begin, end):
-        own = own_goal(goal, levels, i)
-        if not open_row(rows, own.level, robust, answers, i, work):
+        own = own_goal(goal, amounts, i)
+        if not open_row(rows, own.amount, robust, answers, i, work):
             continue
         model = pick(coefs, i)
         count, mu = solve_bent_row(
-            rows, i, robust, goal.loss, own.level, work, lines, answers.recourse[i]
+            rows, i, robust, goal.loss, own.amount, work, lines, answers.recourse[i]
         )
         for k in range(count):
             lines.mus[k], lines.offsets[k], _ = row_line(
@@ -148,7 +131,7 @@ def prove_bent_rows(private, rows, robust, goal, levels, answers, multiplier, bo
             rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), robust
         )
         bound[i] = price_bound_under_lines(
-            goal.loss, own.level, start_score, lines.mus, lines.offsets, count
+            goal.loss, own.amount, start_score, lines.mus, lines.offsets, count
         )
         multiplier[i], _, intercept = row_line(
             rows, i, answers.recourse[i], mu, robust, work.dual, model
