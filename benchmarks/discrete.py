@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from holdfast import NormBall, Status
-from holdfast.actions import ActionSet, to_problem
+from holdfast.actions import ActionSet, pose_problem
 from holdfast.datasets import load_german
 from holdfast.discrete import DiscreteProblem, Group, solve_discrete
 from holdfast.models.encoding import Encoding
@@ -116,7 +116,7 @@ def german(n: int, p: float) -> DiscreteProblem:
     for name in FIXED:
         actions.set(name, immutable=True)
     encoding = Encoding.of(pipeline, favorable_class=True)
-    return to_problem(people, encoding, actions, robust_to=NormBall(p, 0.1)).problem
+    return pose_problem(people, encoding, actions, robust_to=NormBall(p, 0.1)).problem
 
 
 CASES = {

@@ -29,7 +29,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from holdfast import ActionSet, AtMost, Follows, Linear, NormBall, Status
-from holdfast.actions import to_problem
+from holdfast.actions import pose_problem
 from holdfast.datasets import load_german
 from holdfast.discrete import DiscreteProblem, Links, linked, solve_linked
 from holdfast.discrete.boxes import Best
@@ -57,9 +57,9 @@ def asked(table: pd.DataFrame, wanted: np.ndarray, links: list, n: int, p: float
     actions = ActionSet.from_data(table)
     actions.links = links
     denied = table[~pipeline.predict(table)].iloc[:n]
-    compiled = to_problem(denied, Encoding.of(pipeline), actions, robust_to=NormBall(p, 0.1))
-    rows = compiled.links
-    return compiled.problem, Links(rows.matrix, rows.lower, rows.upper)
+    posed = pose_problem(denied, Encoding.of(pipeline), actions, robust_to=NormBall(p, 0.1))
+    rows = posed.links
+    return posed.problem, Links(rows.matrix, rows.lower, rows.upper)
 
 
 def german(links: list, n: int, p: float) -> Linked:

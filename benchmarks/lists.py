@@ -71,7 +71,7 @@ def main() -> None:
             proven = np.mean([s is not holdfast.Status.GAP_OPEN for s in result.status])
             cells = [f"{spread:g}", next(iter(goal)), f"{ours:.1f}", f"{BAR:g}", f"{proven:.2%}"]
             if "guarantee" in goal:
-                all_coefs, level = np.vstack([today, coefs]), result.goal.level
+                all_coefs, level = np.vstack([today, coefs]), result.goal.amount
                 intercepts = np.full(options.models, -3.0)
                 begun = time.process_time()
                 costs = [

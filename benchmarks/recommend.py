@@ -35,7 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from holdfast import ActionSet, NormBall, RobustRecourse, Status
-from holdfast.actions import to_problem
+from holdfast.actions import pose_problem
 from holdfast.datasets import load_german
 from holdfast.discrete import solve_discrete
 from holdfast.models.encoding import Encoding
@@ -118,10 +118,8 @@ def times(world: World, rows: int, threads: int, repeats: int) -> dict[str, floa
     """Milliseconds a row."""
     people, recourse = drawn(world, rows), world.recourse(threads)
     recourse.recommend(people[:5]).to_frame()  # compiles
-    compiled = to_problem(people, Encoding.of(world.model), world.actions, robust_to=BALL)
-    solver, _ = least(
-        repeats, lambda: solve_discrete(compiled.problem, guarantee=0.5, n_jobs=threads)
-    )
+    posed = pose_problem(people, Encoding.of(world.model), world.actions, robust_to=BALL)
+    solver, _ = least(repeats, lambda: solve_discrete(posed.problem, guarantee=0.5, n_jobs=threads))
     advice, result = least(repeats, lambda: recourse.recommend(people))
     frame, _ = least(repeats, result.to_frame)
     several = world.recourse(threads, n_options=3)

@@ -27,10 +27,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from holdfast import ActionSet, NormBall, RobustRecourse, sets
-from holdfast.actions import to_problem
+from holdfast.actions import pose_problem
 from holdfast.discrete import solve_discrete
 from holdfast.models.encoding import Encoding
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.model_set import ModelSet
 
 BAR = 1.0  # milliseconds
 REFUSED = 0.2  # the share of people whom a lender refuses
@@ -129,9 +129,9 @@ def row_of(card: Card, label: str, robust_to: ModelSet, asked: Any) -> list[str]
     n = len(card.people)
     seconds, table = timed(lambda: recourse.recommend(card.people).to_frame(), asked.repeats)
     encoding = Encoding.of(card.model, favorable_class=0)
-    compiled = to_problem(card.people, encoding, card.actions, robust_to=robust_to)
+    posed = pose_problem(card.people, encoding, card.actions, robust_to=robust_to)
     alone, _ = timed(
-        lambda: solve_discrete(compiled.problem, guarantee=card.least, n_jobs=asked.threads),
+        lambda: solve_discrete(posed.problem, guarantee=card.least, n_jobs=asked.threads),
         asked.repeats,
     )
     proven = table["status"].isin(["optimal", "infeasible", "already valid"]).mean()

@@ -50,7 +50,7 @@ from threadpoolctl import threadpool_limits
 import holdfast
 from holdfast import Ellipsoid, ModelList, NormBall
 from holdfast.datasets import load_german
-from holdfast.problem.sets import ModelSet
+from holdfast.problem.model_set import ModelSet
 
 LEVELS = (0.90, 0.95, 0.99)
 STEPS = np.concatenate([np.arange(0.0, 4.0, 0.25), np.arange(4.0, 12.5, 0.5)])

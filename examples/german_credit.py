@@ -1,4 +1,4 @@
-"""From fitting a model to an explanation in words, for applicants of German Credit.
+"""From fitting a model to explaining the advice in words, for German Credit applicants.
 
 python examples/german_credit.py
 """
@@ -18,7 +18,7 @@ CATEGORIES = ["checking_status", "credit_history", "savings_status", "employment
 
 
 def what_people_can_do(table, units) -> holdfast.ActionSet:
-    """A draft from the data, and what we know of the world put into it."""
+    """Draft an action set from the data, then add what we know about the world."""
     known = {name: units[name] for name in NUMBERS}
     actions = holdfast.ActionSet.from_data(table, units=known)
     actions.set("credit_amount", step=100)
@@ -38,7 +38,7 @@ BUILD_UP = {  # savings can be built up
 
 
 def main() -> None:
-    """Fit, ask, explain."""
+    """Fit a model, ask for recourse, and explain the answers."""
     german = load_german()
     table = german.features[NUMBERS + CATEGORIES]
     columns = make_column_transformer((StandardScaler(), NUMBERS), (OneHotEncoder(), CATEGORIES))

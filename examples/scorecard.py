@@ -1,4 +1,4 @@
-"""A scorecard, from its bins to advice in points and in raw units.
+"""From the bins of a scorecard to advice in points and in raw units.
 
 python examples/scorecard.py    (needs `pip install 'holdfast[lenders]'`)
 """
@@ -22,11 +22,11 @@ FEATURES = [
     "employment",
     "purpose",
 ]
-CUTOFF = 520  # points from which on the lender says yes
+CUTOFF = 520  # the lender says yes from this many points on
 
 
 def fit_scorecard(table, default) -> Scorecard:
-    """Bin every feature, weigh the evidence, and scale: 600 points at odds of 50:1."""
+    """Bin every feature, compute weights of evidence, and scale: 600 points at odds of 50:1."""
     texts = [name for name in table if table[name].dtype.kind not in "if"]
     card = Scorecard(
         BinningProcess(list(table), categorical_variables=texts, min_bin_size=0.05),
@@ -38,7 +38,7 @@ def fit_scorecard(table, default) -> Scorecard:
 
 
 def what_people_can_do(table, units) -> holdfast.ActionSet:
-    """A draft from the data, and what we know of the world put into it."""
+    """Draft an action set from the data, then add what we know about the world."""
     fixed = ["age", "credit_history", "employment", "purpose"]
     known = {name: unit for name, unit in units.items() if name in table}
     actions = holdfast.ActionSet.from_data(table, immutable=fixed, units=known)
@@ -48,7 +48,7 @@ def what_people_can_do(table, units) -> holdfast.ActionSet:
 
 
 def main() -> None:
-    """Fit, ask, explain."""
+    """Fit a scorecard, ask for recourse, and explain the answers."""
     german = load_german()
     table, default = german.features[FEATURES], (~german.approved).astype(int)
     card = fit_scorecard(table, default)
@@ -67,7 +67,7 @@ def main() -> None:
     helped = refused.index[result.status == "optimal"][:3]
     for applicant in helped:
         print(f"Applicant {applicant}: {result.explain(applicant)}", end="\n\n")
-    again = card.score(result.after())  # the scorecard itself, of the rows as advised
+    again = card.score(result.after())  # ask the scorecard itself about the advised rows
     print(f"As advised, the scorecard gives everybody at least {again.min():.1f} points.")
 
 
