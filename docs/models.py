@@ -1,11 +1,11 @@
-"""Try every kind of model at every door, and write the table of docs/models.md.
+"""Pass every kind of model to every function that takes one, and write the table of docs/models.md.
 
     python docs/models.py            write the table
-    python docs/models.py --check    only say whether it is what is written
+    python docs/models.py --check    only check whether the table is up to date
 
-Each model is fitted on a small table, and those whom it refuses ask what to change. "exact" is said
-where every recommendation was proven, and costs what the cheapest of all raw rows costs, tried one
-by one. Whatever else happens is an error, or a refusal, whose first words are shown.
+Each model is fitted on a small table, and the people it refuses ask what to change. "exact" means
+that every recommendation was proven, and costs as much as the cheapest of all raw rows, tried one
+by one. Anything else is an error, or a refusal, whose first words are shown.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def kinds() -> list[Kind]:
     }
     add("Scalers and encoders", scaled)
     add("Bins and scorecards", binned)
-    add("Bent numbers", bent)
+    add("Transformed numbers", bent)
     add("Missing values", missing, has_missing=True)
     add("What follows the score", follows)
     add("Classifiers", others)
@@ -298,7 +298,7 @@ def try_recourse(world: World) -> str:
     rows = every_row(world.table)
     points = encoding.encode(rows)
     model: Any = encoding.model
-    enough = BALL.worst_score(points, model.coef, model.intercept) >= goal.level
+    enough = BALL.worst_score(points, model.coef, model.intercept) >= goal.amount
     for k in range(len(world.people)):
         costs = costs_of(world.people.iloc[k], rows, world.actions, encoding)
         best, found = costs[enough].min(initial=np.inf), told["cost"].iloc[k]
@@ -409,7 +409,7 @@ def main() -> int:
     page = f"{before}{BEGIN}\n{make_rows()}\n{END}{rest.split(END)[1]}"
     if asked.check:
         same = page == PAGE.read_text("utf-8")
-        print("as written" if same else "docs/models.md is not what this command writes")
+        print("up to date" if same else "docs/models.md differs from what this command writes")
         return 0 if same else 1
     PAGE.write_text(page, "utf-8")
     return 0

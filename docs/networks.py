@@ -2,8 +2,9 @@
 
     python docs/networks.py
 
-German Credit as the paper prepares it, its first fold; networks of ReLU layers trained as the
-paper's, of other depths and widths too. Everybody whom a network turns down is bracketed.
+It uses the first fold of German Credit as the paper prepares it. The networks have ReLU layers and
+are trained like the paper's, with other depths and widths too. Everyone whom a network turns down
+is bracketed.
 """
 
 from __future__ import annotations

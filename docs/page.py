@@ -1,4 +1,4 @@
-"""Take the picture of the page that is in the README.
+"""Take the screenshot of the page that the README shows.
 
     python docs/page.py
 
