@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast import ActionSet, ModelList, NormBall, RobustRecourse
+from holdfast import ActionSet, ModelList, NormBall, Ratio, RobustRecourse
 
 TODAY = NormBall(p=1, radius=0.0)
 
@@ -152,17 +153,34 @@ def test_the_intercept_is_the_same_for_everybody(bank):
     )
 
 
-def test_at_most_three_features_are_named_and_none_that_is_unsaid(bank):
+def test_at_most_three_features_are_named_and_none_that_is_protected(bank):
     result, label = advice(bank)
     opposing = result.opposing(label, NormBall(math.inf, 0.4))
     words = opposing.words()
     assert 1 <= len(re.findall(r"counts|is stricter", words)) <= 3
-    without = opposing.words(unsaid=["savings", "months", "age"])
+    without = replace(opposing, protected=frozenset({"savings", "months", "age"})).words()
     assert "savings" not in without
     assert "months" not in without
     assert without.endswith("it is stricter with everybody.")
     for each in opposing.differences:
         assert each.drop > 0.0 or each.words not in words
+
+
+def test_what_is_computed_from_something_protected_is_not_named(bank):
+    table = bank[2].assign(share=lambda people: people["months"] / people["age"])
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    model.fit(table[["months", "age", "share"]], [True, False] * 2)
+    model[-1].coef_, model[-1].intercept_ = np.array([[-1.0, 0.5, -2.0]]), np.array([-3.0])
+    table = table[["months", "age", "share"]]
+    actions = ActionSet.from_data(table, protected=["age"])
+    actions.derived.append(Ratio("share", of="months", to="age"))
+    asked = {"robust_to": TODAY, "guarantee": 0.5, "n_jobs": 1}
+    result = RobustRecourse(model, actions=actions, **asked).recommend(table)
+    label = next(each for each in table.index if result.ways(each))
+    opposing = result.opposing(label, NormBall(1, 0.5))
+    assert opposing.differences[0].name == "share"
+    assert "share" in replace(opposing, protected=frozenset()).words()
+    assert "share" not in opposing.words()
 
 
 def test_margins_are_refused_without_a_number(bank):

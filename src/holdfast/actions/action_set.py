@@ -225,6 +225,22 @@ provide_cost=None)
                 raise TypeError(f"preference for {name!r}: {error}") from None
         return own
 
+    @property
+    def protected_names(self) -> frozenset[str]:
+        """The protected features, and those computed from one: never named as a reason.
+
+        Examples
+        --------
+        >>> from holdfast.actions import ActionSet, NumberFeature, Ratio
+        >>> names = ("debt", "age", "debt_per_year")
+        >>> actions = ActionSet([NumberFeature(name, protected=name == "age") for name in names])
+        >>> actions.derived.append(Ratio("debt_per_year", of="debt", to="age"))
+        >>> sorted(actions.protected_names)
+        ['age', 'debt_per_year']
+        """
+        kept = frozenset(name for name in self if self[name].protected)
+        return kept.union(each.feature for each in self.derived if kept & set(each.parents))
+
     def _refuse_lock(self, name: str) -> None:
         """Refuse to lock what changes with others: these must be locked."""
         follows = {link.feature: [link.of] for link in self.links if isinstance(link, Follows)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +61,7 @@ class Opposing:
     differences : list of Difference
         All of them, what lowers the score most first: together, the fall of the score.
     protected : frozenset of str
-        Features that are never named in words.
+        Features that are never named in words: see `ActionSet.protected_names`.
     """
 
     coef: Floats
@@ -75,8 +74,8 @@ class Opposing:
     differences: list[Difference]
     protected: frozenset[str] = frozenset()
 
-    def words(self, what: str = "this advice", unsaid: Collection[str] = ()) -> str:
-        """Say what that model does and why; features in `unsaid` are not named."""
+    def words(self, what: str = "this advice") -> str:
+        """Say what that model does and why; nothing protected is named."""
         said = f"One of these models would refuse {what}"
         if self.gives:
             less = f"less than the {self.wanted} asked for"
@@ -84,8 +83,7 @@ class Opposing:
             said = f"One of these models gives {what} {self.gives}, {outcome}"
         lowers = [each for each in self.differences if each.drop > 0.0]
         least = _LEAST_SHARE * sum(each.drop for each in lowers)
-        unsaid = self.protected.union(unsaid)
-        told = [each for each in lowers if each.drop >= least and each.name not in unsaid]
+        told = [each for each in lowers if each.drop >= least and each.name not in self.protected]
         if not told:
             return f"{said}."
         return f"{said}: it {listed([each.words for each in told[:_MOST]])}."
@@ -101,26 +99,21 @@ def differences(
     model: Any = encoding.model
     own = np.asarray(model.coef, dtype=np.float64)
     found = [Difference(None, float(model.intercept) - intercept, "is stricter with everybody")]
-    for name, part in encoding.features.items():
-        columns = _columns_of(part)
+    for name, feature in encoding.features.items():
+        columns = feature.columns
         drop = float((own[columns] - coef[columns]) @ point[columns])
-        found.append(Difference(name, drop, _words(part, row[name], own, coef)))
+        found.append(Difference(name, drop, _words(feature, row[name], own, coef)))
     return sorted(found, key=lambda each: -each.drop)
 
 
-def _columns_of(part: RawFeature) -> Any:
-    if isinstance(part, Number):
-        return np.array([part.column, *part.indicators], dtype=np.int64)
-    return part.columns
-
-
-def _words(part: RawFeature, value: Any, own: Floats, coef: Floats) -> str:
+def _words(feature: RawFeature, value: Any, own: Floats, coef: Floats) -> str:
     """Say how a feature is weighed differently; of a number that is a slope, in any unit."""
     if is_missing(value):
-        return f"gives less credit when {part.name} is not given"
-    if not isinstance(part, Number):
-        return f"gives less credit for {part.name} = {numeral(plain(value))}"
-    return f"counts {part.name} {_compared(float(own[part.column]), float(coef[part.column]))}"
+        return f"gives less credit when {feature.name} is not given"
+    if not isinstance(feature, Number):
+        return f"gives less credit for {feature.name} = {numeral(plain(value))}"
+    slopes = (float(each[feature.column]) for each in (own, coef))
+    return f"counts {feature.name} {_compared(*slopes)}"
 
 
 def _compared(own: float, other: float) -> str:

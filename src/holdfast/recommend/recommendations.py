@@ -285,7 +285,7 @@ class Recommendations:
             wanted=self.wanted,
             is_refusal=score < self._cutoff,
             differences=differences(encoding, point, after, coef, intercept),
-            protected=frozenset(name for name in actions if actions[name].protected),
+            protected=actions.protected_names,
         )
 
     def sizes(self, label: Any, n_points: int = 25, at_least: float = 0.0) -> SizeCurve:

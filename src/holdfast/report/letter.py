@@ -26,7 +26,6 @@ from holdfast.report.parts import (
     make_reference,
     parts_of_score,
     principal_reasons,
-    protected_features,
 )
 from holdfast.report.people import (
     AFTER,
@@ -391,7 +390,7 @@ def _approved_options(person: pa.Table, basis: Basis) -> pa.Table:
 
 def _reference(first: dict[str, Any], keys: Sequence[str], actions: ActionSet) -> str:
     """Return the first key that does not say what is protected."""
-    kept = protected_features(actions)
+    kept = actions.protected_names
     for name in keys:
         if name not in kept:
             return "" if first[name] is None else str(first[name])  # a name, not an amount
@@ -420,9 +419,9 @@ def _unit(actions: ActionSet, name: str) -> str:
 
 def _ways(approved: pa.Table, actions: ActionSet, words: Words) -> list[tuple[str, list[str]]]:
     ways: list[tuple[str, list[str]]] = []
-    follow = features_that_follow(actions)
+    follow, kept = features_that_follow(actions), actions.protected_names
     # what is computed from something protected follows by itself, and need not be named
-    told = [n for n in features_of(approved, AFTER) if n not in protected_features(actions)]
+    told = [name for name in features_of(approved, AFTER) if name not in kept]
     for option in approved.to_pylist():
         names = [name for name in told if _is_changed(option, name)]
         names.sort(key=lambda name: name in follow)
@@ -465,7 +464,7 @@ def _sure(approved: pa.Table, basis: Basis, words: Words, until: date | None) ->
 
 def _barriers(person: pd.DataFrame, recourse: RobustRecourse, words: Words) -> list[str]:
     """Say what is in the way of somebody whom nothing helps: what would cost least to lift."""
-    kept = protected_features(recourse.actions)
+    kept = recourse.actions.protected_names
     for release in recourse.recommend(person).releases(person.index[0]):
         if not any(each.feature in kept for each in release.constraints):
             return [_barrier(each, recourse.actions, words) for each in release.constraints]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from holdfast.actions import ActionSet, Follows
 from holdfast.machinery.numbers import Floats
 from holdfast.models.base import accepts
-from holdfast.models.encoding import Category, Encoding, Number
+from holdfast.models.encoding import Category, Encoding
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,17 +76,9 @@ def parts_of_score(
     apart: Floats = encoding.encode(person)[0] - encoding.encode(reference)[0]
     coef: Floats = np.asarray(encoding.model.coef)  # type: ignore[attr-defined]
     return {
-        name: float(coef[columns] @ apart[columns])
-        for name, part in encoding.features.items()
-        for columns in (_columns_of(part),)
+        name: float(coef[feature.columns] @ apart[feature.columns])
+        for name, feature in encoding.features.items()
     }
-
-
-def _columns_of(part: Any) -> NDArray[np.int64]:
-    """Return the encoded columns of a feature."""
-    if isinstance(part, Number):
-        return np.array([part.column, *part.indicators], dtype=np.int64)
-    return np.asarray(part.columns, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -105,22 +97,6 @@ class Principal:
     protected: list[str]
 
 
-def protected_features(actions: ActionSet) -> set[str]:
-    """Name the features that nobody may be refused for, and those computed from such a one.
-
-    Examples
-    --------
-    >>> from holdfast.actions import ActionSet, NumberFeature, Ratio
-    >>> names = ("debt", "age", "debt_per_year")
-    >>> actions = ActionSet([NumberFeature(name, protected=name == "age") for name in names])
-    >>> actions.derived.append(Ratio("debt_per_year", of="debt", to="age"))
-    >>> sorted(protected_features(actions))
-    ['age', 'debt_per_year']
-    """
-    kept = {name for name in actions if actions[name].protected}
-    return kept | {each.feature for each in actions.derived if kept & set(each.parents)}
-
-
 def principal_reasons(parts: dict[str, float], actions: ActionSet) -> Principal:
     """Choose the reasons for a refusal: what cost the score most.
 
@@ -134,7 +110,7 @@ def principal_reasons(parts: dict[str, float], actions: ActionSet) -> Principal:
     against = sorted((value, name) for name, value in parts.items() if value < 0.0)
     least = _LEAST_SHARE * sum(value for value, _ in against)
     large = [name for value, name in against if value <= least]
-    kept = protected_features(actions)
+    kept = actions.protected_names
     reasons = [name for name in large if name not in kept][:MOST_REASONS]
     return Principal(reasons, [name for name in large[:MOST_REASONS] if name in kept])
 

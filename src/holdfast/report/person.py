@@ -21,7 +21,7 @@ from holdfast.recommend.words import (
     without_change,
 )
 from holdfast.report.charts import About, SizeLine, SizeTexts, size_chart
-from holdfast.report.parts import features_that_follow, protected_features
+from holdfast.report.parts import features_that_follow
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def _sure_words(
     stays = not plain.told_changes(label)
     what = "the plain advice, to change nothing," if stays else "the plain advice"
     if opposing is not None:
-        return opposing.words(what, protected_features(plain.actions))
+        return opposing.words(what)
     if result.robust_to.has_size and result.radius == 0.0:
         return "This is the plain advice: it is made for today's model alone."
     return f"{what[0].upper()}{what[1:]} happens to hold for {result.robust_to.crowd}."
@@ -296,7 +296,7 @@ def _sure_words(
 
 def _look_at_hopeless(result: Recommendations, label: Any, about: PersonFigures) -> PersonFigures:
     """Say what is in the way; no constraint of anything protected is among the releases."""
-    releases, kept = result.releases(label), protected_features(result.actions)
+    releases, kept = result.releases(label), result.actions.protected_names
     reach, radius = result.reachable(label)
     told = [hopeless_words(result, label)]
     if not releases:
@@ -345,7 +345,7 @@ def _changes(result: Recommendations, label: Any, option: int) -> list[ChangeFig
     What is computed from something protected follows by itself, and need not be named.
     """
     actions = result.actions
-    follow, kept = features_that_follow(actions), protected_features(actions)
+    follow, kept = features_that_follow(actions), actions.protected_names
     changes = [
         ChangeFigures(*each, effort=effort, follows=each.name in follow)
         for each, effort in result.told_changes(label, option).items()

@@ -263,7 +263,7 @@ class Encoding:
         import pandas as pd
 
         most = max((len(some) for some in values.values()), default=0)
-        widths = {name: len(self._columns(name)) for name in values}
+        widths = {name: len(self[name].columns) for name in values}
         if not most or not len(like.points):  # nobody is there to be like, nor to need it
             return {name: np.zeros((len(some), widths[name])) for name, some in values.items()}
         same = np.zeros(most, dtype=np.int64)
@@ -275,7 +275,7 @@ class Encoding:
             else:
                 rows[:, self.names.index(name)] = padded
         found = {
-            name: np.full((len(v), len(self._columns(name))), np.nan) for name, v in values.items()
+            name: np.full((len(v), len(self[name].columns)), np.nan) for name, v in values.items()
         }
         block = max(_MOST_ENTRIES // self.n_columns, 1)
         waiting = [np.arange(k, min(k + block, most)) for k in range(0, most, block)]
@@ -295,15 +295,8 @@ class Encoding:
                 continue
             for name, codes in found.items():
                 asked = which < len(codes)
-                codes[which[asked]] = points[np.ix_(asked, self._columns(name))]
+                codes[which[asked]] = points[np.ix_(asked, self[name].columns)]
         return found
-
-    def _columns(self, name: str) -> NDArray[np.int64]:
-        """Return the encoded columns of a feature."""
-        feature = self[name]
-        if isinstance(feature, Number):
-            return np.array([feature.column, *feature.indicators], dtype=np.int64)
-        return feature.columns
 
     def decode(self, encoded: Floats) -> pd.DataFrame:
         """Return the raw columns that are used, from encoded rows, up to rounding.

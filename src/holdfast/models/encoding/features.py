@@ -41,12 +41,16 @@ class Number:
         """Whether a missing value can be encoded."""
         return self.fill is not None
 
+    @property
+    def columns(self) -> NDArray[np.int64]:
+        """The encoded columns: its own, and those that tell whether it is missing."""
+        return np.array([self.column, *self.indicators], dtype=np.int64)
+
     def as_curve(self) -> Curve:
         """Return the number as a curve whose columns move together with what is missing."""
-        columns = np.array([self.column, *self.indicators], dtype=np.int64)
         where = "an indicator of what is missing"
         return Curve(
-            self.name, columns, where, is_monotone=True, takes_missing=True, fill=self.fill
+            self.name, self.columns, where, is_monotone=True, takes_missing=True, fill=self.fill
         )
 
     def encode(self, raw: Any) -> Any:
