@@ -13,6 +13,7 @@ from holdfast.discrete.domains import drop_dominated, open_domains
 from holdfast.discrete.leaf import value_of
 from holdfast.discrete.relax import Dual
 from holdfast.discrete.stack import MOST_CHILDREN, load_node, push_children, save_node
+from holdfast.discrete.ties import settle_ties
 from holdfast.discrete.visit import (
     CRAMPED,
     CUT,
@@ -140,6 +141,8 @@ def search(layout, buffers, stack, case, kind, solver, limits):
         last, cap = tally[VALUE], further
     if searched < math.inf and not is_settled:
         note_unsearched(goal, tally, cap, searched, is_complete)
+    if goal.mode == GUARANTEE and tally[VALUE] < math.inf:
+        settle_ties(layout, data, case, state, leaf)
     bound = min(tally[PROVED], tally[VALUE])
     return Verdict(tally[VALUE], bound, int(tally[NODES]), is_complete)
 
