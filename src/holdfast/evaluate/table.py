@@ -19,6 +19,7 @@ from holdfast.machinery.threads import thread_count
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
 from holdfast.problem import ModelSet
+from holdfast.problem.costs import costs_of_moves
 from holdfast.problem.goal import Goal, Mode, check_cost_weight
 from holdfast.problem.losses import Loss
 from holdfast.problem.model_set import check_models
@@ -128,24 +129,24 @@ def evaluate_recourse(
         if isinstance(recourse, RecourseResult)
         else _asked_of_points(recourse, today, X)
     )
-    ball = asked.robust_to if robust_to is None else robust_to
-    if ball is None:
+    models = asked.robust_to if robust_to is None else robust_to
+    if models is None:
         raise ValueError("robust_to is missing; plain recourses have no set of models of their own")
-    check_models(ball)
+    check_models(models)
     proven = isinstance(recourse, RecourseResult) and recourse.bracket is not None
     if robust_to is None and today.kind == "network" and not proven:
         from holdfast.models.networks.ball_scales import refuse_feature_scale
 
-        refuse_feature_scale(ball)
+        refuse_feature_scale(models)
     costs = asked.feature_costs if feature_costs is None else _read_costs(feature_costs, asked)
     goal = asked.goal
     if cost_weight is not None:
         # of a calibrated model too: there it is the price of the classifier's own loss
         goal = Goal(Mode.PRICE, asked.loss, check_cost_weight(cost_weight))
     workers = thread_count(n_jobs)
-    worst = worst_case_score(today, asked.points, ball, n_jobs=workers)
-    together = population_score(today, asked.points, ball, n_jobs=workers)
-    cost = np.sum(costs * np.abs(asked.points - asked.start), axis=1)
+    worst = worst_case_score(today, asked.points, models, n_jobs=workers)
+    together = population_score(today, asked.points, models, n_jobs=workers)
+    cost = costs_of_moves(asked.start, asked.points, costs)
     if asked.cost is not None and feature_costs is None:
         cost = np.where(np.isfinite(asked.points).all(axis=1), asked.cost, np.nan)
     table = pd.DataFrame(
@@ -159,7 +160,7 @@ def evaluate_recourse(
             "worst_case_validity": asked.loss.probability(worst),
             "population_validity": asked.loss.probability(together.score),
             "future_validity": np.nan,
-            "judging": judging_of(today, ball),
+            "judging": judging_of(today, models),
             "population_judging": together.judging,
         }
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import NormBall
+from holdfast.problem.costs import costs_of_moves
 from holdfast.problem.problem import RecourseProblem, frozen
 
 
@@ -31,4 +32,4 @@ def linear_in_box(
 
 def change_costs(part: RecourseProblem, points: Floats) -> Floats:
     """What it costs to go from each person to a point."""
-    return np.asarray(np.sum(part.feature_costs * np.abs(points - part.X), axis=1))
+    return costs_of_moves(part.X, points, part.feature_costs)

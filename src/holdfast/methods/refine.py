@@ -292,7 +292,7 @@ class _Walk:
         points: Floats,
     ) -> None:
         self.method, self.task, self.opponent, self.problem = method, task, opponent, problem
-        self.weight = task.goal.amount
+        self.goal = task.goal
         self.points = points
         self.found, self.change = self._search(problem, points)
         self.price = self.found.copy()
@@ -347,7 +347,7 @@ class _Walk:
         return self._priced(part, points, score), change
 
     def _priced(self, part: RecourseProblem, points: Floats, score: Floats) -> Floats:
-        return np.asarray(np.logaddexp(0.0, -score) + self.weight * change_costs(part, points))
+        return self.goal.price(change_costs(part, points), np.logaddexp(0.0, -score))
 
 
 def _choose(better: Any, crossed: Any, back: Any, change: Tensor, other: Tensor) -> Tensor:

@@ -39,6 +39,11 @@ def cost_of(point: Any, start: Any, cost: Any) -> Any:
     return total
 
 
+def costs_of_moves(start: Floats, points: Floats, costs: Floats) -> Floats:
+    """Return ``sum(costs * |points - start|)`` of each row: numbers alone."""
+    return np.asarray(np.sum(costs * np.abs(points - start), axis=1))
+
+
 def scaled(values: Floats, exponent: NDArray[np.int64]) -> Floats:
     """Return ``values * 2**exponent``; exact, unless the result is out of the range of numbers."""
     with np.errstate(over="ignore", under="ignore"):

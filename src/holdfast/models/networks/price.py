@@ -16,8 +16,10 @@ from holdfast.models.networks.ascent import WorstNetworks, read_points, worst_ne
 from holdfast.models.networks.ball_scales import refuse_feature_scale
 from holdfast.models.networks.last_layer import WorstLastLayers, worst_last_layer
 from holdfast.problem.ball import NormBall, require_ball
-from holdfast.problem.goal import check_cost_weight
+from holdfast.problem.costs import costs_of_moves
+from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
+from holdfast.problem.losses import get_loss
 from holdfast.result.result import RecourseResult
 
 Ascent = Callable[[Network, Any, NormBall], WorstNetworks]
@@ -63,7 +65,8 @@ def network_price(
     """
     check_kind("network", network, Network, "make it with holdfast.models.network.Network")
     _check_ascent(ascent)
-    weight, x = check_cost_weight(cost_weight), read_matrix("recourse", recourse)
+    goal = Goal.of(get_loss("logistic"), cost_weight=cost_weight)
+    x = read_matrix("recourse", recourse)
     start, costs = read_matrix("X", X), read_floats("feature_costs", feature_costs)
     if start.shape != x.shape:
         raise ValueError(f"X has shape {start.shape}, but recourse has {x.shape}")
@@ -76,8 +79,8 @@ def network_price(
         read_points(network, x)
     except ValueError as error:
         raise ValueError(f"recourse does not fit the network: {error}") from None
-    cost = np.sum(costs * np.abs(x - start), axis=1)
-    return np.asarray(_worst(network, x, robust_to, ascent).loss + weight * cost)
+    found = _worst(network, x, robust_to, ascent)
+    return goal.price(costs_of_moves(start, x, costs), found.loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +120,7 @@ def judge_network(
 
     Parameters
     ----------
-    result : Recourse
+    result : RecourseResult
     network : Network
         The one that the recourses were found for.
     robust_to : NormBall or LastLayer, optional
