@@ -292,7 +292,7 @@ class _LocalRun:
         self.progress(done, self.people.n_rows)
         if left <= _FEW or self.workers == 1:
             for first, table in self._open_parts():
-                self._note(first, table.num_rows, _work(self.rows, self.parts, first, table))
+                self._note(table.num_rows, _work(self.rows, self.parts, first, table))
             return
         from multiprocessing import get_context
 
@@ -309,21 +309,20 @@ class _LocalRun:
                 raise
 
     def _spread(self, pool: ProcessPoolExecutor) -> None:
-        waiting: dict[Future[dict[str, float]], tuple[int, int]] = {}
+        waiting: dict[Future[dict[str, float]], int] = {}
         for first, table in self._open_parts():
-            waiting[pool.submit(_work_here, first, table)] = (first, table.num_rows)
+            waiting[pool.submit(_work_here, first, table)] = table.num_rows
             while len(waiting) > self.workers:
                 self._collect(waiting)
         while waiting:
             self._collect(waiting)
 
-    def _collect(self, waiting: dict[Future[dict[str, float]], tuple[int, int]]) -> None:
+    def _collect(self, waiting: dict[Future[dict[str, float]], int]) -> None:
         finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
         for future in finished:
-            first, count = waiting.pop(future)
-            self._note(first, count, future.result())
+            self._note(waiting.pop(future), future.result())
 
-    def _note(self, first: int, count: int, spent: dict[str, float]) -> None:
+    def _note(self, count: int, spent: dict[str, float]) -> None:
         """Count a finished part, and let the next ones take about as long as they should."""
         for name, seconds in spent.items():
             self.seconds[name] += seconds

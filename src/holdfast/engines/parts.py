@@ -88,11 +88,11 @@ def write_whole(tables: Iterator[Any], schema: pa.Schema, path: Path, drafts: Pa
     However they are cut, the same rows give the same file.
     """
     with replacing(path, drafts) as draft, _writer(draft, path.suffix.lower(), schema) as write:
-        for table in _even(tables, schema):
+        for table in _even(tables):
             write(table)
 
 
-def _even(tables: Iterator[Any], schema: pa.Schema) -> Iterator[Any]:
+def _even(tables: Iterator[Any]) -> Iterator[Any]:
     """Cut tables anew, into pieces of the same number of rows."""
     import pyarrow as pa
 

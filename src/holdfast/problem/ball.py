@@ -181,7 +181,7 @@ class NormBall(ModelSet):
         return BallNumbers(self.p, self.dual_p, self.radius, scale, self.intercept_scale)
 
     def worst_model(
-        self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+        self, X: ArrayLike, coef: ArrayLike, intercept: ArrayLike
     ) -> tuple[Floats, Floats]:
         """Return a model of the ball that gives each point its worst score.
 
@@ -195,7 +195,7 @@ class NormBall(ModelSet):
         coef : (n, d) array
         intercept : (n,) array
         """
-        x, w, b = read_batch(points, coef, intercept)
+        x, w, b = read_batch(X, coef, intercept)
         n, d = x.shape
         signed = np.column_stack([x, np.ones(n)])
         scale = np.append(self.feature_scale(d), self.intercept_scale)

@@ -234,7 +234,7 @@ class Ellipsoid(ModelSet):
         return EllipsoidNumbers(self.radius, factor, scale, self.intercept_scale)
 
     def worst_model(
-        self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+        self, X: ArrayLike, coef: ArrayLike, intercept: ArrayLike
     ) -> tuple[Floats, Floats]:
         """Return the model of the ellipsoid that gives each point its worst score.
 
@@ -243,7 +243,7 @@ class Ellipsoid(ModelSet):
         coef : (n, d) array
         intercept : (n,) array
         """
-        x, w, b = read_batch(points, coef, intercept)
+        x, w, b = read_batch(X, coef, intercept)
         factor = self.factor(x.shape[1])
         felt = np.column_stack([x, np.ones(len(x))]) @ factor
         largest = np.abs(felt).max(axis=1, keepdims=True, initial=0.0)

@@ -109,7 +109,7 @@ class LastLayer(ModelSet):
         self._refuse()
 
     def worst_model(
-        self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+        self, X: ArrayLike, coef: ArrayLike, intercept: ArrayLike
     ) -> tuple[Floats, Floats]:
         """Refuse: `holdfast.models.networks.worst_last_layer` takes the network."""
         self._refuse()

@@ -157,7 +157,7 @@ class ModelList(ModelSet):
         return HullNumbers(1.0, coefs, intercepts, scale, self.intercept_scale)
 
     def worst_model(
-        self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+        self, X: ArrayLike, coef: ArrayLike, intercept: ArrayLike
     ) -> tuple[Floats, Floats]:
         """Return the model that gives each point its worst score: one of the list, or today's.
 
@@ -166,7 +166,7 @@ class ModelList(ModelSet):
         coef : (n, d) array
         intercept : (n,) array
         """
-        x, w, b = read_batch(points, coef, intercept)
+        x, w, b = read_batch(X, coef, intercept)
         self.feature_scale(x.shape[1])
         scores = np.column_stack([(x * w).sum(axis=1) + b, x @ self.coefs.T + self.intercepts])
         worst = scores.argmin(axis=1)

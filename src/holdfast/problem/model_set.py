@@ -106,13 +106,13 @@ class ModelSet(ABC):
 
     @abstractmethod
     def worst_model(
-        self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+        self, X: ArrayLike, coef: ArrayLike, intercept: ArrayLike
     ) -> tuple[Floats, Floats]:
         """Return a model of the set that gives each point its worst score."""
 
-    def worst_score(self, points: ArrayLike, coef: ArrayLike, intercept: ArrayLike) -> Floats:
+    def worst_score(self, X: ArrayLike, coef: ArrayLike, intercept: ArrayLike) -> Floats:
         """Return the lowest score of each point over all models in the set."""
-        x, w, b = read_batch(points, coef, intercept)
+        x, w, b = read_batch(X, coef, intercept)
         out = np.empty(x.shape[0])
         worst_scores(x, w, b, self.numbers(x.shape[1]), out)
         return out
@@ -156,10 +156,10 @@ def as_compiled(values: Floats) -> Floats:
 
 
 def read_batch(
-    points: ArrayLike, coef: ArrayLike, intercept: ArrayLike
+    X: ArrayLike, coef: ArrayLike, intercept: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
     """Read points with the model of all of them, or of each."""
-    x = np.atleast_2d(read_floats("X", points))
+    x = np.atleast_2d(read_floats("X", X))
     w = np.atleast_2d(read_floats("coef", coef))
     b = np.atleast_1d(read_floats("intercept", intercept))
     if (
