@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,15 +103,10 @@ class Question:
         return answer if relaxed is None else answer.bounded_by(self.solve(relaxed, links))
 
     def solve(
-        self, problem: DiscreteProblem, links: Links, guarantee: float | None = None
+        self, problem: DiscreteProblem, links: Links, goal: Goal | None = None
     ) -> RecourseResult:
-        """Solve by branch and bound, with links or without.
-
-        Perhaps for another guarantee than that which is asked for.
-        """
-        goal = self.goal
-        if guarantee is not None:
-            goal = replace(Goal.of(goal.loss, guarantee=guarantee), cutoff=goal.cutoff)
+        """Solve by branch and bound, with links or without; perhaps for another goal."""
+        goal = self.goal if goal is None else goal
         return answer_linked(problem, links, goal, n_jobs=self.n_jobs)
 
     def read(

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from holdfast.actions import ActionSet, Posed
+    from holdfast.discrete import DiscreteProblem
     from holdfast.problem.points import Points
+    from holdfast.result.result import RecourseResult
 
 
 _NOT_ALL_TRIED = (
@@ -239,17 +241,16 @@ class Recommendations:
 
     def frontier(self, label: Any, n_points: int = 25) -> Staircase:
         """Return the cost of every guarantee that a person can reach, as a curve of steps."""
-        posed, target, asked = self._posed(label), self._question.goal.target, self.guarantee
+        posed, goal, asked = self._posed(label), self._question.goal, self.guarantee
         if posed.relaxed is not None:
             raise ValueError(_NOT_ALL_TRIED)
-        if asked is None and target is not None:  # points were asked for
-            asked = float(self._probability(target))
-        return Staircase.of(
-            posed,
-            n_points,
-            lambda problem, wanted: self._question.solve(problem, posed.links, wanted),
-            asked,
-        )
+        if asked is None and goal.target is not None:  # points were asked for
+            asked = float(self._probability(goal.target))
+
+        def solve(problem: DiscreteProblem, wanted: float) -> RecourseResult:
+            return self._question.solve(problem, posed.links, goal.asking(wanted))
+
+        return Staircase.of(posed, n_points, solve, asked)
 
     def opposing(
         self, label: Any, robust_to: ModelSet | None = None, option: int = 1
