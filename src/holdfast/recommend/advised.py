@@ -19,9 +19,9 @@ from holdfast.models.encoding.features import RawFeature
 from holdfast.models.encoding.reading import read_numbers
 from holdfast.recommend.features import hold_still, take_people
 from holdfast.recommend.kept import KeptPoints
-from holdfast.recommend.printed import Printed, settle, stack
+from holdfast.recommend.printed import settle, stack
 from holdfast.recommend.question import Question
-from holdfast.recommend.ways import Ways, join_ways, other_ways
+from holdfast.recommend.ways import Printed, Ways, join_ways, other_ways
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -263,11 +263,11 @@ def _printed(question: Question, posed: Posed, options: list[Ways]) -> list[Prin
         some = options[begin : begin + at_once]
         if printed:
             some = [ways.take(np.isin(ways.who, printed[-1].ways.who)) for ways in some]
-        for ways, after in settle(posed, some, question.goal, resolve):
-            if printed and not (told := np.isin(ways.who, printed[-1].ways.who)).all():
-                ways, after = ways.take(told), after[told]
-            printed.append(Printed(ways, after))
-            check_printed(posed, printed[-1])
+        for found in settle(posed, some, question.goal, resolve):
+            if printed and not (told := np.isin(found.ways.who, printed[-1].ways.who)).all():
+                found = found.take(told)
+            printed.append(found)
+            check_printed(posed, found)
     return printed
 
 
