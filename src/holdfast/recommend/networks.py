@@ -19,11 +19,11 @@ from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
 from holdfast.problem.model_set import ModelSet
 from holdfast.recommend.advised import Advised, check_printed, find_advice, keep_told
+from holdfast.recommend.lockstep import Searches
 from holdfast.recommend.oracle import NetworkOracle
 from holdfast.recommend.printed import Value, Worth, join_printed, settle
 from holdfast.recommend.question import Question
-from holdfast.recommend.search import Move
-from holdfast.recommend.searches import Searches
+from holdfast.recommend.seeker import Move
 from holdfast.recommend.ways import Printed, Ways
 from holdfast.result.status import network_statuses
 
@@ -62,12 +62,12 @@ def _solve_batch(question: Question, people: pd.DataFrame, _: int) -> Advised:
     unknown = np.full(len(ways), np.nan)
     return Advised(
         people=posed.people,
-        rows=posed.rows,
+        positions=posed.positions,
         refused=posed.refused,
         names=asked.names,
         status=ways.status,
-        cost=ways.cost,
-        price=ways.price,
+        cost=unknown,
+        price=unknown,
         lower_bound=unknown,
         gap=unknown,
         score=score,

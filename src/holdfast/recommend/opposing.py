@@ -101,26 +101,27 @@ def differences(
     model: Any = encoding.model
     own = np.asarray(model.coef, dtype=np.float64)
     found = [Difference(None, float(model.intercept) - intercept, "is stricter with everybody")]
-    for name, part in encoding.features.items():
-        columns = _columns_of(part)
+    for name, feature in encoding.features.items():
+        columns = _columns_of(feature)
         drop = float((own[columns] - coef[columns]) @ point[columns])
-        found.append(Difference(name, drop, _words(part, row[name], own, coef)))
+        found.append(Difference(name, drop, _words(feature, row[name], own, coef)))
     return sorted(found, key=lambda each: -each.drop)
 
 
-def _columns_of(part: RawFeature) -> Any:
-    if isinstance(part, Number):
-        return np.array([part.column, *part.indicators], dtype=np.int64)
-    return part.columns
+def _columns_of(feature: RawFeature) -> Any:
+    if isinstance(feature, Number):
+        return np.array([feature.column, *feature.indicators], dtype=np.int64)
+    return feature.columns
 
 
-def _words(part: RawFeature, value: Any, own: Floats, coef: Floats) -> str:
+def _words(feature: RawFeature, value: Any, own: Floats, coef: Floats) -> str:
     """Say how a feature is weighed differently; of a number that is a slope, in any unit."""
     if is_missing(value):
-        return f"gives less credit when {part.name} is not given"
-    if not isinstance(part, Number):
-        return f"gives less credit for {part.name} = {numeral(plain(value))}"
-    return f"counts {part.name} {_compared(float(own[part.column]), float(coef[part.column]))}"
+        return f"gives less credit when {feature.name} is not given"
+    if not isinstance(feature, Number):
+        return f"gives less credit for {feature.name} = {numeral(plain(value))}"
+    j = feature.column
+    return f"counts {feature.name} {_compared(float(own[j]), float(coef[j]))}"
 
 
 def _compared(own: float, other: float) -> str:

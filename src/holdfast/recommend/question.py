@@ -41,7 +41,7 @@ class Question:
     """A model, the set around it, what people can do, and what is asked for.
 
     The action set has been validated, and fits the pipeline. Where people are told points of a
-    `scale`, so many may have been asked for.
+    scale, so many may have been asked for.
     """
 
     encoding: Encoding
@@ -49,7 +49,7 @@ class Question:
     robust_to: ModelSet
     goal: Goal
     n_jobs: int | None
-    scale: Points | None = None
+    points_scale: Points | None = None
     guarantee_points: float | None = None
 
     @property
@@ -86,9 +86,9 @@ class Question:
         """
         names = [
             name
-            for name, part in self.encoding.features.items()
-            if isinstance(part, Number) and _can_be_given(self.actions[name])
-            if part.indicators or _is_outside(self.actions[name], part.fill)
+            for name, feature in self.encoding.features.items()
+            if isinstance(feature, Number) and _can_be_given(self.actions[name])
+            if feature.indicators or _is_outside(self.actions[name], feature.fill)
         ]
         if not names:
             return [frozenset()] * len(people)

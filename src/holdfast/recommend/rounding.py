@@ -202,8 +202,8 @@ _NONE, _NO_FLOATS = np.empty(0, dtype=np.int64), np.empty(0)
 _NO_MOVES = _Moves(_NONE, _NONE, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
 
 
-def _joined_moves(parts: list[_Moves]) -> _Moves:
-    return _Moves(*map(np.concatenate, zip(*parts, strict=True)))
+def _joined_moves(batches: list[_Moves]) -> _Moves:
+    return _Moves(*map(np.concatenate, zip(*batches, strict=True)))
 
 
 def exponent_of(feature: NumberFeature) -> int:
