@@ -11,7 +11,7 @@ from holdfast.machinery.numbers import Floats, shown
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.model_set import ModelSet, check_models
-from holdfast.recommend.search import Bound
+from holdfast.recommend.seeker import Bound
 
 if TYPE_CHECKING:
     from holdfast.models.network import Network

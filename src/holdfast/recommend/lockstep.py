@@ -1,4 +1,7 @@
-"""The searches of many people, who take their steps together: solvers are asked for all at once."""
+"""The searches of many people in lockstep: at each step, solvers are asked for all at once.
+
+What the search of one person does is in `recommend/seeker.py`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from holdfast.problem.problem import frozen
 from holdfast.recommend.features import changed_features, take_people
 from holdfast.recommend.oracle import NetworkOracle
 from holdfast.recommend.rounding import exponent_of, round_to
-from holdfast.recommend.search import Answer, Ask, Move, Person, Seeker
+from holdfast.recommend.seeker import Answer, Ask, Move, Person, Seeker
 from holdfast.recommend.ways import Ways
 from holdfast.result.status import Status
 
@@ -173,9 +176,9 @@ def _with_listed(problem: DiscreteProblem, j: int, ends: list[float]) -> Discret
     Who is outside of the `ends` has values around the nearer end.
     """
     base, n = problem.problem, problem.problem.n_rows
-    parts = (base.X, base.lower, base.upper, problem.step, problem.anchor, base.feature_costs)
+    tables = (base.X, base.lower, base.upper, problem.step, problem.anchor, base.feature_costs)
     own, low, high, step, anchor, unit, fixed_cost = (
-        np.broadcast_to(values[:, j], n)[:, None] for values in (*parts, problem.all_fixed_costs)
+        np.broadcast_to(values[:, j], n)[:, None] for values in (*tables, problem.all_fixed_costs)
     )
     middle = np.round((np.clip(own, ends[0], ends[1]) - anchor) / step)
     first = np.maximum(np.ceil((low - anchor) / step), middle - _MOST_LISTED)
