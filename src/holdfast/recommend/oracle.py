@@ -50,7 +50,7 @@ def _prover_of(network: Network, robust_to: ModelSet) -> Bound:
     """Return what proves scores of a network under every network of a set, or refuse the set."""
     check_models(robust_to)
     if isinstance(robust_to, NormBall):
-        from holdfast.models.networks.proof import Prover
+        from holdfast.models.networks.prover import Prover
 
         return Prover.of(network, robust_to)
     if isinstance(robust_to, LastLayer):

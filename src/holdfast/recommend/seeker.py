@@ -44,7 +44,7 @@ Chosen = NDArray[np.int64]
 
 
 class Bound(Protocol):
-    """What is asked of a prover; see `holdfast.models.networks.proof.Prover`."""
+    """What is asked of a prover; see `holdfast.models.networks.prover.Prover`."""
 
     def lower(self, points: Floats) -> Floats:
         """Return the proven scores of encoded points."""
