@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discrete.frame import FEW_NODES, MOST_NODES, Numbers
+from holdfast.discrete.lattice import snapped
 from holdfast.discrete.parts import (
     Link,
     Part,
@@ -28,7 +29,6 @@ from holdfast.discrete.parts import (
     keeps_all,
     may_be,
     narrowed,
-    snapped,
     tightened,
     true_cost,
     whole,

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.discrete.domains import (
-    allowed_above,
-    allowed_below,
-    may_be_touched,
-    next_above,
-    next_below,
-)
+from holdfast.discrete.domains import may_be_touched
+from holdfast.discrete.lattice import allowed_above, allowed_below, next_above, next_below
 from holdfast.machinery.compile import viewing_kernel as kernel
 
 BY_VALUE, BY_CHANGE, NOWHERE = 0, 1, 2

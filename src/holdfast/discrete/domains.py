@@ -16,13 +16,19 @@ import math
 from typing import NamedTuple
 
 from holdfast.core.kinds import ANY, LINF
+from holdfast.discrete.lattice import (
+    MOST_STEPS_OUT,
+    allowed_above,
+    allowed_below,
+    lattice_ceil,
+    lattice_floor,
+)
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Flags, Floats, Ints
 from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import REACH
 
 MOST_CANDIDATES = 5  # of a number
-MOST_STEPS_OUT = 2.0**50
 MOST_COMPARED = 128  # levels of a group that are compared with each other
 
 
@@ -53,75 +59,6 @@ class Table(Struct):
 
 
 @kernel
-def lattice_index(v, step, anchor):
-    """Return the largest whole k with ``anchor + step * k <= v``, as the sum is rounded."""
-    k = math.floor((v - anchor) / step)
-    for _ in range(2):
-        if anchor + step * (k + 1.0) <= v:
-            k += 1.0
-        elif anchor + step * k > v:
-            k -= 1.0
-    return k
-
-
-@kernel
-def lattice_floor(v, step, anchor):
-    """Return the largest ``anchor + step * k`` that is not above v."""
-    return anchor + step * lattice_index(v, step, anchor)
-
-
-@kernel
-def lattice_ceil(v, step, anchor):
-    """Return the smallest ``anchor + step * k`` that is not below v."""
-    k = lattice_index(v, step, anchor)
-    value = anchor + step * k
-    return value if value >= v else anchor + step * (k + 1.0)
-
-
-@kernel
-def next_above(v, step, anchor, x0, hi):
-    """Return the smallest allowed value above v, for v < hi."""
-    value = anchor + step * (lattice_index(v, step, anchor) + 1.0)
-    if v < x0 < value:
-        value = x0
-    return min(value, hi)
-
-
-@kernel
-def next_below(v, step, anchor, x0, lo):
-    """Return the largest allowed value below v, for v > lo."""
-    k = lattice_index(v, step, anchor)
-    value = anchor + step * k
-    if value >= v:
-        value = anchor + step * (k - 1.0)
-    if value < x0 < v:
-        value = x0
-    return max(value, lo)
-
-
-@kernel
-def allowed_below(v, step, anchor, x0, lo):
-    """Return the largest allowed value not above v, for v >= lo."""
-    if step == 0.0:
-        return v
-    value = lattice_floor(v, step, anchor)
-    if value < x0 <= v:
-        value = x0
-    return max(value, lo)
-
-
-@kernel
-def allowed_above(v, step, anchor, x0, hi):
-    """Return the smallest allowed value not below v, for v <= hi."""
-    if step == 0.0:
-        return v
-    value = lattice_ceil(v, step, anchor)
-    if v <= x0 < value:
-        value = x0
-    return min(value, hi)
-
-
-@kernel
 def reach_of(data, f, cap, asked):
     """Return how far number f may go for a cost of `cap`; or, at any cost, for a score of `cap`."""
     reach = cap / data.cost[f]
@@ -130,7 +67,7 @@ def reach_of(data, f, cap, asked):
     elif asked.mode == REACH:
         reach = cap * (abs(data.start[f]) + 1.0 / abs(data.coef[f])) if data.coef[f] != 0.0 else 0.0
         reach = max(reach, 4.0 * abs(data.start[f]))  # 0 may be the best place
-    if data.step[f] > 0.0:  # a lattice further out than this cannot be told from its neighbours
+    if data.step[f] > 0.0:
         reach = min(reach, MOST_STEPS_OUT * data.step[f])
     return reach
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discrete.frame import Frame, Numbers, numbers_of
+from holdfast.discrete.lattice import on_lattice, snapped
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.numbers import Floats
 
 LINK_TOLERANCE = 1e-9
-FAR = 2.0**50  # a lattice further out cannot be told from its neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,30 +151,6 @@ def free_columns(part: Part) -> NDArray[np.bool_]:
 # ------------------------------------------------------------------ intervals
 
 
-def snapped(value: float, step: float, anchor: float, upwards: bool) -> float:
-    """Return the nearest lattice value that is not below (upwards) or above it."""
-    if step == 0.0 or math.isinf(value):
-        return value
-    k = math.floor((value - anchor) / step)
-    if abs(k) > FAR:
-        return value
-    while anchor + step * k > value:
-        k -= 1
-    while anchor + step * (k + 1) <= value:
-        k += 1
-    if upwards and anchor + step * k < value:
-        k += 1
-    return anchor + step * k
-
-
-def on_lattice(numbers: Numbers, columns: NDArray[np.int64], values: Floats) -> NDArray[np.bool_]:
-    """Say which values, a column each, are on the lattices of their columns, to the last bit."""
-    step, anchor = numbers.step[columns], numbers.anchor[columns]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        nearest = anchor + step * np.round((values - anchor) / step)
-    return np.asarray((step == 0.0) | (nearest == values))
-
-
 def tightened(
     numbers: Numbers, links: list[Link], free: NDArray[np.bool_], changed: set[int]
 ) -> tuple[Floats, Floats] | None:
@@ -298,7 +274,7 @@ def may_be(part: Part, x: Floats, levels: NDArray[np.int64]) -> bool:
     numbers, columns = part.numbers, part.frame.columns
     value, moved = x[columns], x[columns] != numbers.start[columns]
     inside = (numbers.lower[columns] <= value) & (value <= numbers.upper[columns])
-    is_allowed = inside & on_lattice(numbers, columns, value)
+    is_allowed = inside & on_lattice(value, numbers.step[columns], numbers.anchor[columns])
     most = math.inf if part.problem.max_changes is None else part.problem.max_changes
     changes = int(moved.sum() + (levels != part.problem.current[0]).sum())
     return bool((is_allowed | ~moved).all()) and changes <= most

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from holdfast.discrete.lattice import MOST_STEPS_OUT, last_multiple, nearest_multiple
 from holdfast.discrete.parts import Link, keeps_all
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.numbers import Floats
@@ -38,20 +39,14 @@ _SHARP = {
 }
 # Entries that HiGHS keeps apart from nothing, and ratios that its arithmetic bears.
 _LEAST_EVEN, _MOST_EVEN = 1e-8, 1e12
-_MOST_STEPS_OUT = 2.0**50  # a lattice further out cannot be told from its neighbours
 _STOPPED, _INFEASIBLE = 1, 2  # scipy's words
 # HiGHS keeps rows to an absolute tolerance; those of the score are multiplied by this.
 SCORE_UNIT = 1024.0
 
 
 def _last_within(high: float, step: float, anchor: float) -> float:
-    """Return the largest whole k with ``anchor + step * k <= high``, as the sum is rounded."""
-    if math.isinf(high):
-        return high
-    k = math.floor((high - anchor) / step) + 1
-    while anchor + step * k > high:
-        k -= 1
-    return float(k)
+    """Return `last_multiple`; inf where there is no end."""
+    return high if math.isinf(high) else float(last_multiple(high, step, anchor))
 
 
 _SILENCE = threading.Lock()  # what is done to a file descriptor is done to all threads
@@ -146,7 +141,7 @@ class Program:
         x0, unit_cost = float(self.base.X[0, j]), float(self.base.feature_costs[0, j])
         step, anchor = float(self.problem.step[0, j]), float(self.problem.anchor[0, j])
         low, high = float(self.base.lower[0, j]), float(self.base.upper[0, j])
-        home = round((x0 - anchor) / step) if step > 0.0 else 0
+        home = nearest_multiple(x0, step, anchor) if step > 0.0 else 0
         is_off = step > 0.0 and anchor + step * home != x0
         fixed_cost = float(self.problem.all_fixed_costs[0, j])
         is_counted = is_off or fixed_cost > 0.0 or self.problem.max_changes is not None
@@ -184,7 +179,7 @@ class Program:
         """Return how far a number may go for the cap; note whether that is less than allowed."""
         reach = self.cap / unit_cost
         if step > 0.0:
-            reach = min(reach, _MOST_STEPS_OUT * step)
+            reach = min(reach, MOST_STEPS_OUT * step)
         self.is_cut = self.is_cut or low < x0 - reach or high > x0 + reach
         return max(low, x0 - reach), min(high, x0 + reach)
 
@@ -305,7 +300,7 @@ class Program:
                 continue
             if k >= 0:
                 step, anchor = self.problem.step[0, j], self.problem.anchor[0, j]
-                home = round(float((x[j] - anchor) / step))
+                home = nearest_multiple(x[j], step, anchor)
                 x[j] = anchor + step * (home + round(float(variables[k])))
             else:
                 x[j] += (variables[up] - variables[down]) * self.units[j]

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from holdfast.discrete.frame import Numbers
+from holdfast.discrete.lattice import on_lattice
 from holdfast.discrete.parts import Link, Part, narrowed
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.goal import Goal
@@ -104,9 +105,8 @@ def _may_turn(numbers: Numbers, j: int, far: float) -> bool:
     """
     if numbers.fixed_cost[j] > 0.0 or not math.isfinite(far):
         return False
-    ends = float(numbers.start[j]), far
-    step, anchor = float(numbers.step[j]), float(numbers.anchor[j])
-    return step == 0.0 or all(anchor + step * round((v - anchor) / step) == v for v in ends)
+    ends = np.array([numbers.start[j], far])
+    return bool(on_lattice(ends, numbers.step[j], numbers.anchor[j]).all())
 
 
 def tilted(part: Part, link: Link, toll: float) -> Part:

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discrete.frame import Frame, Numbers, RowModel
-from holdfast.discrete.parts import FAR, Link, Merge, Part, within
+from holdfast.discrete.lattice import MOST_STEPS_OUT, lattice_between, nearest_on_lattice
+from holdfast.discrete.parts import Link, Merge, Part, within
 from holdfast.discrete.problem import Group
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import NormBall, require_ball
@@ -64,7 +65,8 @@ def _count(numbers: Numbers, j: int) -> float:
     low, high, step = (float(v[j]) for v in (numbers.lower, numbers.upper, numbers.step))
     if low == high:
         return 1.0
-    if step == 0.0 or max(abs(low), abs(high), abs(numbers.anchor[j])) > 0.5 * FAR * step:
+    furthest = max(abs(low), abs(high), abs(numbers.anchor[j]))
+    if step == 0.0 or furthest > 0.5 * MOST_STEPS_OUT * step:
         return math.inf
     return math.floor((high - low) / step) + 1.0
 
@@ -75,10 +77,7 @@ def _values(numbers: Numbers, j: int) -> Floats:
     own = [start] if low <= start <= high else []
     if low == high:
         return np.array([low])
-    step, anchor = numbers.step[j], numbers.anchor[j]
-    first, last = math.floor((low - anchor) / step), math.ceil((high - anchor) / step)
-    values = anchor + step * np.arange(first - 1, last + 2)
-    return np.union1d(values[(low <= values) & (values <= high)], own)
+    return np.union1d(lattice_between(low, high, numbers.step[j], numbers.anchor[j]), own)
 
 
 def levels_of(numbers: Numbers, columns: NDArray[np.int64], links: list[Link]) -> Floats | None:
@@ -128,8 +127,7 @@ def _nearest(numbers: Numbers, j: int, values: Floats) -> Floats:
     """Return the allowed value next to each: on the lattice, or the start if it is meant."""
     step, anchor, start = numbers.step[j], numbers.anchor[j], numbers.start[j]
     if step > 0.0:
-        with np.errstate(over="ignore", invalid="ignore"):
-            on = anchor + step * np.round((values - anchor) / step)
+        on = nearest_on_lattice(values, step, anchor)
         return np.asarray(np.where(np.abs(on - values) <= np.abs(start - values), on, start))
     for end in (numbers.lower[j], numbers.upper[j], start):
         values = np.where(np.abs(values - end) <= 1e-12 * (1.0 + abs(end)), end, values)
