@@ -14,7 +14,7 @@ import math
 from holdfast.core.kinds import LINF
 from holdfast.core.row import ROUNDING
 from holdfast.discrete.branch import heaviest
-from holdfast.discrete.domains import build_table
+from holdfast.discrete.domains import write_candidates
 from holdfast.discrete.layout import load_coefficients
 from holdfast.discrete.leaves import call_leaf
 from holdfast.discrete.relax import Asked, bound_node
@@ -115,7 +115,7 @@ def bound_against_others(robust, layout, buffers, case, asked, solver, dual, cha
         for m in range(work.dual.size):  # the mean of all: the set is convex
             aims[0, m] = (aims[0, m] * k + work.dual[m]) / (k + 1.0)
         aim_at(robust, layout, buffers, case, work)
-        retable(layout, buffers, asked)
+        rewrite_candidates(layout, buffers, asked)
         asked = against(asked, work)
         found = bound_node(relaxed, asked, best, state.active, changes, cutoff)
         gained = found.bound - best.bound
@@ -128,7 +128,7 @@ def bound_against_others(robust, layout, buffers, case, asked, solver, dual, cha
     if not is_best:
         copy_into(aims[0], aims[1])
         aim_at(robust, layout, buffers, case, work)
-        retable(layout, buffers, asked)
+        rewrite_candidates(layout, buffers, asked)
         asked = against(asked, work)
         best = bound_node(relaxed, asked, best, state.active, changes, cutoff)
     return best
@@ -153,10 +153,10 @@ def against(asked, work):
 
 
 @kernel
-def retable(layout, buffers, asked):
+def rewrite_candidates(layout, buffers, asked):
     """List the candidates again: the scores are another model's."""
-    state, data, table = buffers.state, buffers.data, buffers.relaxed.table
-    build_table(data, layout.level_start, asked, asked.mode != REACH, state, table)
+    state, data, candidates = buffers.state, buffers.data, buffers.relaxed.candidates
+    write_candidates(data, layout.level_start, asked, asked.mode != REACH, state, candidates)
 
 
 @kernel
@@ -181,7 +181,7 @@ def worst_of_node(layout, buffers, solver, dual):
         leaf.start[j] = min(max(data.start[f], state.lo[f]), state.hi[f])
     for g in range(layout.level_start.size - 1):
         best, _ = heaviest(relaxed, dual.share, numbers + g)
-        k = layout.level_start[g] + int(relaxed.table.value[best])
+        k = layout.level_start[g] + int(relaxed.candidates.value[best])
         first = layout.group_start[g]
         for i in range(first, layout.group_start[g + 1]):
             j = layout.group_columns[i]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.kinds import SetNumbers
 from holdfast.discrete.layout import level_sizes
 from holdfast.discrete.problem import DiscreteProblem, Group, in_range, in_rows
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import Rows
 from holdfast.result.appraisal import Appraisal, score_roundings
@@ -57,7 +57,7 @@ def _columns(values: Floats, which: NDArray[np.int64]) -> Floats:
     return values if which.size == values.shape[1] else values.take(which, axis=1)
 
 
-def cheapest_units(rows: Rows, numbers: NDArray[np.int64], robust: BallNumbers) -> Floats:
+def cheapest_units(rows: Rows, numbers: NDArray[np.int64], robust: SetNumbers) -> Floats:
     """Return `cheapest_unit` of each row, over the columns of numbers."""
     start, coef, cost, lower, upper = (
         _columns(values, numbers)
@@ -71,7 +71,7 @@ def cheapest_units(rows: Rows, numbers: NDArray[np.int64], robust: BallNumbers) 
     return np.where(np.isfinite(least), least, 0.0)
 
 
-def cheapest_levels(problem: DiscreteProblem, robust: BallNumbers, unit: Floats) -> Floats:
+def cheapest_levels(problem: DiscreteProblem, robust: SetNumbers, unit: Floats) -> Floats:
     """Return the least cost of a unit of score, levels counted beside `unit`, that of numbers."""
     least, base = np.where(unit > 0.0, unit, np.inf), problem.problem
     rows = np.arange(base.n_rows)

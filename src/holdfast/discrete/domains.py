@@ -47,7 +47,7 @@ class State(Struct):
     order: Floats
 
 
-class Table(Struct):
+class Candidates(Struct):
     """The candidates of every feature of a node, flat; feature b has start[b] : start[b + 1]."""
 
     start: Ints
@@ -187,17 +187,17 @@ def may_be_touched(data, state, f):
 
 
 @kernel
-def put(table, k, score, size, cost, value, changed):
-    table.score[k], table.size[k], table.cost[k] = score, size, cost
-    table.value[k], table.changed[k] = value, changed
+def put(candidates, k, score, size, cost, value, changed):
+    candidates.score[k], candidates.size[k], candidates.cost[k] = score, size, cost
+    candidates.value[k], candidates.changed[k] = value, changed
 
 
 @kernel
-def build_table(data, level_start, asked, with_cost, state, table):
+def write_candidates(data, level_start, asked, with_cost, state, candidates):
     """List the candidates. For p = inf the norm is part of the score, and nothing else is left."""
     at, numbers = 0, state.lo.size
     for f in range(numbers):
-        table.start[f] = at
+        candidates.start[f] = at
         lo, hi = state.lo[f], state.hi[f]
         x0, w, rho, c = data.start[f], data.coef[f], data.rho[f], data.cost[f]
         stay = data.fixed_cost[f] if is_touched(data, state, f) else 0.0
@@ -210,32 +210,33 @@ def build_table(data, level_start, asked, with_cost, state, table):
             if math.isnan(v):
                 continue
             seen = False
-            for k in range(table.start[f], at):
-                seen = seen or table.value[k] == v
+            for k in range(candidates.start[f], at):
+                seen = seen or candidates.value[k] == v
             if not seen:
                 fixed = stay if v == x0 else data.fixed_cost[f]
-                put(table, at, w * v, rho * abs(v), c * abs(v - x0) + fixed, v, 0 if v == x0 else 1)
+                cost, changed = c * abs(v - x0) + fixed, 0 if v == x0 else 1
+                put(candidates, at, w * v, rho * abs(v), cost, v, changed)
                 at += 1
     for g in range(level_start.size - 1):
-        table.start[numbers + g] = at
+        candidates.start[numbers + g] = at
         for k in range(level_start[g], level_start[g + 1]):
             if state.allowed[k] == 1:
                 j = k - level_start[g]
                 changed = 0 if j == data.current[g] else 1
-                put(table, at, data.score[k], data.size[k], data.level_cost[k], j, changed)
+                put(candidates, at, data.score[k], data.size[k], data.level_cost[k], j, changed)
                 at += 1
-    table.start[table.start.size - 1] = at
+    candidates.start[candidates.start.size - 1] = at
     for k in range(at):
         if not with_cost:
-            table.cost[k] = 0.0
+            candidates.cost[k] = 0.0
         if asked.kind == LINF:
-            table.score[k] -= asked.blunt * table.size[k]
+            candidates.score[k] -= asked.blunt * candidates.size[k]
         if asked.kind == LINF or asked.kind == ANY:
-            table.size[k] = 0.0
+            candidates.size[k] = 0.0
 
 
 @kernel
-def settle_changes(table, max_changes, active):
+def settle_changes(candidates, max_changes, active):
     """Count features that must change as active; return how many others may still change.
 
     -1: more must change than may; the number of all features: there is no limit any more.
@@ -243,8 +244,8 @@ def settle_changes(table, max_changes, active):
     left, undecided = max_changes, 0
     for b in range(active.size):
         home, others = 0, 0
-        for k in range(table.start[b], table.start[b + 1]):
-            if table.changed[k] == 0:
+        for k in range(candidates.start[b], candidates.start[b + 1]):
+            if candidates.changed[k] == 0:
                 home += 1
             else:
                 others += 1
@@ -322,14 +323,14 @@ def drop_dear(data, level_start, relaxed, asked, dual, charge, slack, state):
 
     Return whether anything went. `charge` is for the change of a feature that is not active.
     """
-    table, mu, dropped = relaxed.table, dual.mu, False
+    candidates, mu, dropped = relaxed.candidates, dual.mu, False
     for b in range(state.active.size):
         gamma, penalty = relaxed.best_gammas[b], 0.0 if state.active[b] == 1 else charge
         least, size = math.inf, 0.0
-        for k in range(table.start[b], table.start[b + 1]):
-            value = table.cost[k] - mu * table.score[k] + gamma * table.size[k]
-            least = min(least, value + (penalty if table.changed[k] == 1 else 0.0))
-            terms = table.cost[k] + mu * abs(table.score[k]) + gamma * table.size[k]
+        for k in range(candidates.start[b], candidates.start[b + 1]):
+            value = candidates.cost[k] - mu * candidates.score[k] + gamma * candidates.size[k]
+            least = min(least, value + (penalty if candidates.changed[k] == 1 else 0.0))
+            terms = candidates.cost[k] + mu * abs(candidates.score[k]) + gamma * candidates.size[k]
             size = max(size, terms + penalty)
         most = least + (slack + 16.0 * EPS * size)
         if b < state.lo.size:
@@ -337,10 +338,10 @@ def drop_dear(data, level_start, relaxed, asked, dual, charge, slack, state):
                 pull = (gamma + mu * asked.blunt) * data.rho[b]
                 dropped = narrow(data, asked, mu, pull, penalty, most, state, b) or dropped
             continue
-        for k in range(table.start[b], table.start[b + 1]):
-            value = table.cost[k] - mu * table.score[k] + gamma * table.size[k]
-            if value + (penalty if table.changed[k] == 1 else 0.0) > most:
-                state.allowed[level_start[b - state.lo.size] + int(table.value[k])] = 0
+        for k in range(candidates.start[b], candidates.start[b + 1]):
+            value = candidates.cost[k] - mu * candidates.score[k] + gamma * candidates.size[k]
+            if value + (penalty if candidates.changed[k] == 1 else 0.0) > most:
+                state.allowed[level_start[b - state.lo.size] + int(candidates.value[k])] = 0
                 dropped = True
     return dropped
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from holdfast.core.kinds import SetNumbers
 from holdfast.discrete.problem import DiscreteProblem, Group, in_rows
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats, Ints, as_read
@@ -94,7 +95,7 @@ def make_layout(problem: DiscreteProblem) -> Layout:
     )
 
 
-def level_sizes(group: Group, robust: Any) -> Floats:
+def level_sizes(group: Group, robust: SetNumbers) -> Floats:
     """Return ``||scale * values||_q`` of each level: its part of the dual norm, (1 or n, m).
 
     Only balls have a norm with such parts; of other sets it is how much they can take off at most.

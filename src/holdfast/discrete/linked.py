@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from holdfast.discrete.answer import best_found, chosen_levels, make_result
 from holdfast.discrete.boxes import Best, solve_parts
 from holdfast.discrete.cuts import solve_cuts
-from holdfast.discrete.frame import MOST_NODES
 from holdfast.discrete.parts import Link
 from holdfast.discrete.problem import DiscreteProblem
+from holdfast.discrete.row_search import MOST_NODES
 from holdfast.discrete.rows import Limits
 from holdfast.discrete.solve import answer_discrete, check_problem, found_of, search_everybody
 from holdfast.machinery.numbers import Floats, check_kind, check_positive, read_floats

@@ -76,7 +76,7 @@ def _flush() -> None:
 
 
 class Program:
-    """Variables, rows and costs; `forms @ variables + points` is the encoded point.
+    """Variables, constraints and costs; `forms @ variables + constant` is the encoded point.
 
     How far a number goes up or down is measured in the score that it can bring. Where a number can
     be touched or not, it goes no further than a cost of `cap`; `is_cut` says whether that cut
@@ -91,9 +91,10 @@ class Program:
         self.lower: list[float] = []
         self.upper: list[float] = []
         self.whole: list[int] = []
-        self.rows: list[tuple[dict[int, float], float, float]] = []
+        self.constraints: list[tuple[dict[int, float], float, float]] = []
         self.links: list[Link] = []
-        self.parts: list[dict[int, float]] = [{} for _ in range(self.base.n_features)]
+        # of each column: the variables that it depends on, and how; with `constant`, all of it
+        self.terms: list[dict[int, float]] = [{} for _ in range(self.base.n_features)]
         self.constant = self.base.X[0].copy()
         self.taken = [self._add_group(g) for g in range(len(problem.groups))]
         grouped = set(problem.grouped_columns.tolist())
@@ -130,9 +131,9 @@ class Program:
             self.variable(cost if cost < np.inf else 0.0, 0.0, float(cost < np.inf), 1)
             for cost in costs.tolist()
         ]
-        self.rows.append((dict.fromkeys(taken, 1.0), 1.0, 1.0))
+        self.constraints.append((dict.fromkeys(taken, 1.0), 1.0, 1.0))
         for c, j in enumerate(group.columns):
-            self.parts[j] = dict(zip(taken, group.by_row[0, :, c].tolist(), strict=True))
+            self.terms[j] = dict(zip(taken, group.by_row[0, :, c].tolist(), strict=True))
             self.constant[j] = 0.0
         return taken
 
@@ -150,14 +151,14 @@ class Program:
         unit = float(self.units[j])
         up = self.variable(unit_cost * unit, 0.0, (high - x0) / unit)
         down = self.variable(unit_cost * unit, 0.0, (x0 - low) / unit)
-        self.parts[j] = {up: unit, down: -unit}
+        self.terms[j] = {up: unit, down: -unit}
         if self.relaxed:
             return up, down, -1, -1
         moved, k = -1, -1
         if is_counted:
             moved = self.variable(fixed_cost, upper=1.0, whole=1)
-            self.rows.append(({up: 1.0, moved: (x0 - high) / unit}, -math.inf, 0.0))
-            self.rows.append(({down: 1.0, moved: (low - x0) / unit}, -math.inf, 0.0))
+            self.constraints.append(({up: 1.0, moved: (x0 - high) / unit}, -math.inf, 0.0))
+            self.constraints.append(({down: 1.0, moved: (low - x0) / unit}, -math.inf, 0.0))
         if step > 0.0:
             first = -_last_within(-low, step, -anchor) - home
             last = _last_within(high, step, anchor) - home
@@ -166,11 +167,11 @@ class Program:
             if is_off:
                 # x = x0 + moved * (nearest lattice point - x0) + step * k; k = 0 unless moved
                 row[moved] = (x0 - (anchor + step * home)) / unit
-                self.rows.append(({k: 1.0, moved: -last}, -math.inf, 0.0))
-                self.rows.append(({k: 1.0, moved: -first}, 0.0, math.inf))
+                self.constraints.append(({k: 1.0, moved: -last}, -math.inf, 0.0))
+                self.constraints.append(({k: 1.0, moved: -first}, 0.0, math.inf))
                 if first > last:  # no lattice point within the bounds
                     self.upper[moved] = 0.0
-            self.rows.append((row, 0.0, 0.0))
+            self.constraints.append((row, 0.0, 0.0))
         return up, down, k, moved
 
     def _cut(
@@ -190,12 +191,12 @@ class Program:
         for g, taken in enumerate(self.taken):
             home = int(self.problem.current[0, g])
             changes.update({v: 1.0 for k, v in enumerate(taken) if k != home})
-        self.rows.append((changes, 0.0, float(self.problem.max_changes)))
+        self.constraints.append((changes, 0.0, float(self.problem.max_changes)))
 
     def _forms(self) -> Floats:
-        forms = np.zeros((len(self.parts), len(self.cost)))
-        for j, part in enumerate(self.parts):
-            for k, value in part.items():
+        forms = np.zeros((len(self.terms), len(self.cost)))
+        for j, terms in enumerate(self.terms):
+            for k, value in terms.items():
                 forms[j, k] = value
         return forms
 
@@ -216,15 +217,16 @@ class Program:
         row = {k: unit * float(v) for k, v in enumerate(entries) if v != 0.0}
         if score != 0.0:
             row[self.score] = unit * score
-        self.rows.append((row, unit * (lower - shift), unit * (upper - shift)))
+        self.constraints.append((row, unit * (lower - shift), unit * (upper - shift)))
 
     def matrix(self) -> tuple[Floats, Floats, Floats]:
-        """Return the rows as (matrix, lower, upper)."""
-        matrix = np.zeros((len(self.rows), len(self.cost)))
-        for i, (row, _, _) in enumerate(self.rows):
+        """Return the constraints as (matrix, lower, upper)."""
+        matrix = np.zeros((len(self.constraints), len(self.cost)))
+        for i, (row, _, _) in enumerate(self.constraints):
             for k, value in row.items():
                 matrix[i, k] += value
-        return matrix, np.array([r[1] for r in self.rows]), np.array([r[2] for r in self.rows])
+        lower = np.array([low for _, low, _ in self.constraints])
+        return matrix, lower, np.array([high for _, _, high in self.constraints])
 
     def solve(self) -> tuple[Floats | None, float]:
         """Solve the whole program: (variables, lower bound).

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from holdfast.core.kinds import L1, LP
 from holdfast.discrete.bound import node_bound
-from holdfast.discrete.domains import Table
+from holdfast.discrete.domains import Candidates
 from holdfast.discrete.duals import budgets_l1, budgets_lp, place_first, relaxed_point
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Floats, Ints
@@ -36,7 +36,7 @@ class Blend(Struct):
 class Relaxed(Struct):
     """Buffers of one thread for the bound of a node; see `bound_node` for what it leaves there."""
 
-    table: Table
+    candidates: Candidates
     gammas: Floats  # the budgets of the last evaluation, ...
     kept_gammas: Floats  # ... of the best one at its multiplier, ...
     best_gammas: Floats  # ... and of the best of all: with mu and charge they give the bound
@@ -49,7 +49,10 @@ class Relaxed(Struct):
 
 
 class Asked(NamedTuple):
-    """Goal and ball as a node reads them; for p = inf the norm is part of the scores already."""
+    """Goal and set of models as a node reads them.
+
+    For a ball of p = inf the norm is part of the scores already; other sets have none here.
+    """
 
     mode: int
     loss: int
@@ -96,7 +99,7 @@ def evaluate(relaxed, asked, mu, norm, charge, active, changes):
     else:
         for b in range(active.size):
             relaxed.gammas[b] = 0.0
-    cost, score = relaxed_point(relaxed.table, relaxed.now, asked)
+    cost, score = relaxed_point(relaxed.candidates, relaxed.now, asked)
     score += asked.base
     least, suited = node_bound(relaxed, asked, mu, gamma_0, active, changes)
     if asked.mode == REACH:
@@ -117,7 +120,7 @@ def evaluate(relaxed, asked, mu, norm, charge, active, changes):
 
 @kernel
 def bound_node(relaxed, asked, guess, active, changes, cutoff):
-    """Return the `Dual` of the node in `relaxed.table`; begin with the multipliers of a guess.
+    """Return the `Dual` of the node in `relaxed.candidates`; begin with the multipliers of a guess.
 
     Stops when the bound reaches the cutoff, when it cannot get better, or when it cannot get there.
     `relaxed.best_gammas` are its budgets, `relaxed.low` and `relaxed.high` the relaxed points at

@@ -102,8 +102,9 @@ def stay_put(data, case, score, state, leaf):
 def search(layout, buffers, stack, case, kind, solver, limits):
     """Minimise over one row; the best point is left in the leaf (untouched where there is none).
 
-    `solver` solves the leaves. `limits` are `Limits`: whoever no
-    longer wants the answer sets stop[0].
+    `solver` solves the leaves. `limits` are `Limits`: whoever no longer wants the answer sets
+    stop[0].
+
     Numbers without bounds are searched as far as some cost goes. An answer within that cost is the
     best of all: a better one would be cheaper still. Until there is one, the cost is raised.
     """

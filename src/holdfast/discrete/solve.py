@@ -14,7 +14,7 @@ from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem, Group
-from holdfast.discrete.rows import Batch, Limits, Outcomes, Searcher, new_outcomes, search_rows
+from holdfast.discrete.rows import Batch, FoundRows, Limits, SearchWork, new_found_rows, search_rows
 from holdfast.discrete.stack import new_stack
 from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
@@ -134,7 +134,7 @@ def _find(
     validity, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     if reach is not None:
         # what is proven, should the search have been stopped: nothing above it can be had
-        most = np.minimum(-reach.bound, np.nextafter(goal.amount, -np.inf))
+        most = np.minimum(-reach.lower_bound, np.nextafter(goal.amount, -np.inf))
         validity[lost] = base.loss.probability(most)
         if base.robust_to.radius > 0.0 and base.robust_to.has_size:
             radius[lost] = reachable_radii(
@@ -145,39 +145,41 @@ def _find(
 
 def search_everybody(
     problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int
-) -> tuple[Outcomes, NDArray[np.int64], Outcomes | None, Batch]:
+) -> tuple[FoundRows, NDArray[np.int64], FoundRows | None, Batch]:
     """Search every row; and those without an answer again, for how much they can reach.
 
     Returns
     -------
-    out : Outcomes
+    out : FoundRows
     lost : array of int
         The rows that have no answer.
-    reach : Outcomes or None
+    reach : FoundRows or None
         Of these: minus the largest worst-case score. None where there are none, and for a price.
     batch : Batch
         What was searched last.
     """
     out, batch, exponent = search_once(problem, goal, limits, threads)
-    lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
+    lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.lower_bound == np.inf))
     if not (lost.size and goal.is_guarantee):
         return out, lost, None, batch
     highest = Goal.highest(goal.loss)
     batch = batch.replaced(goal=highest.numbers(), amounts=highest.amounts(exponent))
     reach = run_search(problem, batch, lost, few_nodes(limits), threads)
     # should a point reach what was proven to be out of reach, then nothing is proven
-    out.bound[lost[-reach.value >= goal.amount]] = 0.0
+    out.lower_bound[lost[-reach.value >= goal.amount]] = 0.0
     return out, lost, reach, batch
 
 
 def search_once(
     problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int
-) -> tuple[Outcomes, Batch, NDArray[np.int64]]:
+) -> tuple[FoundRows, Batch, NDArray[np.int64]]:
     """Search every row; return what was searched too, and the power of 2 taken out of costs."""
     batch, exponent = make_batch(problem, goal)
     out = run_search(problem, batch, np.arange(problem.problem.n_rows), limits, threads)
     if goal.is_guarantee:
-        out = out._replace(value=scaled(out.value, exponent), bound=scaled(out.bound, exponent))
+        out = out._replace(
+            value=scaled(out.value, exponent), lower_bound=scaled(out.lower_bound, exponent)
+        )
     return out, batch, exponent
 
 
@@ -186,12 +188,12 @@ def few_nodes(limits: Limits) -> Limits:
     return Limits(nodes=min(limits.nodes, _REACH_NODES))
 
 
-def found_of(out: Outcomes) -> Found:
+def found_of(out: FoundRows) -> Found:
     """Return what a search found; one that was stopped has what it has."""
     missing = np.isnan(out.recourse[:, 0])
     stopped = np.where(missing, EXHAUSTED, FOUND)
     outcome = np.where(out.outcome == LIMIT, stopped, out.outcome).astype(np.int8)
-    return Found(out.recourse, outcome, out.bound, levels=out.chosen, nodes=out.nodes)
+    return Found(out.recourse, outcome, out.lower_bound, levels=out.levels, nodes=out.nodes)
 
 
 def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1) -> Floats:
@@ -244,17 +246,17 @@ def run_search(
     which: NDArray[np.int64],
     limits: Limits,
     threads: int,
-) -> Outcomes:
+) -> FoundRows:
     """Search some rows; values and bounds are in even costs."""
     d, depth = problem.problem.n_features, _DEPTH
 
-    def search(batch: Batch, which: NDArray[np.int64]) -> Outcomes:
-        out, stop = new_outcomes(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
+    def search(batch: Batch, which: NDArray[np.int64]) -> FoundRows:
+        out, stop = new_found_rows(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
         arguments = (batch, limits._replace(stop=stop), which, out)
 
-        def private(address: int) -> Searcher:
+        def private(address: int) -> SearchWork:
             work, buffers = new_work(problem.problem), new_buffers(batch.layout, d)
-            return Searcher(address, work, buffers, new_stack(batch.layout, depth))
+            return SearchWork(address, work, buffers, new_stack(batch.layout, depth))
 
         def compile_search() -> None:  # called on no rows, it calls nothing itself
             search_rows(private(0), *arguments, 0, 0)
@@ -287,7 +289,7 @@ def run_search(
         depth *= 16
         radii = batch.radii[cramped] if batch.radii.size > 1 else batch.radii
         again = search(batch.replaced(radii=radii), which[cramped])
-        for name in Outcomes._fields:
+        for name in FoundRows._fields:
             getattr(out, name)[cramped] = getattr(again, name)
     return out
 
@@ -374,9 +376,9 @@ def _answer_sizes(
         own = batch.replaced(radii=radii[asked])
         out = run_search(stated, own, which, limits, threads)
         there, hopeless = out.outcome == FOUND, out.outcome == EXHAUSTED
-        cost[np.flatnonzero(asked)[hopeless & (out.bound == np.inf)]] = np.inf
+        cost[np.flatnonzero(asked)[hopeless & (out.lower_bound == np.inf)]] = np.inf
         found, points = np.flatnonzero(asked)[there], out.recourse[there]
-        cost[found] = costs_of(problem, points, out.chosen[there])
+        cost[found] = costs_of(problem, points, out.levels[there])
         kept[found] = largest_kept_radius(base, points, which[there], goal.amount)
     short = kept < radii - _ROUNDING * (radii + radii.max(initial=0.0))
     if short.any():

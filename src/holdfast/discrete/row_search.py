@@ -1,4 +1,4 @@
-"""What the parts of a row share, made ready for the search once.
+"""The search of the parts of a row: what they share is made ready once.
 
 A row with links takes dozens of small searches that differ in their numbers only. What else they
 need, the layout and the buffers, is made once and kept.
@@ -17,7 +17,7 @@ from holdfast.core.kinds import new_work
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.discrete.rows import Batch, Limits, Outcomes, Searcher, new_outcomes, search_rows
+from holdfast.discrete.rows import Batch, FoundRows, Limits, SearchWork, new_found_rows, search_rows
 from holdfast.discrete.solve import few_nodes, make_batch, run_search
 from holdfast.discrete.stack import new_stack
 from holdfast.machinery.numbers import Floats
@@ -81,8 +81,8 @@ class _Room(NamedTuple):
     scale: Floats
 
 
-class Frame:
-    """The groups, the model and its set of a row; its numbers are given with each question."""
+class RowSearcher:
+    """Searches one row: its groups, its model and the set stay, each question brings numbers."""
 
     def __init__(self, problem: DiscreteProblem) -> None:
         self.problem, self.columns = problem, problem.number_columns
@@ -97,8 +97,8 @@ class Frame:
         base = self.problem.problem
         return RowModel(base.coef[0], float(base.intercept[0]), self._ready[0].robust.scale)
 
-    def like(self, model: RowModel) -> Frame:
-        """Return the same frame around another model."""
+    def like(self, model: RowModel) -> RowSearcher:
+        """Return the same searcher for another model."""
         new = copy(self)
         new.model = model
         return new
@@ -109,31 +109,33 @@ class Frame:
         return make_batch(self.problem, Goal.highest(self.problem.problem.loss))
 
     @cached_property
-    def _private(self) -> Searcher:
+    def _private(self) -> SearchWork:
         base, batch = self.problem.problem, self._ready[0]
         layout, address = batch.layout, leaves_for(batch.robust).address(lambda: None)
         buffers = new_buffers(layout, base.n_features)
-        return Searcher(address, new_work(base), buffers, new_stack(layout, _DEPTH))
+        return SearchWork(address, new_work(base), buffers, new_stack(layout, _DEPTH))
 
     def search(
         self, asked: list[Numbers], goal: Goal, tolerance: float, most_nodes: int = MOST_NODES
-    ) -> Outcomes:
+    ) -> FoundRows:
         """Search rows that differ in their numbers only; as `solve.search_everybody` does.
 
-        Anchors are those of the frame.
+        Anchors are those of its problem.
         """
         _, exponent = self._home._ready
         batch, limits = self._batch(asked, goal), Limits(tolerance, most_nodes)
         out = self._search(batch, np.arange(len(asked)), limits)
         if not goal.is_guarantee:
             return out
-        out = out._replace(value=scaled(out.value, exponent), bound=scaled(out.bound, exponent))
-        lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
+        out = out._replace(
+            value=scaled(out.value, exponent), lower_bound=scaled(out.lower_bound, exponent)
+        )
+        lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.lower_bound == np.inf))
         if lost.size:  # should a point reach what is out of reach, then nothing is proven
             highest = Goal.highest(goal.loss)
             batch = batch.replaced(goal=highest.numbers(), amounts=highest.amounts(exponent))
             reach = self._search(batch, lost, few_nodes(limits))
-            out.bound[lost[-reach.value >= goal.amount]] = 0.0
+            out.lower_bound[lost[-reach.value >= goal.amount]] = 0.0
         return out
 
     def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:
@@ -175,14 +177,14 @@ class Frame:
         )
         return _Room(asked, numbers, coef, intercept, scale)
 
-    def _search(self, batch: Batch, which: NDArray[np.int64], limits: Limits) -> Outcomes:
+    def _search(self, batch: Batch, which: NDArray[np.int64], limits: Limits) -> FoundRows:
         base, home = self.problem.problem, self._home
         if not home._private.leaves and hasattr(search_rows, "py_func"):
             leaves = leaves_for(batch.robust).address(lambda: None)
             if not leaves:  # compiled, the search would call what is not there
                 return run_search(self.problem, batch, which, limits, 1)
             home._private = home._private.replaced(leaves=leaves)
-        out = new_outcomes(which.size, base.n_features, len(self.problem.groups))
+        out = new_found_rows(which.size, base.n_features, len(self.problem.groups))
         first = Limits(limits.tolerance, min(limits.nodes, FEW_NODES))
         search_rows(home._private, batch, first, which, out, 0, which.size)
         stopped = {NO_ROOM} if limits[1] <= FEW_NODES else {LIMIT, NO_ROOM}
