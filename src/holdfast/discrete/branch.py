@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.discrete.domains import may_be_touched
 from holdfast.discrete.lattice import allowed_above, allowed_below, next_above, next_below
+from holdfast.discrete.layout import group_of
 from holdfast.machinery.compile import viewing_kernel as kernel
 
 BY_VALUE, BY_CHANGE, NOWHERE = 0, 1, 2
@@ -107,7 +108,7 @@ def is_changed(data, state, b):
     numbers = state.lo.size
     if b < numbers:
         return state.free[b] == 1 or state.chosen[b] != data.start[b]
-    return int(state.chosen[b]) != data.current[b - numbers]
+    return int(state.chosen[b]) != data.current[group_of(numbers, b)]
 
 
 @kernel

@@ -23,6 +23,7 @@ from holdfast.discrete.lattice import (
     lattice_ceil,
     lattice_floor,
 )
+from holdfast.discrete.layout import feature_of, group_of
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Flags, Floats, Ints
 from holdfast.machinery.structs import Struct
@@ -218,7 +219,7 @@ def write_candidates(data, level_start, asked, with_cost, state, candidates):
                 put(candidates, at, w * v, rho * abs(v), cost, v, changed)
                 at += 1
     for g in range(level_start.size - 1):
-        candidates.start[numbers + g] = at
+        candidates.start[feature_of(numbers, g)] = at
         for k in range(level_start[g], level_start[g + 1]):
             if state.allowed[k] == 1:
                 j = k - level_start[g]
@@ -270,7 +271,7 @@ def fix_unchanged(data, level_start, state):
         if state.active[f] == 0:
             state.lo[f] = state.hi[f] = data.start[f]
     for g in range(level_start.size - 1):
-        if state.active[numbers + g] == 0:
+        if state.active[feature_of(numbers, g)] == 0:
             for k in range(level_start[g], level_start[g + 1]):
                 state.allowed[k] = 1 if k == level_start[g] + data.current[g] else 0
 
@@ -338,10 +339,11 @@ def drop_dear(data, level_start, relaxed, asked, dual, charge, slack, state):
                 pull = (gamma + mu * asked.blunt) * data.rho[b]
                 dropped = narrow(data, asked, mu, pull, penalty, most, state, b) or dropped
             continue
+        first = level_start[group_of(state.lo.size, b)]
         for k in range(candidates.start[b], candidates.start[b + 1]):
             value = candidates.cost[k] - mu * candidates.score[k] + gamma * candidates.size[k]
             if value + (penalty if candidates.changed[k] == 1 else 0.0) > most:
-                state.allowed[level_start[b - state.lo.size] + int(candidates.value[k])] = 0
+                state.allowed[first + int(candidates.value[k])] = 0
                 dropped = True
     return dropped
 

@@ -71,6 +71,18 @@ class Case(NamedTuple):
     goal: GoalNumbers
 
 
+@kernel
+def feature_of(numbers, g):
+    """Return which feature group g is: the numbers come first, so many of them."""
+    return numbers + g
+
+
+@kernel
+def group_of(numbers, b):
+    """Return which group feature b is; below 0: it is a number."""
+    return b - numbers
+
+
 def make_layout(problem: DiscreteProblem) -> Layout:
     """Flatten; shapes have been checked."""
     d, groups = problem.problem.n_features, problem.groups

@@ -67,6 +67,12 @@ class Asked(NamedTuple):
     unit: float  # what a gap is measured in, beside the value itself
 
 
+@kernel
+def make_asked(goal, kind, base, unit, radius, blunt, p, q, rho_0):
+    """Ask for a goal, or again for that of another question."""
+    return Asked(goal.mode, goal.loss, goal.amount, kind, base, radius, blunt, p, q, rho_0, unit)
+
+
 class Dual(NamedTuple):
     """What `bound_node` found: a proven bound, and the multipliers that prove it."""
 
@@ -145,11 +151,13 @@ def bound_node(relaxed, asked, guess, active, changes, cutoff):
         if limited:  # the charge that suits these budgets; budgets for this charge; and so on
             charge = suited
             for _ in range(2):
-                again = evaluate(relaxed, asked, mu, norm, charge, active, changes)
-                if again[0] > value:
-                    value, height, slope, norm, suited = again
+                other, other_height, other_slope, other_norm, charge = evaluate(
+                    relaxed, asked, mu, norm, charge, active, changes
+                )
+                if other > value:
+                    value, height, slope = other, other_height, other_slope
+                    norm, suited = other_norm, charge
                     copy_into(relaxed.kept_gammas, relaxed.gammas)
-                charge = again[4]
         if value > bound:
             bound, best_mu, best_charge, best_norm = value, mu, suited, norm
             copy_into(relaxed.best_gammas, relaxed.kept_gammas)

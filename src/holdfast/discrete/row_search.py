@@ -75,7 +75,8 @@ class _Room(NamedTuple):
     """What the kernels read for some rows, and where a question is written."""
 
     batch: Batch
-    numbers: Floats  # as in `Numbers`, but for the anchors: one after another, a row each
+    numbers: Numbers  # a row each
+    costs: Floats  # those of the numbers and their fixed costs, in one piece
     coef: Floats
     intercept: Floats
     scale: Floats
@@ -140,13 +141,15 @@ class RowSearcher:
 
     def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:
         """Return what the kernels read; it is written over by the next question."""
-        room, exponent = self._home._room(goal, len(asked)), self._home._ready[1]
+        n, (_, exponent) = len(asked), self._home._ready
+        room = self._home._room(goal, n)
         room.coef[0], room.intercept[0], room.scale[:] = self.model
+        start, lower, upper, cost, fixed_cost, step, _ = room.numbers
         for k, own in enumerate(asked):
-            for written, values in zip(room.numbers, own[:-1], strict=True):
-                written[k] = values
+            start[k], lower[k], upper[k] = own.start, own.lower, own.upper
+            cost[k], fixed_cost[k], step[k] = own.cost, own.fixed_cost, own.step
         if exponent[0]:
-            costs = room.numbers[3:5, : len(asked)]  # and fixed costs
+            costs = room.costs[:, :n]
             with np.errstate(over="ignore", under="ignore"):
                 np.ldexp(costs, -exponent, out=costs)
         return room.batch
@@ -154,28 +157,31 @@ class RowSearcher:
     def _room(self, goal: Goal, n: int) -> _Room:
         """Return what the kernels read for n rows or more, and where the question goes."""
         room = self._rooms.get(goal)
-        if room is None or room.numbers.shape[1] < n:
+        if room is None or len(room.numbers.start) < n:
             room = self._rooms[goal] = self._new_room(goal, max(n, _FEW_ROWS))
         return room
 
     def _new_room(self, goal: Goal, n: int) -> _Room:
         batch, exponent = self._ready
         d, robust = self.problem.problem.n_features, batch.robust
-        numbers, coef = np.empty((6, n, d)), np.empty((1, d))
-        intercept, scale = np.empty(1), np.empty(d)
-        names = dict(zip(("points", "lower", "upper", "cost"), numbers[:4], strict=True))
+        coef, intercept, scale = np.empty((1, d)), np.empty(1), np.empty(d)
+        start, lower, upper, step = np.empty((4, n, d))
+        cost, fixed_cost = costs = np.empty((2, n, d))
         asked = batch.replaced(
-            rows=batch.rows.replaced(**names, coef=coef, intercept=intercept),
+            rows=batch.rows.replaced(
+                points=start, lower=lower, upper=upper, cost=cost, coef=coef, intercept=intercept
+            ),
             layout=batch.layout.replaced(
-                fixed_costs=numbers[4],
-                step=numbers[5],
+                fixed_costs=fixed_cost,
+                step=step,
                 current=np.repeat(batch.layout.current, n, axis=0),
             ),
             robust=robust._replace(scale=scale) if isinstance(robust, BallNumbers) else robust,
             goal=goal.numbers(),
             amounts=goal.amounts(exponent),
         )
-        return _Room(asked, numbers, coef, intercept, scale)
+        numbers = Numbers(start, lower, upper, cost, fixed_cost, step, batch.layout.anchor)
+        return _Room(asked, numbers, costs, coef, intercept, scale)
 
     def _search(self, batch: Batch, which: NDArray[np.int64], limits: Limits) -> FoundRows:
         base, home = self.problem.problem, self._home
@@ -187,7 +193,7 @@ class RowSearcher:
         out = new_found_rows(which.size, base.n_features, len(self.problem.groups))
         first = Limits(limits.tolerance, min(limits.nodes, FEW_NODES))
         search_rows(home._private, batch, first, which, out, 0, which.size)
-        stopped = {NO_ROOM} if limits[1] <= FEW_NODES else {LIMIT, NO_ROOM}
+        stopped = {NO_ROOM} if limits.nodes <= FEW_NODES else {LIMIT, NO_ROOM}
         if not stopped.isdisjoint(out.outcome.tolist()):
             return run_search(self.problem, batch, which, limits, 1)
         return out

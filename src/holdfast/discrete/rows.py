@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.core.batch import own_goal
 from holdfast.discrete.buffers import Buffers
-from holdfast.discrete.layout import Case, Layout, load_data
+from holdfast.discrete.layout import Case, Layout, feature_of, load_data
 from holdfast.discrete.leaves import Solver, pack_leaf
 from holdfast.discrete.search import search
 from holdfast.discrete.stack import Stack
@@ -179,7 +179,7 @@ def write_found(layout, buffers, found, out, k):
         for j in range(point.size):
             out.recourse[k, j] = point[j]
         for g in range(out.levels.shape[1]):
-            out.levels[k, g] = int(best[layout.columns.size + g])
+            out.levels[k, g] = int(best[feature_of(layout.columns.size, g)])
 
 
 @kernel

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from holdfast.discrete.aim import is_endless, question_of
 from holdfast.discrete.domains import drop_dominated, open_domains
+from holdfast.discrete.layout import group_of
 from holdfast.discrete.leaf import value_of
 from holdfast.discrete.relax import Dual
 from holdfast.discrete.stack import MOST_CHILDREN, load_node, push_children, save_node
@@ -93,8 +94,8 @@ def stay_put(data, case, score, state, leaf):
     if value < math.inf:
         copy_into(leaf.best, case.point)
         for b in range(state.best.size):
-            home = b - state.lo.size
-            state.best[b] = data.start[b] if home < 0 else data.current[home]
+            g = group_of(state.lo.size, b)
+            state.best[b] = data.start[b] if g < 0 else data.current[g]
     return value
 
 

@@ -14,7 +14,7 @@ from holdfast.discrete.branch import (
     mixed,
     split_at,
 )
-from holdfast.discrete.layout import Layout
+from holdfast.discrete.layout import Layout, group_of
 from holdfast.discrete.relax import Dual
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Flags, Floats
@@ -93,7 +93,8 @@ def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
             elif b < numbers:
                 stack.lo[top, b] = stack.hi[top, b] = data.start[b]
             else:
-                allow_only(stack, top, starts, b - numbers, data.current[b - numbers])
+                g = group_of(numbers, b)
+                allow_only(stack, top, starts, g, data.current[g])
             top += 1
         return top
     if b < numbers:
@@ -116,7 +117,7 @@ def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
 def push_halves(layout, buffers, stack, top, dual, bound, b):
     """Split the levels of a group in two, between those that the relaxed point mixes."""
     relaxed, state = buffers.relaxed, buffers.state
-    candidates, starts, g = relaxed.candidates, layout.level_start, b - state.lo.size
+    candidates, starts, g = relaxed.candidates, layout.level_start, group_of(state.lo.size, b)
     first, last = candidates.start[b], candidates.start[b + 1] - 1
     mean = mixed(candidates.value, relaxed, dual.share, b)
     split = first
@@ -139,7 +140,7 @@ def push_halves(layout, buffers, stack, top, dual, bound, b):
 def push_levels(layout, buffers, stack, top, dual, bound, unit, b):
     """Push a child for each level of a group; its Lagrangian bounds it, in units of the goal."""
     relaxed, state = buffers.relaxed, buffers.state
-    candidates, order, g = relaxed.candidates, state.order, b - state.lo.size
+    candidates, order, g = relaxed.candidates, state.order, group_of(state.lo.size, b)
     first, count = candidates.start[b], candidates.start[b + 1] - candidates.start[b]
     if count > MOST_CHILDREN:
         return push_halves(layout, buffers, stack, top, dual, bound, b)
