@@ -18,13 +18,12 @@ from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Batch, FoundRows, Limits, SearchWork, new_found_rows, search_rows
-from holdfast.discrete.solve import few_nodes, make_batch, run_search
+from holdfast.discrete.solve import make_batch, run_search, search_with_reach
 from holdfast.discrete.stack import new_stack
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
-from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
-from holdfast.problem.outcome import EXHAUSTED, LIMIT, NO_ROOM
+from holdfast.problem.outcome import LIMIT, NO_ROOM
 
 MOST_NODES = 100_000
 # A search that ends soon needs no thread of its own, from which Ctrl-C could call it back.
@@ -119,25 +118,10 @@ class RowSearcher:
     def search(
         self, asked: list[Numbers], goal: Goal, tolerance: float, most_nodes: int = MOST_NODES
     ) -> FoundRows:
-        """Search rows that differ in their numbers only; as `solve.search_everybody` does.
-
-        Anchors are those of its problem.
-        """
+        """Search rows that differ in their numbers only; their anchors are those of its problem."""
         _, exponent = self._home._ready
         batch, limits = self._batch(asked, goal), Limits(tolerance, most_nodes)
-        out = self._search(batch, np.arange(len(asked)), limits)
-        if not goal.is_guarantee:
-            return out
-        out = out._replace(
-            value=scaled(out.value, exponent), lower_bound=scaled(out.lower_bound, exponent)
-        )
-        lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.lower_bound == np.inf))
-        if lost.size:  # should a point reach what is out of reach, then nothing is proven
-            highest = Goal.highest(goal.loss)
-            batch = batch.replaced(goal=highest.numbers(), amounts=highest.amounts(exponent))
-            reach = self._search(batch, lost, few_nodes(limits))
-            out.lower_bound[lost[-reach.value >= goal.amount]] = 0.0
-        return out
+        return search_with_reach(self._search, batch, len(asked), goal, exponent, limits).out
 
     def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:
         """Return what the kernels read; it is written over by the next question."""

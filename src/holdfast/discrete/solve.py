@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ _DEPTH = 256  # nodes that may wait for their turn; where that is too few, it gr
 _ROUNDING = 1e-9  # of a radius
 _CLIMBS = 8  # from best point to best point
 _SIZE_NODES = 2_000  # for one of the many sizes of a curve
+_NOBODY = np.empty(0, dtype=np.int64)
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
 
 
@@ -111,12 +113,8 @@ def answer_discrete(
     n_jobs: int | None = -1,
 ) -> RecourseResult:
     """Answer a problem that has been checked; as `solve_discrete` for a goal that has been made."""
-    base, workers, tolerance = problem.problem, thread_count(n_jobs), limits.tolerance
-    if not (goal.is_guarantee or base.loss.convex):
-        raise ValueError(
-            f"loss = {base.loss.name!r} is not convex: with discrete parts it only works with a "
-            "guarantee; a cost_weight needs a convex loss"
-        )
+    workers, tolerance = thread_count(n_jobs), limits.tolerance
+    check_goal(problem, goal)
     found = best_found(
         problem, goal, lambda part: _find(part, goal, limits, workers, reachable), tolerance
     )
@@ -129,7 +127,7 @@ def _find(
     """Search every row; where that is asked for, say what those without an answer can reach."""
     base = problem.problem
     if not reachable:
-        return found_of(search_once(problem, goal, limits, workers)[0])
+        return found_of(search_once(problem, goal, limits, workers))
     out, lost, reach, batch = search_everybody(problem, goal, limits, workers)
     validity, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     if reach is not None:
@@ -143,44 +141,63 @@ def _find(
     return found_of(out)._replace(reachable_validity=validity, reachable_radius=radius)
 
 
+class Searched(NamedTuple):
+    """What a search of all rows found, and what those without an answer can reach."""
+
+    out: FoundRows
+    lost: NDArray[np.int64]  # the rows for which a guarantee is out of reach
+    reach: FoundRows | None  # of these: minus the largest worst-case score; None: there are none
+    batch: Batch  # what was searched last
+
+
 def search_everybody(
     problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int
-) -> tuple[FoundRows, NDArray[np.int64], FoundRows | None, Batch]:
-    """Search every row; and those without an answer again, for how much they can reach.
+) -> Searched:
+    """Search every row; and those without an answer again, for how much they can reach."""
+    batch, exponent = make_batch(problem, goal)
 
-    Returns
-    -------
-    out : FoundRows
-    lost : array of int
-        The rows that have no answer.
-    reach : FoundRows or None
-        Of these: minus the largest worst-case score. None where there are none, and for a price.
-    batch : Batch
-        What was searched last.
-    """
-    out, batch, exponent = search_once(problem, goal, limits, threads)
+    def search(batch: Batch, which: NDArray[np.int64], limits: Limits) -> FoundRows:
+        return run_search(problem, batch, which, limits, threads)
+
+    return search_with_reach(search, batch, problem.problem.n_rows, goal, exponent, limits)
+
+
+def search_once(problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int) -> FoundRows:
+    """Search every row."""
+    batch, exponent = make_batch(problem, goal)
+    rows = np.arange(problem.problem.n_rows)
+    return in_own_costs(run_search(problem, batch, rows, limits, threads), goal, exponent)
+
+
+def search_with_reach(
+    search: Callable[[Batch, NDArray[np.int64], Limits], FoundRows],
+    batch: Batch,
+    n: int,
+    goal: Goal,
+    exponent: NDArray[np.int64],
+    limits: Limits,
+) -> Searched:
+    """Search n rows; where a guarantee is out of reach, search again for how much is within."""
+    out = in_own_costs(search(batch, np.arange(n), limits), goal, exponent)
+    if not goal.is_guarantee:
+        return Searched(out, _NOBODY, None, batch)
     lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.lower_bound == np.inf))
-    if not (lost.size and goal.is_guarantee):
-        return out, lost, None, batch
+    if not lost.size:
+        return Searched(out, lost, None, batch)
     highest = Goal.highest(goal.loss)
     batch = batch.replaced(goal=highest.numbers(), amounts=highest.amounts(exponent))
-    reach = run_search(problem, batch, lost, few_nodes(limits), threads)
+    reach = search(batch, lost, few_nodes(limits))
     # should a point reach what was proven to be out of reach, then nothing is proven
     out.lower_bound[lost[-reach.value >= goal.amount]] = 0.0
-    return out, lost, reach, batch
+    return Searched(out, lost, reach, batch)
 
 
-def search_once(
-    problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int
-) -> tuple[FoundRows, Batch, NDArray[np.int64]]:
-    """Search every row; return what was searched too, and the power of 2 taken out of costs."""
-    batch, exponent = make_batch(problem, goal)
-    out = run_search(problem, batch, np.arange(problem.problem.n_rows), limits, threads)
-    if goal.is_guarantee:
-        out = out._replace(
-            value=scaled(out.value, exponent), lower_bound=scaled(out.lower_bound, exponent)
-        )
-    return out, batch, exponent
+def in_own_costs(out: FoundRows, goal: Goal, exponent: NDArray[np.int64]) -> FoundRows:
+    """Put back the power of 2 that was taken out of costs; prices had it in their weight."""
+    if not goal.is_guarantee:
+        return out
+    value, lower_bound = scaled(out.value, exponent), scaled(out.lower_bound, exponent)
+    return out._replace(value=value, lower_bound=lower_bound)
 
 
 def few_nodes(limits: Limits) -> Limits:
@@ -439,6 +456,16 @@ def largest_kept_radius(
     size = -one.worst_score(points, np.zeros((1, base.n_features)), np.zeros(1))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(size > 0.0, (score - target) / size, np.inf)
+
+
+def check_goal(problem: DiscreteProblem, goal: Goal) -> None:
+    """Refuse a price of a loss that is not convex: the bound of a node would not hold."""
+    loss = problem.problem.loss
+    if not (goal.is_guarantee or loss.convex):
+        raise ValueError(
+            f"loss = {loss.name!r} is not convex: with discrete parts it only works with a "
+            "guarantee; a cost_weight needs a convex loss"
+        )
 
 
 def check_problem(problem: DiscreteProblem) -> None:
