@@ -259,7 +259,10 @@ def narrowed(part: Part, links: list[Link], j: int, low: float, high: float) -> 
 
 
 def true_cost(part: Part, x: Floats, levels: NDArray[np.int64]) -> float:
-    """Return the cost of a point of the only row."""
+    """Return the cost of a point of the only row.
+
+    As `answer.costs_of`, but for the order of the sum: this is asked of every answer on the way.
+    """
     numbers, columns = part.numbers, part.searcher.columns
     distance = np.abs(x[columns] - numbers.start[columns])
     moved = numbers.cost[columns] * distance + np.where(
