@@ -128,19 +128,19 @@ class Searches:
 def state_asks(problem: DiscreteProblem, asks: list[Ask], target: float) -> DiscreteProblem:
     """State problems with the scores of estimates, a row for each, such that `target` is asked.
 
-    A group with gains has these in its first column, and nothing in the others.
+    A group with scores of levels has these in its first column, and nothing in the others.
     """
     points, coef = np.array(problem.problem.X), np.array([ask.estimate.slope for ask in asks])
     groups, rows = list(problem.groups), np.arange(len(asks))
     for g, group in enumerate(groups):
-        gains = [ask.estimate.gains[g] for ask in asks]
-        with_gains = np.array([own is not None for own in gains], dtype=bool)
-        if not with_gains.any():
+        scores = [ask.estimate.level_scores[g] for ask in asks]
+        with_scores = np.array([own is not None for own in scores], dtype=bool)
+        if not with_scores.any():
             continue
         levels = np.array(np.broadcast_to(group.by_row, (len(asks), *group.by_row.shape[1:])))
-        levels[with_gains] = 0.0
-        levels[with_gains, :, 0] = [own for own in gains if own is not None]
-        coef[with_gains, group.columns[0]] = 1.0
+        levels[with_scores] = 0.0
+        levels[with_scores, :, 0] = [own for own in scores if own is not None]
+        coef[with_scores, group.columns[0]] = 1.0
         points[:, group.columns] = levels[rows, problem.current[:, g]]
         groups[g] = Group(group.columns, levels)
     intercept = np.array([ask.estimate.constant + (target - ask.amount) for ask in asks])
