@@ -423,10 +423,9 @@ def test_options_that_change_several_features_count_as_many(goal):
         problem = replace(problem, max_changes=1 + k % 5, level_changes=counts)
         free = solve_discrete(replace(problem, level_changes=None), **goal)
         ours = solve_discrete(problem, **goal)
-        none = Links(
-            np.zeros((0, free.recourse_array.shape[1])), np.empty((1, 0)), np.empty((1, 0))
-        )
-        linked = solve_linked(problem, none, **goal)
+        anything = np.full((1, 1), np.inf)  # a link that nobody breaks
+        loose = Links(np.ones((1, free.recourse_array.shape[1])), -anything, anything)
+        linked = solve_linked(problem, loose, **goal)
         most = largest_reachable_score(problem)
         for i in range(3):
             theirs = least_price_of_levels(problem, i, goal)

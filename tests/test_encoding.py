@@ -375,3 +375,15 @@ def test_steps_that_write_into_their_input_spoil_nothing(columns, as_array):
         read = rows.reading.numbers["x" + str(j) if as_array else name]
         np.testing.assert_array_equal(read, before[name])
     pd.testing.assert_frame_equal(table, before)
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder(), OneHotEncoder(drop="first")])
+def test_an_encoder_of_an_array_of_texts_and_numbers_is_read(encoder):
+    """Such an array holds objects, and the encoder takes its numbers as nothing else."""
+    rng = np.random.default_rng(0)
+    people = np.array([[rng.choice(["a", "b"]), int(rng.integers(3))] for _ in range(60)], object)
+    good = people[:, 1].astype(int) + rng.normal(size=60) > 1.0
+    model = make_pipeline(encoder, LogisticRegression()).fit(people, good)
+    encoding = Encoding.of(model)
+    assert [list(encoding[name].levels) for name in ("x0", "x1")] == [["a", "b"], [0, 1, 2]]
+    np.testing.assert_array_equal(encoding.encode(people), model[0].transform(people).toarray())

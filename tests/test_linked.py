@@ -566,12 +566,45 @@ def tangled(rng):
     return problem, Links(matrix, np.full(value.shape, -np.inf), upper)
 
 
-def test_an_answer_is_not_left_open_because_it_is_cheaper_than_its_bound():
+@pytest.mark.parametrize("seed", range(4))
+def test_an_answer_is_not_left_open_because_it_is_cheaper_than_its_bound(seed):
     """Links are kept to a tolerance, and what breaks one by less may cost less than is proven."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     for k in range(12):
         goal = {"guarantee": 0.5} if k % 2 else {"cost_weight": 0.05}
         answer = solve_linked(*tangled(rng), **goal)
         is_open = answer.status == Status.GAP_OPEN
         assert not (is_open & (answer.gap == 0.0)).any()
-        assert not (answer.gap < 0.0).any()
+
+
+def moved_far(problem, links, offset, factor):
+    """The same, far from 0 and without a ball, in another unit of costs."""
+    base, by = problem.problem, links.matrix.sum(axis=1) * offset
+    there = RecourseProblem.build(
+        base.X + offset,
+        base.coef[0],
+        base.intercept - base.coef[0].sum() * offset,
+        robust_to=NormBall(1, 0.0),
+        feature_costs=base.feature_costs * factor,
+        bounds=(base.lower + offset, base.upper + offset),
+    )
+    return replace(problem, problem=there), Links(links.matrix, links.lower, links.upper + by)
+
+
+def test_far_from_0_the_unit_of_costs_does_not_decide_what_is_proven():
+    """There links are kept by less than 1e-5 of a unit, and an answer may save as much by that."""
+    proven = 0
+    for seed in range(40):
+        asked = tangled(np.random.default_rng([2, seed]))
+        near = solve_linked(*moved_far(*asked, 0.0, 1.0), guarantee=0.6)
+        one, other = (
+            solve_linked(*moved_far(*asked, 2.0**15, factor), guarantee=0.6)
+            for factor in (1.0, 2.0**-30)
+        )
+        np.testing.assert_array_equal(one.status, other.status)
+        np.testing.assert_array_equal(one.price, other.price * 2.0**30)
+        assert not ((one.status == Status.GAP_OPEN) & (one.gap == 0.0)).any()
+        both = np.isfinite(one.price) & np.isfinite(near.price)
+        np.testing.assert_allclose(one.price[both], near.price[both], rtol=1e-3)
+        proven += (one.status == Status.OPTIMAL).sum()
+    assert proven > 40

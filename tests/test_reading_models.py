@@ -293,7 +293,7 @@ def test_true_is_the_favourable_one_of_true_and_false():
         as_model(plain().fit(PEOPLE, DEFAULT), favorable_class="0")
 
 
-class PeopleColumns(ClassifierMixin):
+class WithoutClasses(ClassifierMixin):
     """Probabilities without classes."""
 
     def predict_proba(self, X):
@@ -303,7 +303,7 @@ class PeopleColumns(ClassifierMixin):
 
 def test_probabilities_without_classes_must_be_named_too():
     with pytest.raises(ValueError, match="favorable_class=0 or favorable_class=1"):
-        as_model(PeopleColumns())
+        as_model(WithoutClasses())
 
 
 # --- models that are not linear ---

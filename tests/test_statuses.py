@@ -9,10 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from problems import EXPONENTS, random_problem
+from sklearn.linear_model import LogisticRegression
 
 import holdfast
 from holdfast import NormBall, Status, solve
 from holdfast.continuous.solve import solve_problem
+from holdfast.discrete import DiscreteProblem, Group, solve_discrete
+from holdfast.models.origin import Origin
+from holdfast.problem import RecourseProblem
+from holdfast.result import MethodStatus
+from holdfast.result.status import believed_bound
 
 COEF = np.array([1.0, -0.5])
 
@@ -301,3 +307,62 @@ def test_the_page_lists_every_status_with_its_sentence():
     page = (Path(__file__).parent.parent / "docs" / "actions.md").read_text()
     listed = re.findall(r"^\| `([A-Z_]+)` \| (.*) \|$", page, flags=re.MULTILINE)
     assert listed == [(status.name, status.sentence) for status in Status]
+
+
+def on_the_boundary(seed):
+    """A model, and people to whom it gives a score of 0, up to rounding."""
+    rng = np.random.default_rng([32, seed])
+    table = pd.DataFrame(rng.normal(size=(300, 6)), columns=list("abcdef"))
+    good = table @ rng.normal(size=6) + rng.logistic(size=300) > 0.0
+    model, people = LogisticRegression().fit(table, good), table[:60].copy()
+    for _ in range(3):
+        people["a"] -= model.decision_function(people) / model.coef_[0, 0]
+    return model, people
+
+
+@pytest.mark.parametrize("goal", [{"cost_weight": 50.0}, {"guarantee": 0.5}])
+def test_one_voice_says_whom_the_model_refuses(goal):
+    """Scores that are computed apart differ by their last bits, and here these decide."""
+    refused = 0
+    for seed in range(10):
+        model, people = on_the_boundary(seed)
+        found = holdfast.find_recourse(people, model, robust_to=NormBall(2, 0.0), n_jobs=1, **goal)
+        said = found.status == Status.STILL_REFUSED
+        np.testing.assert_array_equal(said, found.method_status == MethodStatus.NOT_VALID)
+        refused += said.sum()
+    assert refused > 20
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_where_a_hair_decides_advice_asks_the_model_itself(monkeypatch, says):
+    model, people = on_the_boundary(0)
+    actions = holdfast.ActionSet.from_data(people, immutable=list(people))
+    asked = {"robust_to": NormBall(2, 0.0), "actions": actions, "cost_weight": 50.0, "n_jobs": 1}
+    recourse = holdfast.RobustRecourse(model, **asked)
+    ask = Origin.ask_whole
+
+    def answer(self, X, made=None):
+        return ask(self, X, made)._replace(accepted=np.full(len(X), says))
+
+    monkeypatch.setattr(Origin, "ask_whole", answer)
+    advice = recourse.recommend(people)
+    told = {advice.status_of(label) is Status.STILL_REFUSED for label in people.index}
+    assert told == {not says}
+
+
+def test_a_change_that_costs_nothing_is_a_change():
+    base = RecourseProblem.build([[1.0, 0.0]], [0.0, 5.0], -3.0, robust_to=NormBall(1, 0.0))
+    nothing, free = np.zeros((1, 2)), Group(np.array([0, 1]), np.eye(2))
+    problem = DiscreteProblem(base, nothing, nothing, [free], np.array([[0]]), [nothing])
+    result = solve_discrete(problem, guarantee=0.5)
+    assert result.cost[0] == 0.0
+    assert result.recourse_array[0].tolist() == [0.0, 1.0]
+    assert result.status[0] is Status.OPTIMAL
+    assert result.explain(0) == Status.OPTIMAL.sentence
+
+
+def test_a_bound_that_an_answer_refutes_is_not_believed():
+    price = np.array([1.0, 1.0, 1.0, np.inf])
+    bound = np.array([0.5, 1.0 + 1e-12, 1.1, np.inf])
+    believed = believed_bound(price, bound, np.full(4, 1e-9))
+    np.testing.assert_array_equal(believed, [0.5, 1.0, 0.0, np.inf])

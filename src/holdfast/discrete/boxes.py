@@ -58,7 +58,6 @@ _NEAR = 16.0  # steps, around an answer
 _MOST_AIMED = 4  # numbers of a link, to aim at its end
 _MOST_TURNS = 4  # of pressing one link after another
 _ROUNDING = 1e-13  # of a value
-_HAIR = 1e-6  # of a value: what breaking links within their tolerance may save
 
 
 class Best(NamedTuple):
@@ -167,10 +166,9 @@ class _Split:
             self.close(entry.bound)
         best = self.best._replace(nodes=self.nodes)
         if best.point is not None and not keeps_all(links, best.point, _ROUNDING):
-            # it breaks a link, by less than is promised, and may be cheaper by a hair than all
-            # that keep it: then no more is said than that. By more, nothing is proven
-            is_hair = best.bound - best.value <= _HAIR * (1.0 + abs(best.value))
-            best = best._replace(bound=min(best.bound, best.value) if is_hair else best.bound)
+            # it breaks a link, by less than is promised, and may be cheaper than all that keep the
+            # links exactly, which bounds are about: then no more is said than that
+            best = best._replace(bound=min(best.bound, best.value))
         return best
 
     def cutoff(self) -> float:

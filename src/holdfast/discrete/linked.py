@@ -92,8 +92,10 @@ def solve_linked(
     Returns
     -------
     RecourseResult
-        `nodes` counts the nodes of all searches, and the rounds of HiGHS; what an infeasible row
-        could reach is not worked out (NaN).
+        Points keep the links to 1e-9, and `lower_bound` is about points that keep them exactly: an
+        optimal row is no dearer than any of these. `nodes` counts the nodes of all searches, and
+        the rounds of HiGHS. What an infeasible row could reach is not worked out (NaN), unless
+        there are no links.
 
     Examples
     --------

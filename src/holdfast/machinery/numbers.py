@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Positions = NDArray[np.int64]  # of rows or columns
 Ints = NDArray[np.int64]
 Flags = NDArray[np.int8]
 EPS = 2.220446049250313e-16

@@ -315,7 +315,7 @@ def _with_the_model(
         _say_of_the_model(status, result, there, refused)
     else:
         stays = (result.recourse_array == result.problem.X).all(axis=1)
-        sort_proven(result.goal, status, stays, result.worst_case_score, score)
+        sort_proven(result.goal, status, stays, result.worst_case_score, refused)
     if model.origin is not None and there.any():
         between = np.zeros(len(result), dtype=bool)
         between[there] = model.origin.fractional(points, result.problem.X[there])

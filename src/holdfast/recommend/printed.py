@@ -22,6 +22,7 @@ from holdfast.discrete.answer import costs_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding import Encoded, Number
 from holdfast.models.encoding.unwrap import AGREEMENT
+from holdfast.models.origin import Said
 from holdfast.problem.goal import Goal
 from holdfast.recommend.features import changed_features, take_people
 from holdfast.recommend.rounding import Draft, room_for
@@ -205,10 +206,7 @@ class _Judge:
         which = which & ~self._is_clear(after, ways, target)
         if not which.any():
             return agrees
-        loss, names = self.posed.problem.problem.loss, self.posed.encoding.names
-        rows = after.loc[which, names]
-        named = self.posed.encoding.is_named
-        said = model.origin.ask_whole(rows if named else rows.to_numpy())
+        loss, said = self.posed.problem.problem.loss, self._ask(after, which)
         if said.probability is not None and loss.link is not None:
             agrees[which] = said.probability >= float(loss.probability(target))
         elif said.score is not None:
@@ -217,12 +215,41 @@ class _Judge:
             agrees[which] &= said.accepted
         return agrees
 
+    def refuses(self, after: pd.DataFrame, ways: Ways) -> NDArray[np.bool_]:
+        """Say which rows today's model refuses; it is asked itself where a hair could decide.
+
+        Whatever reaches a target that is no lower than the cutoff has been asked about already.
+        """
+        model, cutoff, target = self.posed.encoding.model, self.goal.cutoff, self.goal.target
+        if target is not None and target >= cutoff:
+            return np.zeros(len(ways), dtype=bool)
+        refused = np.asarray(ways.score < cutoff)
+        if model.origin is None:
+            return refused
+        which = np.abs(ways.score - cutoff) <= AGREEMENT * (1.0 + model.size(ways.recourse))
+        which |= not self._are_exact(after)
+        said = self._ask(after, which).accepted if which.any() else None
+        if said is not None:
+            refused[which] = ~said
+        return refused
+
+    def _ask(self, after: pd.DataFrame, which: NDArray[np.bool_]) -> Said:
+        """Ask the pipeline itself about some rows of the table."""
+        rows = after.loc[which, self.posed.encoding.names]
+        origin = self.posed.encoding.model.origin
+        assert origin is not None
+        return origin.ask_whole(rows if self.posed.encoding.is_named else rows.to_numpy())
+
+    def _are_exact(self, after: pd.DataFrame) -> bool:
+        """Whether the numbers that may change are read in double precision, as they stand."""
+        joined = [name for joint in self.posed.joints for name in joint.bundle.names]
+        dtypes = dict(zip(after.columns, after.dtypes, strict=True))
+        return all(_is_exact(dtypes[name]) for name in [*self.posed.ranges, *joined])
+
     def _is_clear(self, after: pd.DataFrame, ways: Ways, target: float) -> NDArray[np.bool_]:
         """Say where a model that agrees with what was read out of it must also say yes."""
         loss = self.posed.problem.problem.loss
-        joined = [name for joint in self.posed.joints for name in joint.bundle.names]
-        dtypes = dict(zip(after.columns, after.dtypes, strict=True))
-        if not all(_is_exact(dtypes[name]) for name in [*self.posed.ranges, *joined]):
+        if not self._are_exact(after):
             return np.zeros(len(after), dtype=bool)  # the model computes with other numbers
         near = AGREEMENT * (1.0 + self.posed.encoding.model.size(ways.recourse))
         clear = ways.score - max(target, self.goal.cutoff) > near
@@ -278,7 +305,8 @@ def _attempt(judge: _Judge, trial: Printed, encoded: Encoded, *, rounded: bool) 
         good[list(wrong)] = False
     changed = changed_features(posed, ways.who, ways.recourse, ways.levels)
     status = reassess(ways.status, gap, room)  # rounding may leave the optimum
-    sort_proven(goal, status, ~np.any(changed, axis=1), ways.worst_case_score, ways.score)
+    refused = judge.refuses(after, ways)
+    sort_proven(goal, status, ~np.any(changed, axis=1), ways.worst_case_score, refused)
     ways = replace(ways, changed=changed, status=status, lower_bound=bound, gap=gap)
     printed = Printed(ways, after) if good.all() else Printed(ways, after).take(good)
     # all that is printed is compared with the model, as the pipeline has just read it

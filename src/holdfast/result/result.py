@@ -24,7 +24,9 @@ from holdfast.result.prover import RowCurve, RowProver
 from holdfast.result.status import (
     GAP_TOLERANCE,
     Status,
+    believed_bound,
     is_proven,
+    promised_gap,
     proof_room,
     reassess,
     statuses_of,
@@ -194,8 +196,8 @@ class RecourseResult:
         cost = np.where(missing, np.inf, known.cost)
         price = np.where(missing, np.inf, goal.price(known.cost, known.loss))
         proven = is_proven(goal, tolerance, price, found.lower_bound, known)
-        # a bound a hair above the price that it proves is rounding
-        bound = np.where(found.lower_bound > price, price, found.lower_bound)
+        room = promised_gap(goal, tolerance, price, known)
+        bound = believed_bound(price, found.lower_bound, room)
         with np.errstate(invalid="ignore"):
             gap = np.where(missing & (bound == np.inf), 0.0, price - bound)
         unknown = np.full(problem.n_rows, np.nan)

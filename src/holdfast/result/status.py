@@ -91,14 +91,17 @@ def sort_proven(
     status: NDArray[np.object_],
     stays: NDArray[np.bool_],
     worst_score: Floats,
-    score: Floats,
+    refused: NDArray[np.bool_],
 ) -> None:
-    """Sort rows that are proven by what the set of models, and today's, make of them."""
+    """Sort rows that are proven by what the set of models makes of them, and whom today's refuses.
+
+    Whoever has the model itself asks it about the latter: scores that are computed apart differ by
+    a hair, and so may the decision.
+    """
     proven = are_proven(status)
     status[proven] = Status.OPTIMAL
     status[proven & (worst_score >= goal.enough) & stays] = Status.ALREADY_VALID
-    # today's model is one of the set: it gives no less than the worst of them, but for rounding
-    status[proven & (np.fmax(score, worst_score) < goal.cutoff)] = Status.STILL_REFUSED
+    status[proven & refused] = Status.STILL_REFUSED
 
 
 def network_statuses(holds: NDArray[np.bool_], stays: NDArray[np.bool_]) -> NDArray[np.object_]:
@@ -150,16 +153,32 @@ def is_proven(
     """
     with np.errstate(invalid="ignore", over="ignore"):
         if goal.is_guarantee:
-            above, unit = price, known.unit
+            above = price
             hair = GAP_TOLERANCE * (1.0 + abs(goal.amount))
             sure = (known.rounding <= hair) | (known.worst_score - known.rounding >= goal.amount)
             sure &= known.worst_score >= goal.amount
         else:
-            above, unit = known.loss_above + goal.amount * known.cost, np.ones(1)
+            above = known.loss_above + goal.amount * known.cost
             sure = np.ones(1, dtype=bool)
-        most = tolerance * (np.abs(price) + unit)
+        most = promised_gap(goal, tolerance, price, known)
         closed = (above - lower_bound <= most) & (price - lower_bound >= -most)
         return np.asarray(np.isfinite(price) & sure & closed)
+
+
+def promised_gap(goal: Goal, tolerance: float, price: Floats, known: Appraisal) -> Floats:
+    """Return the largest gap of a proof; what differs by less is rounding."""
+    return np.asarray(tolerance * (np.abs(price) + (known.unit if goal.is_guarantee else 1.0)))
+
+
+def believed_bound(price: Floats, lower_bound: Floats, room: Floats) -> Floats:
+    """Return what is believed of bounds, beside answers of such a price.
+
+    A bound a hair above the price that it proves is rounding. One further above it is refuted: then
+    no more is known than that neither costs nor losses are below 0.
+    """
+    with np.errstate(invalid="ignore"):
+        trusted = np.where(lower_bound - price > room, 0.0, price)
+        return np.where(lower_bound > price, trusted, lower_bound)
 
 
 def proof_room(price: Floats, goal: Goal) -> Floats:
@@ -189,7 +208,9 @@ def statuses_of(
     status[(outcome == FOUND) | (outcome == EXHAUSTED)] = Status.GAP_OPEN
     status[(outcome == FOUND) & proven] = Status.OPTIMAL
     stays = (found.recourse == X).all(axis=1)
-    sort_proven(goal, status, stays, known.worst_score, known.score)
+    # today's model is one of the set: it gives no less than the worst of them, but for rounding
+    refused = np.fmax(known.score, known.worst_score) < goal.cutoff
+    sort_proven(goal, status, stays, known.worst_score, refused)
     status[(outcome == EXHAUSTED) & (found.lower_bound == np.inf)] = Status.INFEASIBLE
     status[outcome == OUT_OF_BOUNDS] = Status.OUT_OF_BOUNDS
     return status

@@ -109,11 +109,11 @@ def _of_the_score(result: RecourseResult, i: int) -> str:
     of_surrogate = result.surrogate is not None and result.method == "exact"
     if status is Status.INFEASIBLE or (status is Status.NOT_FOUND and of_surrogate):
         return _infeasible(result, i)
-    stays = status in (Status.OPTIMAL, Status.STILL_REFUSED) and result.cost[i] == 0.0
-    if stays and result.goal.is_guarantee:
-        return "The guarantee is met without a change, but today's model still refuses."
-    if stays:
+    stays = bool((result.recourse_array[i] == result.problem.X[i]).all())
+    if stays and status in (Status.OPTIMAL, Status.STILL_REFUSED):
         said = "No change is worth its cost: staying put provably has the lowest price"
+        if result.goal.is_guarantee:
+            said = "The guarantee is met without a change"
         refused = ", but today's model still refuses." if status is Status.STILL_REFUSED else "."
         return said + refused
     if status is Status.GAP_OPEN:

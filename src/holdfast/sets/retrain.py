@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.machinery.numbers import Floats, Positions
+from holdfast.machinery.numbers import Floats, Ints
 from holdfast.models.encoding.unwrap import is_a
 from holdfast.models.regressions import StatsmodelsResults
 from holdfast.sets.space import NotInSpaceError, Space
 
-Draw = Callable[[np.random.Generator], Positions]
+Draw = Callable[[np.random.Generator], Ints]
 
 _ATTEMPTS = 50  # draws for one model, until it has both classes and all levels
 _COMPARED = 20  # rows on which a refit is asked itself: it is of the same kind as today's model
@@ -73,7 +73,7 @@ def _fit_one(
     space: Space,
     labels: NDArray[Any],
     unfitted: Any,
-    draw: Callable[[], Positions],
+    draw: Callable[[], Ints],
     attempts: int,
 ) -> Floats:
     from sklearn.base import clone
