@@ -24,10 +24,10 @@ from holdfast.web.people import Listed
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (Status.INFEASIBLE, "Refused, no way"),
-        (Status.GAP_OPEN, "Refused, not settled"),
-        (Status.NOT_FOUND, "Refused, not settled"),
-        (Status.STILL_REFUSED, "Refused, not settled"),
+        (Status.INFEASIBLE, "Refused, nothing helps"),
+        (Status.GAP_OPEN, "Refused, not yet known"),
+        (Status.NOT_FOUND, "Refused, not yet known"),
+        (Status.STILL_REFUSED, "Refused, not yet known"),
     ],
 )
 def test_only_where_nothing_helps_there_is_no_way(status, said):
