@@ -229,7 +229,10 @@ def test_in_german():
     letter = letter_to(3, language="de", until=date(2027, 3, 31), lender="Hansebank")
     assert letter.ways[0][1][1] == "Credit amount: von 7.882 auf 7.000 DM"
     assert letter.date == "16. November 2026"
-    assert letter.sure[1] == "Diese Empfehlung gilt für Anträge, die uns bis zum 31. März 2027 erreichen."
+    assert (
+        letter.sure[1]
+        == "Diese Empfehlung gilt für Anträge, die uns bis zum 31. März 2027 erreichen."
+    )
     assert letter.reasons[1].yours == "42 Monate"
     page = render_letter(letter)
     assert '<html lang="de">' in page

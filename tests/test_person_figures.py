@@ -414,6 +414,8 @@ def test_whom_not_even_today_helps_is_told_that(bank):
     assert sure.plain is None
     assert sure.way is None
     assert sure.opposing is None
-    assert sure.words.startswith("No change you can make gets you a chance of 60% from today's model")
+    assert sure.words.startswith(
+        "No change you can make gets you a chance of 60% from today's model"
+    )
     with pytest.raises(ValueError, match="how_sure takes one person, but the table has 2"):
         how_sure(ask(bank), bank[0].iloc[:2])

@@ -11,7 +11,15 @@ from scipy import special
 
 from holdfast.actions import ActionSet, NumberFeature
 from holdfast.models.encoding.reading import is_missing
-from holdfast.recommend.numerals import a_chance, above, at_least, below, numeral, numerals, points_down
+from holdfast.recommend.numerals import (
+    a_chance,
+    above,
+    at_least,
+    below,
+    numeral,
+    numerals,
+    points_down,
+)
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
