@@ -28,7 +28,7 @@ from rich.table import Table
 from holdfast import NormBall
 from holdfast.models.networks import worst_network
 from holdfast.models.networks.falls import Falls
-from holdfast.models.networks.proof import Prover
+from holdfast.models.networks.prover import Prover
 from holdfast.paper.folds import Fold, german_folds, sba_folds
 from holdfast.paper.training import train_network
 

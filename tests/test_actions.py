@@ -707,7 +707,7 @@ def test_people_who_cannot_be_used_have_their_reason_and_the_others_go_on():
         (3, "c = 'gold': the encoder has never seen it, only 'x', 'y', 'z'"),
         (4, "c = 'z': the action set has no such level"),
     ]
-    assert posed.rows.tolist() == [0]
+    assert posed.positions.tolist() == [0]
     assert list(posed.people.index) == ["p"]
     # older than anybody in the data, and may stay
     problem = posed.problem.problem
@@ -716,7 +716,7 @@ def test_people_who_cannot_be_used_have_their_reason_and_the_others_go_on():
     assert problem.feature_names == ["c=x", "c=y", "c=z", "n"]
     assert posed.problem.level_costs[0].tolist() == [[0.0, 1.0, np.inf]]
     actions["c"].immutable = True
-    assert pose_problem(people, encoding, actions, robust_to=BALL).rows.tolist() == [0, 4]
+    assert pose_problem(people, encoding, actions, robust_to=BALL).positions.tolist() == [0, 4]
     nobody = pose_problem(people.iloc[1:3], encoding, actions, robust_to=BALL)
     assert nobody.problem.problem.X.shape == (0, 4)
     assert len(decode(nobody, np.empty((0, 4)), np.empty((0, 1)))) == 0

@@ -346,9 +346,9 @@ def test_digits_that_are_left_out_would_not_have_done(monkeypatch, goal):
     found = everything(recourse, table)
     tried, attempt = [], printed._attempt
 
-    def counted(judge, trial, encoded):
+    def counted(judge, trial, encoded, **how):
         tried.append(len(trial.ways))
-        return attempt(judge, trial, encoded)
+        return attempt(judge, trial, encoded, **how)
 
     monkeypatch.setattr(printed, "_attempt", counted)
     monkeypatch.setattr(rounding, "_AT_ONCE", 1)  # one after another

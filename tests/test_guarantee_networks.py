@@ -22,8 +22,8 @@ from holdfast.models import as_model
 from holdfast.models.network import Network
 from holdfast.models.networks import judge_network, tensor_scales, worst_last_layer, worst_network
 from holdfast.models.networks.parameters import Parameters
-from holdfast.models.networks.proof import Prover
 from holdfast.models.networks.prove import bracket_of
+from holdfast.models.networks.prover import Prover
 from holdfast.paper.training import train_network
 
 GUARANTEE = 0.6

@@ -89,6 +89,6 @@ def test_nothing_larger_is_kept_by_a_view():
     table, _, model = small_bank()
     asked = {"robust_to": NormBall(1, 0.1), "actions": ActionSet.from_data(table), "guarantee": 0.6}
     result = RobustRecourse(model, **asked).recommend(table[~model.predict(table)])
-    (told,) = result._outcome.options
+    (told,) = result._advised.options
     assert told.ways.recourse.base is None
     assert told.ways.levels.base is None

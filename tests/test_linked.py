@@ -21,12 +21,12 @@ from holdfast.discrete import (
     solve_discrete,
     solve_linked,
 )
-from holdfast.discrete import frame as frame_module
+from holdfast.discrete import row_search as row_search_module
 from holdfast.discrete import solve as solve_module
 from holdfast.discrete.boxes import Best, neighbours_of
 from holdfast.discrete.cuts import solve_cuts
-from holdfast.discrete.frame import Frame, Numbers, numbers_of
 from holdfast.discrete.linked import row_links, take_row
+from holdfast.discrete.row_search import Numbers, RowSearcher, numbers_of
 from holdfast.problem import ModelSet, RecourseProblem
 from holdfast.problem.goal import Goal
 
@@ -450,8 +450,8 @@ def test_steps_of_other_types_are_read_too(dtype):
         assert np.array_equal(wanted.lower_bound, told.lower_bound, equal_nan=True)
 
 
-def asked_of(frame: Frame, numbers: list[Numbers], goal: Goal) -> bytes:
-    return b"".join(each.tobytes() for each in frame.search(numbers, goal, 1e-9))
+def asked_of(searcher: RowSearcher, numbers: list[Numbers], goal: Goal) -> bytes:
+    return b"".join(each.tobytes() for each in searcher.search(numbers, goal, 1e-9))
 
 
 def questions(rng: np.random.Generator, problem: DiscreteProblem) -> list[tuple[list, Goal]]:
@@ -470,24 +470,26 @@ def questions(rng: np.random.Generator, problem: DiscreteProblem) -> list[tuple[
     return asked
 
 
-def test_a_frame_answers_many_questions_as_new_ones_do():
+def test_a_searcher_answers_many_questions_as_new_ones_do():
     rng = np.random.default_rng(409)
     for _ in range(10):
         problem, _ = many_steps(rng)
-        frame = Frame(problem)
+        searcher = RowSearcher(problem)
         for numbers, goal in questions(rng, problem):
-            assert asked_of(frame, numbers, goal) == asked_of(Frame(problem), numbers, goal)
+            assert asked_of(searcher, numbers, goal) == asked_of(
+                RowSearcher(problem), numbers, goal
+            )
 
 
-def test_a_frame_made_before_the_solver_of_leaves_finds_it_later(monkeypatch):
+def test_a_searcher_made_before_the_solver_of_leaves_finds_it_later(monkeypatch):
     rng = np.random.default_rng(411)
     problem, _ = many_steps(rng)
-    wanted, early = Frame(problem), Frame(problem)
+    wanted, early = RowSearcher(problem), RowSearcher(problem)
     (numbers, goal), *_ = questions(rng, problem)
     told = asked_of(wanted, numbers, goal)  # compiles the search
     early._private = early._private.replaced(leaves=0)
     with monkeypatch.context() as without:  # the search is compiled, what it calls is not
-        for module in (frame_module, solve_module):
+        for module in (row_search_module, solve_module):
             without.setattr(module, "leaves_for", lambda ball: NoLeaves())
         assert asked_of(early, numbers, goal) == told
         assert early._private.leaves == 0

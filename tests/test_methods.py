@@ -39,7 +39,7 @@ def run(method: Method, problem: RecourseProblem, cost_weight: float):
     """Run a method on a problem, and judge it against the optimum."""
     model = LinearModel(np.zeros(problem.n_features))
     goal = Goal.of(problem.loss, cost_weight=cost_weight)
-    task = Task(problem, goal, model, None, random_state=0, n_jobs=1)
+    task = Task(problem, goal, model, None, random_state=0, threads=1)
     method.check(task)
     found = method.run(task)
     return judge(solve_problem(problem, cost_weight=cost_weight), found.recourse), found

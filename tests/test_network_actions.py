@@ -27,7 +27,7 @@ from holdfast.datasets import load_german
 from holdfast.engines.rows import columns_of
 from holdfast.models.encoding import Encoding
 from holdfast.models.networks import worst_last_layer, worst_network
-from holdfast.models.networks.proof import Prover
+from holdfast.models.networks.prover import Prover
 from holdfast.recommend.sizes import NoSizes
 from holdfast.report.person import look_at
 

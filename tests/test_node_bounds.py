@@ -25,13 +25,17 @@ from holdfast.problem.outcome import FOUND
 
 def bound_by_hand(relaxed, active, dual, changes: int, target: float, base: float) -> float:
     """Return the bound that the kept budgets, multiplier and charge give."""
-    table, total, limited = relaxed.table, dual.mu * (target - base), changes < active.size
+    candidates, total, limited = (
+        relaxed.candidates,
+        dual.mu * (target - base),
+        changes < active.size,
+    )
     for b in range(active.size):
         values = []
-        for k in range(table.start[b], table.start[b + 1]):
-            value = table.cost[k] - dual.mu * table.score[k]
-            value += relaxed.best_gammas[b] * table.size[k]
-            charged = limited and active[b] == 0 and table.changed[k] == 1
+        for k in range(candidates.start[b], candidates.start[b + 1]):
+            value = candidates.cost[k] - dual.mu * candidates.score[k]
+            value += relaxed.best_gammas[b] * candidates.size[k]
+            charged = limited and active[b] == 0 and candidates.changed[k] == 1
             values.append(value + (dual.charge if charged else 0.0))
         total += min(values)
     return total - (dual.charge * changes if limited else 0.0)

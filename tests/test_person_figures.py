@@ -237,7 +237,7 @@ def test_where_no_way_can_be_told_that_is_said(bank, status):
     person = someone(bank, 0.1, 0.3)
     result = ask(bank).recommend(person)
     result.status = np.array([status], dtype=object)
-    result._outcome.options.clear()
+    result._advised.options.clear()
     figures = look_at(result, person.index[0])
     assert figures.status is status
     assert figures.ways == []

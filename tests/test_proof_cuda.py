@@ -11,7 +11,7 @@ import torch
 
 from holdfast import NormBall
 from holdfast.models.network import Network
-from holdfast.models.networks.proof import Prover
+from holdfast.models.networks.prover import Prover
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="there is no graphics card that torch can use"

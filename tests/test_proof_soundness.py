@@ -17,7 +17,7 @@ from holdfast.models.network import Network
 from holdfast.models.networks import falls, proof
 from holdfast.models.networks.ascent import worst_network
 from holdfast.models.networks.last_layer import worst_last_layer
-from holdfast.models.networks.proof import Prover
+from holdfast.models.networks.prover import Prover
 from holdfast.models.networks.splitting import split_relus
 
 

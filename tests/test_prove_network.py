@@ -24,7 +24,7 @@ from holdfast import Ellipsoid, LastLayer, ModelList, NormBall, prove_network
 from holdfast.models.network import Network
 from holdfast.models.networks.ball_network import norm_of_rows
 from holdfast.models.networks.last_layer import embed, last_layer_of, worst_last_layer
-from holdfast.models.networks.proof import Prover
+from holdfast.models.networks.prover import Prover
 from holdfast.result.bracket import Bracket
 
 BALL = NormBall(p=1, radius=0.1)

@@ -152,7 +152,9 @@ provide_cost=None)
         if encoding is not None:
             if not hasattr(encoding, "features"):
                 refuse("encoding", encoding, "an Encoding, or None")
-            named |= {name for name, part in encoding.features.items() if hasattr(part, "levels")}
+            named |= {
+                name for name, feature in encoding.features.items() if hasattr(feature, "levels")
+            }
         drafted = DraftCosts(costs, switch_cost, fixed_cost)
         stays, kept = set(iterate("immutable", immutable)), set(iterate("protected", protected))
         return cls(draft(table, drafted, Kinds(named, stays, kept), {} if units is None else units))

@@ -46,12 +46,12 @@ class Arrays:
 
     def fill(self) -> None:
         """Fill in every feature, from the encoded points of the people."""
-        for name, part in self.encoding.features.items():
+        for name, raw_feature in self.encoding.features.items():
             if name in self.reading.levels:
-                self._fill_levels(self.actions[name], part)
+                self._fill_levels(self.actions[name], raw_feature)
             elif name in self.cells:
-                assert isinstance(part, Curve)
-                self._fill_curve(self.actions[name], part)
+                assert isinstance(raw_feature, Curve)
+                self._fill_curve(self.actions[name], raw_feature)
         for joint, group in self.joints:
             nowhere = np.zeros(len(self.points), dtype=np.int64)
             self._add(joint.bundle.key, group, nowhere, joint.costs)
@@ -65,12 +65,12 @@ class Arrays:
         self.step = np.zeros((1, self.encoding.n_columns))
         self.anchor = self.points.copy()
         joined = {name for joint, _ in self.joints for name in joint.bundle.names}
-        for name, part in self.encoding.features.items():
+        for name, raw_feature in self.encoding.features.items():
             feature = self.actions[name]
             if name in joined:
                 continue
-            if isinstance(feature, NumberFeature) and isinstance(part, Number):
-                self._fill_number(feature, part)
+            if isinstance(feature, NumberFeature) and isinstance(raw_feature, Number):
+                self._fill_number(feature, raw_feature)
             # else what may not change: its bounds are its value already
 
     def _fill_number(self, feature: NumberFeature, number: Number) -> None:
@@ -89,19 +89,19 @@ class Arrays:
             self.fixed_costs = np.broadcast_to(self.fixed_costs, self.points.shape).copy()
             self.fixed_costs[is_missing, j] = feature.provide_cost
 
-    def _fill_levels(self, feature: CategoryFeature, part: RawFeature) -> None:
+    def _fill_levels(self, feature: CategoryFeature, raw_feature: RawFeature) -> None:
         current = self.reading.levels[feature.name]
-        if isinstance(part, Category):
-            levels, values, columns = part.levels, part.all_codes, part.columns
-        elif isinstance(part, Number):  # numbers that are a category for people
-            levels, columns = feature.levels, np.array([part.column], dtype=np.int64)
-            values = part.encode(np.array(levels, dtype=np.float64))[:, None]
+        if isinstance(raw_feature, Category):
+            levels, values, columns = raw_feature.levels, raw_feature.all_codes, raw_feature.columns
+        elif isinstance(raw_feature, Number):  # numbers that are a category for people
+            levels, columns = feature.levels, np.array([raw_feature.column], dtype=np.int64)
+            values = raw_feature.encode(np.array(levels, dtype=np.float64))[:, None]
         else:
-            levels, columns, values = feature.levels, part.columns, self.codes[feature.name]
+            levels, columns, values = feature.levels, raw_feature.columns, self.codes[feature.name]
         # to miss a level, or to have an unknown one, is a level only if somebody does
         rest = np.intersect1d(current, [len(levels), len(levels) + 1])
         kept = np.append(np.arange(len(levels)), rest)
-        specials = () if isinstance(part, Number) else part.specials
+        specials = () if isinstance(raw_feature, Number) else raw_feature.specials
         costs = person_costs(feature, levels, current, specials)[:, kept]
         values = values[kept]
         lost = ~np.isfinite(values).all(axis=1)  # the pipeline refuses such a level
@@ -154,17 +154,17 @@ class Arrays:
 def column_names(encoding: Encoding) -> list[str]:
     """Return names of the encoded columns that say what they are."""
     names = [""] * encoding.n_columns
-    for name, part in encoding.features.items():
-        if isinstance(part, Number):
-            names[part.column] = name
-            for column in part.indicators:
+    for name, feature in encoding.features.items():
+        if isinstance(feature, Number):
+            names[feature.column] = name
+            for column in feature.indicators:
                 names[column] = f"{name} is missing"
             continue
-        for j, column in enumerate(part.columns):
+        for j, column in enumerate(feature.columns):
             label = j + 1
-            if isinstance(part, Category):
-                label = part.levels[int(part.codes[:, j].argmax())]
-            names[column] = f"{name}={label}" if len(part.columns) > 1 else name
+            if isinstance(feature, Category):
+                label = feature.levels[int(feature.codes[:, j].argmax())]
+            names[column] = f"{name}={label}" if len(feature.columns) > 1 else name
     if len(set(names)) < len(names):
         names = [f"{name} [{j}]" for j, name in enumerate(names)]
     return names

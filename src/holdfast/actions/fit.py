@@ -27,16 +27,16 @@ def misfits(encoding: Encoding, actions: ActionSet) -> Iterator[str]:
     missing = [name for name in encoding.features if name not in actions]
     if missing:
         yield f"the action set has no features for the columns {missing}"
-    for name, part in encoding.features.items():
+    for name, raw_feature in encoding.features.items():
         if name in missing:
             continue
         feature = actions[name]
-        if isinstance(part, Category) and isinstance(feature, NumberFeature):
+        if isinstance(raw_feature, Category) and isinstance(feature, NumberFeature):
             yield (
                 f"{name}: the pipeline reads it as a category, but the action set treats it as a "
                 "number; draft it with ActionSet.from_data(table, encoding=...)"
             )
-        if not isinstance(part, Category) and isinstance(feature, CategoryFeature):
+        if not isinstance(raw_feature, Category) and isinstance(feature, CategoryFeature):
             texts = [level for level in feature.levels if isinstance(level, str)]
             if texts:
                 yield f"{name}: the pipeline reads it as a number, not as {texts[0]!r}"
@@ -64,11 +64,11 @@ def _link_misfits(encoding: Encoding, actions: ActionSet) -> Iterator[str]:
             if name not in encoding.features:
                 yield f"{link}: the pipeline does not use {name!r}"
                 continue
-            part = encoding[name]
-            if isinstance(part, Curve):
+            raw_feature = encoding[name]
+            if isinstance(raw_feature, Curve):
                 yield (
-                    f"{link}: {part.where} transforms or bins {name!r}; only numbers that enter "
-                    "the model linearly can be linked"
+                    f"{link}: {raw_feature.where} transforms or bins {name!r}; only numbers that "
+                    "enter the model linearly can be linked"
                 )
 
 
@@ -90,20 +90,20 @@ def read_action_levels(
             for i in np.flatnonzero(np.isnan(reading.numbers[name])):
                 if int(i) not in reading.reasons:
                     reading.refuse(int(i), name, None, "it is linked")
-    for name, part in encoding.features.items():
+    for name, raw_feature in encoding.features.items():
         feature = actions[name]
         if not isinstance(feature, CategoryFeature) or feature.stays:
             continue
-        if not isinstance(part, Category):
+        if not isinstance(raw_feature, Category):
             reading.read_levels(
                 name,
                 frame[name],
                 feature.levels,
                 "the action set",
-                takes_missing=isinstance(part, Curve) and part.takes_missing,
+                takes_missing=isinstance(raw_feature, Curve) and raw_feature.takes_missing,
             )
             continue
-        foreign = [k for k, level in enumerate(part.levels) if level not in feature.levels]
+        foreign = [k for k, level in enumerate(raw_feature.levels) if level not in feature.levels]
         for i in np.flatnonzero(np.isin(reading.levels[name], foreign)):
             value = frame[name].iloc[int(i)]
             reading.refuse(int(i), name, value, "the action set has no such level")

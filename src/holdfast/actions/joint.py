@@ -278,14 +278,14 @@ def _encode(
     """Return the columns that come from a bundle, and what each combination becomes in them."""
     columns, codes = list[int](), [np.empty((len(rows), 0))]
     for k, name in enumerate(bundle.names):
-        part = encoding.features.get(name)
-        assert not isinstance(part, Category)
-        if isinstance(part, Number):
-            columns.append(part.column)
-            codes.append(part.encode(rows[:, k])[:, None])
-        elif isinstance(part, Curve):
-            columns += part.columns.tolist()
-            codes.append(_ask(encoding, encoded, part, rows[:, k]))
+        feature = encoding.features.get(name)
+        assert not isinstance(feature, Category)
+        if isinstance(feature, Number):
+            columns.append(feature.column)
+            codes.append(feature.encode(rows[:, k])[:, None])
+        elif isinstance(feature, Curve):
+            columns += feature.columns.tolist()
+            codes.append(_ask(encoding, encoded, feature, rows[:, k]))
     return np.array(columns, dtype=np.int64), np.concatenate(codes, axis=1)
 
 

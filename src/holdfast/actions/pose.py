@@ -1,4 +1,15 @@
-"""From an action set in raw units to a discrete problem in encoded columns."""
+"""From an action set in raw units to a discrete problem in encoded columns.
+
+Here the problem is put together. Each rule of an action set goes into it where its kind is treated:
+
+- `ranges`: where a number may go (`lower`, `max_increase`, `direction`, ...) and its `step`;
+- `cells` and `reach`: the same where the model bends or bins the number, and `between` where such
+  a number has no step;
+- `switches`: which level of a category may become which, and its cost;
+- `joint`: derived features, together with their parents, and all links among these;
+- `arrays`: the costs of numbers, and all other links (`AtMost`, `Follows`, `Linear`);
+- `max_changes` is a limit of the problem itself, which `holdfast.discrete` keeps to.
+"""
 
 from __future__ import annotations
 
@@ -99,14 +110,14 @@ def pose_people(
     bundles = bundles_of(actions.derived, encoding.features)
     joined = {name for bundle in bundles for name in bundle.names}
     bent, coded = _curves(encoding, actions, joined)
-    people, rows, refused, encoded = _usable(frame, encoding, actions, bent)
+    people, positions, refused, encoded = _usable(frame, encoding, actions, bent)
     cells = find_cells(encoding, bent, encoded) if len(people) else {}
     codes = encoding.ask(coded, encoded)
     joints = [make_joint(bundle, encoding, actions, encoded) for bundle in bundles]
     points = encoded.points.copy()
     arrays = Arrays(encoding, actions, encoded.reading, points, cells, codes, joints)
     arrays.fill()
-    coef, intercept = _own(scores, rows, len(frame))
+    coef, intercept = _own(scores, positions, len(frame))
     problem = RecourseProblem.build(
         arrays.points,
         coef,
@@ -138,7 +149,7 @@ def pose_people(
         relaxed=relaxed_problem(discrete, arrays),
         links=encode_links(arrays),
         people=people,
-        rows=rows,
+        positions=positions,
         refused=refused,
         fixed=fixed,
         levels=arrays.levels,
@@ -151,10 +162,13 @@ def pose_people(
 
 
 class _Usable(NamedTuple):
-    """Those who can be used, and why others cannot."""
+    """Those who can be used, and why others cannot, while they are being read.
+
+    People leave all of these at once; what is left of the first three goes into `Posed`.
+    """
 
     people: pd.DataFrame
-    rows: NDArray[np.int64]  # their positions among all
+    positions: NDArray[np.int64]  # where they stand among all
     refused: list[tuple[int, str]]
     encoded: Encoded
 
@@ -164,9 +178,9 @@ class _Usable(NamedTuple):
             return self
         kept = np.ones(len(self.people), dtype=bool)
         kept[list(reasons)] = False
-        refused = [*self.refused, *((int(self.rows[k]), why) for k, why in reasons.items())]
+        refused = [*self.refused, *((int(self.positions[k]), why) for k, why in reasons.items())]
         encoded = self.encoded.take(kept)
-        return _Usable(self.people.loc[kept], self.rows[kept], sorted(refused), encoded)
+        return _Usable(self.people.loc[kept], self.positions[kept], sorted(refused), encoded)
 
 
 def _usable(
@@ -177,19 +191,19 @@ def _usable(
     read_action_levels(reading, frame, encoding, actions)
     read_derived(reading, frame, encoding, actions)
     refused = reading.refused()
-    rows = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
+    positions = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
     # people are kept, and what becomes of the table later must not reach them
-    people = frame.iloc[rows] if refused else frame.copy()
-    reading = reading.take(rows) if refused else reading
+    people = frame.iloc[positions] if refused else frame.copy()
+    reading = reading.take(positions) if refused else reading
     try:
         encoded = encoding.encode_reading(people, reading)
     except RefusedByStepError:
         lost = encoding.refusals(people, reading)
-        refused = sorted([*refused, *((int(rows[k]), why) for k, why in lost.items())])
+        refused = sorted([*refused, *((int(positions[k]), why) for k, why in lost.items())])
         left = np.setdiff1d(np.arange(len(people)), list(lost))
-        people, rows, reading = people.iloc[left], rows[left], reading.take(left)
+        people, positions, reading = people.iloc[left], positions[left], reading.take(left)
         encoded = encoding.encode_reading(people, reading)
-    usable = _Usable(people, rows, refused, encoded)
+    usable = _Usable(people, positions, refused, encoded)
     usable = usable.without(dict(_not_finite(encoding, encoded)))
     for name, feature in bent.items():
         curve = encoding[name]
@@ -205,9 +219,9 @@ def _not_finite(encoding: Encoding, encoded: Encoded) -> Iterator[tuple[int, str
     """Say of people whom the pipeline encodes as no finite numbers what it cannot encode."""
     for k in np.flatnonzero(~np.isfinite(encoded.points).all(axis=1)).tolist():
         wrong = np.flatnonzero(~np.isfinite(encoded.points[k]))
-        for name, part in encoding.features.items():
-            if isinstance(part, Curve) and np.isin(wrong, part.columns).any():
-                own = np.intersect1d(wrong, part.columns)
+        for name, feature in encoding.features.items():
+            if isinstance(feature, Curve) and np.isin(wrong, feature.columns).any():
+                own = np.intersect1d(wrong, feature.columns)
                 value, code = encoded.reading.numbers[name][k], encoded.points[k, own[0]]
                 said = f"{name} = {value:g}: the model encodes it as {code:g}"
                 yield k, said if np.isfinite(value) else f"{name} is missing"
@@ -222,14 +236,16 @@ def _curves(
     """Return the curves that may change: numbers, and the levels of those that are categories."""
     bent: dict[str, NumberFeature] = {}
     coded: dict[str, Floats] = {}
-    for name, part in encoding.features.items():
+    for name, raw_feature in encoding.features.items():
         feature = actions[name]
-        if not isinstance(part, Curve) or feature.stays or name in joined:
+        if not isinstance(raw_feature, Curve) or feature.stays or name in joined:
             continue
         if isinstance(feature, NumberFeature):
             bent[name] = feature
         else:
-            coded[name] = np.array([*feature.levels, *[np.nan] * part.takes_missing], np.float64)
+            coded[name] = np.array(
+                [*feature.levels, *[np.nan] * raw_feature.takes_missing], np.float64
+            )
     return bent, coded
 
 
@@ -252,11 +268,13 @@ def own_scores(encoding: Encoding) -> tuple[Floats, Floats]:
     return encoding.model.coef, encoding.model.intercept  # type: ignore[attr-defined]
 
 
-def _own(scores: tuple[Floats, Floats], rows: NDArray[np.int64], n: int) -> tuple[Floats, Floats]:
+def _own(
+    scores: tuple[Floats, Floats], positions: NDArray[np.int64], n: int
+) -> tuple[Floats, Floats]:
     """Return the scores of those who can be used, where each of n people has one of their own."""
     coef, intercept = scores
     per_row = np.ndim(coef) == 2 and len(coef) == n
     return (
-        coef[rows] if per_row else coef,
-        intercept[rows] if np.shape(intercept) == (n,) else intercept,
+        coef[positions] if per_row else coef,
+        intercept[positions] if np.shape(intercept) == (n,) else intercept,
     )

@@ -37,8 +37,8 @@ class Posed:
         Links in encoded columns; each person's own point satisfies them, up to rounding.
     people : DataFrame
         These people, in raw units, with all their columns.
-    rows : (n,) array of int
-        Their positions among the applicants.
+    positions : (n,) array of int
+        Where they stand among the applicants, from 0.
     refused : list of (int, str)
         The positions of all others, and why they cannot be used.
     fixed : dict
@@ -58,7 +58,7 @@ class Posed:
     relaxed: DiscreteProblem | None
     links: Links
     people: pd.DataFrame
-    rows: NDArray[np.int64]
+    positions: NDArray[np.int64]
     refused: list[tuple[int, str]]
     fixed: dict[str, str]
     levels: dict[str, tuple[Any, ...] | Reach | Joint]

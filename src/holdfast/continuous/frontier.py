@@ -155,21 +155,21 @@ class Frontier:
         """Return the cheapest recourse with at least this worst-case score: a result of one row."""
         if not np.isfinite(to_number(score)):
             refuse("score", score, "a finite number")
-        return self._answer(self.problem, Goal.of_score(self.problem.loss, score))
+        goal = Goal.of_score(self.problem.loss, score, self._cutoff)
+        return answer(self.problem, goal, 1)
 
     def at_guarantee(self, guarantee: float) -> RecourseResult:
         """Return the cheapest recourse that every model approves with this probability."""
-        return self._answer(self.problem, Goal.of(self.problem.loss, guarantee=guarantee))
+        goal = Goal.of(self.problem.loss, guarantee=guarantee, cutoff=self._cutoff)
+        return answer(self.problem, goal, 1)
 
     def at_cost_weight(self, cost_weight: float, loss: str | None = None) -> RecourseResult:
         """Return the recourse of least price, for any loss."""
         problem = self.problem
         if loss is not None:
             problem = replace(problem, loss=get_loss(loss))
-        return self._answer(problem, Goal.of(problem.loss, cost_weight=cost_weight))
-
-    def _answer(self, problem: RecourseProblem, goal: Goal) -> RecourseResult:
-        return answer(problem, replace(goal, cutoff=self._cutoff), 1)
+        goal = Goal.of(problem.loss, cost_weight=cost_weight, cutoff=self._cutoff)
+        return answer(problem, goal, 1)
 
     def sample(self, n: int = 200, max_score: float | None = None) -> pd.DataFrame:
         """Return n points of the curve, evenly spaced in score, as a table for drawing.

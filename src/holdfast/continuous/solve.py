@@ -87,7 +87,8 @@ def solve(
         bounds=bounds,
         loss=loss,
     )
-    return solve_problem(problem, cost_weight=cost_weight, guarantee=guarantee, n_jobs=n_jobs)
+    goal = Goal.of(problem.loss, cost_weight=cost_weight, guarantee=guarantee)
+    return answer(problem, goal, thread_count(n_jobs))
 
 
 def solve_problem(

@@ -164,7 +164,7 @@ def reach_target(start, coef, intercept, robust, goal, work, point):
 def cheapest_end(coef, intercept, robust, goal, work, margin, point):
     """Replace the end of what can be reached by a cheaper point that just meets the target too.
 
-    Return the multiplier there, or just before the end.
+    Return the gain there, or just before the end.
     """
     outcome, gain = solve_row(work, intercept, robust, goal)
     end = point.copy()

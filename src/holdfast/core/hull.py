@@ -155,6 +155,18 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
 
 
 @kernel
+def slack_of(d, i):
+    """Return which quantity the slack of model i is: the d features come first."""
+    return d + i
+
+
+@kernel
+def model_of_slack(d, k):
+    """Return the model whose slack is quantity k."""
+    return k - d
+
+
+@kernel
 def most_steps(scratch):
     """Return after how many steps a walk is given up; walks to the end take about 2 (d + m)."""
     return 100 * (scratch.value.size + 10)
@@ -238,16 +250,13 @@ def open_hull(row, coefs, intercepts, scratch):
         least = min(least, score)
         if largest == 0.0:
             largest = 1.0
-        scratch.low[d + i], scratch.high[d + i] = 0.0, math.inf
-        scratch.slope[d + i], scratch.unit_cost[d + i], scratch.size[d + i] = (
-            0.0,
-            0.0,
-            1.0 / largest,
-        )
+        k = slack_of(d, i)
+        scratch.low[k], scratch.high[k] = 0.0, math.inf
+        scratch.slope[k], scratch.unit_cost[k], scratch.size[k] = 0.0, 0.0, 1.0 / largest
         for j in range(d):
             scratch.size[j] = max(scratch.size[j], abs(scratch.models[i, j]) / largest)
     for i in range(m):
-        scratch.value[d + i] = scratch.at_start[i] - least
+        scratch.value[slack_of(d, i)] = scratch.at_start[i] - least
     lay_table(scratch)
     survey_table(scratch)
     return least
@@ -261,7 +270,7 @@ def lay_table(scratch):
         for j in range(d):
             scratch.table[i, j] = scratch.models[i, j]
         scratch.table[i, d] = -1.0
-        scratch.in_row[i] = d + i
+        scratch.in_row[i] = slack_of(d, i)
     for j in range(d):
         scratch.in_column[j] = j
 
@@ -320,8 +329,9 @@ def add_noise(scratch, i, k, times):
     d = scratch.in_column.size
     if k >= d:
         scratch.noise[i, 0] += times / scratch.size[k]
-        scratch.noise[i, 1] += times * scratch.speed[k - d]
-        scratch.noise[i, 2] += times * scratch.terms[k - d]
+        model = model_of_slack(d, k)
+        scratch.noise[i, 1] += times * scratch.speed[model]
+        scratch.noise[i, 2] += times * scratch.terms[model]
         scratch.noise[i, 3] += times
 
 
@@ -439,10 +449,11 @@ def is_below(scratch, i, k, entry, share):
         return False
     if k >= d:
         return True
-    terms = abs(scratch.models[own - d, k]) if own >= d else 0.0
+    terms = abs(scratch.models[model_of_slack(d, own), k]) if own >= d else 0.0
     for q in range(d):
         if scratch.in_column[q] >= d:
-            terms += abs(scratch.table[i, q] * scratch.models[scratch.in_column[q] - d, k])
+            model = model_of_slack(d, scratch.in_column[q])
+            terms += abs(scratch.table[i, q] * scratch.models[model, k])
     return entry <= share * terms
 
 
@@ -495,7 +506,7 @@ def refresh_table(scratch, t):
             scratch.pull[scratch.in_row[i]] = 1.0
     for j in range(d):
         if scratch.in_column[j] >= d:
-            scratch.tilt[scratch.in_column[j] - d] = 1.0
+            scratch.tilt[model_of_slack(d, scratch.in_column[j])] = 1.0
     lay_table(scratch)
     while True:
         best, r, c = 0.0, -1, -1
@@ -504,7 +515,7 @@ def refresh_table(scratch, t):
                 continue
             for j in range(d):
                 if scratch.pull[j] == 1.0:
-                    rank = abs(scratch.table[i, j]) / scratch.size[j] * scratch.size[d + i]
+                    rank = abs(scratch.table[i, j]) / scratch.size[j] * scratch.size[slack_of(d, i)]
                     if rank > best:
                         best, r, c = rank, i, j
         if r < 0:
@@ -526,7 +537,7 @@ def measure_slacks(scratch, t):
         for j in range(d):
             slack += scratch.models[i, j] * scratch.value[j]
             terms += abs(scratch.models[i, j] * scratch.value[j])
-        scratch.value[d + i], scratch.terms[i] = slack, terms
+        scratch.value[slack_of(d, i)], scratch.terms[i] = slack, terms
     for q in range(d):
         if scratch.in_column[q] >= d:
             scratch.value[scratch.in_column[q]] = 0.0
@@ -538,11 +549,11 @@ def settle_values(scratch, t):
     m, d = scratch.models.shape
     for q in range(d):
         if scratch.in_column[q] >= d:
-            r = scratch.in_column[q] - d
+            r = model_of_slack(d, scratch.in_column[q])
             slack = scratch.at_start[r] - t
             for j in range(d):
                 slack += scratch.models[r, j] * scratch.value[j]
-            scratch.value[d + r] = slack
+            scratch.value[slack_of(d, r)] = slack
     for i in range(m):
         k = scratch.in_row[i]
         if k < d:
@@ -574,7 +585,7 @@ def write_hull_point(row, coefs, intercepts, t, end, scratch, y):
     rise = 0.0
     if end >= 0:
         own, rate = scratch.in_row[end], scratch.table[end, d]
-        missing = scratch.tilt[own - d] if own >= d else 0.0
+        missing = scratch.tilt[model_of_slack(d, own)] if own >= d else 0.0
         rise = (error_of(scratch, end) - missing) / rate
     for i in range(m):
         j = scratch.in_row[i]
@@ -597,7 +608,8 @@ def error_of(scratch, i):
     d, error = scratch.in_column.size, 0.0
     for q in range(d):
         if scratch.in_column[q] >= d:
-            error += scratch.table[i, q] * scratch.tilt[scratch.in_column[q] - d]
+            model = model_of_slack(d, scratch.in_column[q])
+            error += scratch.table[i, q] * scratch.tilt[model]
     return error
 
 
@@ -615,7 +627,7 @@ def write_mixture(scratch, i, turn, endless, weights):
     if i >= 0:
         scratch.tilt[i] += turn
         if scratch.in_row[i] >= d:  # a model that begins to bind
-            weights[scratch.in_row[i] - d] = -turn
+            weights[model_of_slack(d, scratch.in_row[i])] = -turn
     add_weights(scratch, weights)
     for r in range(m):
         if scratch.in_row[r] < d:
@@ -627,14 +639,14 @@ def write_mixture(scratch, i, turn, endless, weights):
     terms = 0.0
     for k in range(m):
         weights[k] = max(weights[k], 0.0)
-        terms += weights[k] / scratch.size[d + k]
+        terms += weights[k] / scratch.size[slack_of(d, k)]
     mu = 0.0
     for k in range(m):
-        if weights[k] / scratch.size[d + k] <= _SNAP * terms:
+        if weights[k] / scratch.size[slack_of(d, k)] <= _SNAP * terms:
             weights[k] = 0.0
         mu += weights[k]
     if mu == 0.0:
-        weights[max(scratch.in_row[i] - d, 0)] = 1.0
+        weights[max(model_of_slack(d, scratch.in_row[i]), 0)] = 1.0
         return 0.0
     for k in range(m):
         weights[k] /= mu
@@ -647,7 +659,7 @@ def add_weights(scratch, weights):
     m, d = scratch.models.shape
     for q in range(d):
         if scratch.in_column[q] >= d:
-            k = scratch.in_column[q] - d
+            k = model_of_slack(d, scratch.in_column[q])
             for r in range(m):
                 weights[k] += scratch.tilt[r] * scratch.table[r, q]
 

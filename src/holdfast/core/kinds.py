@@ -23,6 +23,7 @@ from holdfast.problem.model_set import copy_into
 from holdfast.problem.problem import RecourseProblem
 
 LINF, L1, LP, ANY = 0, 1, 2, 3  # how the norm is treated
+SetNumbers = BallNumbers | EllipsoidNumbers | HullNumbers  # what kernels read of a set of models
 
 
 class Work(Struct):
@@ -61,13 +62,15 @@ class HullWork(Struct):
     model: Floats
 
 
-def kind_of(ball: BallNumbers | EllipsoidNumbers | HullNumbers) -> int:
-    """Pick the solver. Without a ball all p are the same, and the separable one is exact."""
-    if not isinstance(ball, BallNumbers):
+def kind_of(robust: SetNumbers) -> int:
+    """Pick the solver. In a ball of no size all p are the same, and the separable one is exact."""
+    if not isinstance(robust, BallNumbers):
         return ANY
-    if ball.q == 1.0 or ball.radius == 0.0 or ball.intercept_scale + ball.scale.sum() == 0.0:
+    if robust.q == 1.0 or robust.radius == 0.0:
         return LINF
-    return L1 if ball.p == 1.0 else LP
+    if robust.intercept_scale + robust.scale.sum() == 0.0:
+        return LINF
+    return L1 if robust.p == 1.0 else LP
 
 
 def dual_size(problem: RecourseProblem) -> int:

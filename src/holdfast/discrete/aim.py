@@ -14,10 +14,10 @@ import math
 from holdfast.core.kinds import LINF
 from holdfast.core.row import ROUNDING
 from holdfast.discrete.branch import heaviest
-from holdfast.discrete.domains import build_table
-from holdfast.discrete.layout import load_coefficients
+from holdfast.discrete.domains import write_candidates
+from holdfast.discrete.layout import feature_of, load_coefficients
 from holdfast.discrete.leaves import call_leaf
-from holdfast.discrete.relax import Asked, bound_node
+from holdfast.discrete.relax import bound_node, make_asked
 from holdfast.machinery.compile import choice
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.problem.ball import BallNumbers, power
@@ -43,9 +43,7 @@ def question_of_ball(ball, layout, buffers, case, kind, unit, work):
     if kind == LINF:
         base -= ball.radius * ball.intercept_scale
         radius, blunt, rho_0 = 0.0, ball.radius, 0.0
-    return Asked(
-        goal.mode, goal.loss, goal.amount, kind, base, radius, blunt, ball.p, ball.q, rho_0, unit
-    )
+    return make_asked(goal, kind, base, unit, radius, blunt, ball.p, ball.q, rho_0)
 
 
 @choice(0)
@@ -80,10 +78,7 @@ def question_of_others(robust, layout, buffers, case, kind, unit, work):
     """Against the worst model of the start, to begin with."""
     first_aim(robust, case, work)
     aim_at(robust, layout, buffers, case, work)
-    goal = case.goal
-    return Asked(
-        goal.mode, goal.loss, goal.amount, kind, case.intercept, 0.0, 0.0, 1.0, 1.0, 0.0, unit
-    )
+    return make_asked(case.goal, kind, case.intercept, unit, 0.0, 0.0, 1.0, 1.0, 0.0)
 
 
 @choice(0)
@@ -115,7 +110,7 @@ def bound_against_others(robust, layout, buffers, case, asked, solver, dual, cha
         for m in range(work.dual.size):  # the mean of all: the set is convex
             aims[0, m] = (aims[0, m] * k + work.dual[m]) / (k + 1.0)
         aim_at(robust, layout, buffers, case, work)
-        retable(layout, buffers, asked)
+        rewrite_candidates(layout, buffers, asked)
         asked = against(asked, work)
         found = bound_node(relaxed, asked, best, state.active, changes, cutoff)
         gained = found.bound - best.bound
@@ -128,7 +123,7 @@ def bound_against_others(robust, layout, buffers, case, asked, solver, dual, cha
     if not is_best:
         copy_into(aims[0], aims[1])
         aim_at(robust, layout, buffers, case, work)
-        retable(layout, buffers, asked)
+        rewrite_candidates(layout, buffers, asked)
         asked = against(asked, work)
         best = bound_node(relaxed, asked, best, state.active, changes, cutoff)
     return best
@@ -137,26 +132,16 @@ def bound_against_others(robust, layout, buffers, case, asked, solver, dual, cha
 @kernel
 def against(asked, work):
     """Return the question against the model at hand."""
-    return Asked(
-        asked.mode,
-        asked.loss,
-        asked.amount,
-        asked.kind,
-        work.model[work.model.size - 1],
-        asked.radius,
-        asked.blunt,
-        asked.p,
-        asked.q,
-        asked.rho_0,
-        asked.unit,
-    )
+    intercept, radius, blunt = work.model[work.model.size - 1], asked.radius, asked.blunt
+    p, q, rho_0 = asked.p, asked.q, asked.rho_0
+    return make_asked(asked, asked.kind, intercept, asked.unit, radius, blunt, p, q, rho_0)
 
 
 @kernel
-def retable(layout, buffers, asked):
+def rewrite_candidates(layout, buffers, asked):
     """List the candidates again: the scores are another model's."""
-    state, data, table = buffers.state, buffers.data, buffers.relaxed.table
-    build_table(data, layout.level_start, asked, asked.mode != REACH, state, table)
+    state, data, candidates = buffers.state, buffers.data, buffers.relaxed.candidates
+    write_candidates(data, layout.level_start, asked, asked.mode != REACH, state, candidates)
 
 
 @kernel
@@ -180,8 +165,8 @@ def worst_of_node(layout, buffers, solver, dual):
         leaf.lower[j], leaf.upper[j] = state.lo[f], state.hi[f]
         leaf.start[j] = min(max(data.start[f], state.lo[f]), state.hi[f])
     for g in range(layout.level_start.size - 1):
-        best, _ = heaviest(relaxed, dual.share, numbers + g)
-        k = layout.level_start[g] + int(relaxed.table.value[best])
+        best, _ = heaviest(relaxed, dual.share, feature_of(numbers, g))
+        k = layout.level_start[g] + int(relaxed.candidates.value[best])
         first = layout.group_start[g]
         for i in range(first, layout.group_start[g + 1]):
             j = layout.group_columns[i]

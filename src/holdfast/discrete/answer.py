@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.kinds import SetNumbers
 from holdfast.discrete.layout import level_sizes
 from holdfast.discrete.problem import DiscreteProblem, Group, in_range, in_rows
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.ball import BallNumbers
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import Rows
-from holdfast.result.appraisal import Appraisal, score_roundings
+from holdfast.result.appraisal import Appraisal, appraise_points
 from holdfast.result.found import Found
 from holdfast.result.result import RecourseResult
 from holdfast.result.status import Status
@@ -57,8 +57,11 @@ def _columns(values: Floats, which: NDArray[np.int64]) -> Floats:
     return values if which.size == values.shape[1] else values.take(which, axis=1)
 
 
-def cheapest_units(rows: Rows, numbers: NDArray[np.int64], robust: BallNumbers) -> Floats:
-    """Return `cheapest_unit` of each row, over the columns of numbers."""
+def cheapest_units(rows: Rows, numbers: NDArray[np.int64], robust: SetNumbers) -> Floats:
+    """Return `problem.costs.cheapest_unit` of each row, over the columns of numbers.
+
+    Here in whole columns, and by division: between two that cost the same it may round otherwise.
+    """
     start, coef, cost, lower, upper = (
         _columns(values, numbers)
         for values in (rows.points, rows.coef, rows.cost, rows.lower, rows.upper)
@@ -71,8 +74,11 @@ def cheapest_units(rows: Rows, numbers: NDArray[np.int64], robust: BallNumbers) 
     return np.where(np.isfinite(least), least, 0.0)
 
 
-def cheapest_levels(problem: DiscreteProblem, robust: BallNumbers, unit: Floats) -> Floats:
-    """Return the least cost of a unit of score, levels counted beside `unit`, that of numbers."""
+def cheapest_levels(problem: DiscreteProblem, robust: SetNumbers, unit: Floats) -> Floats:
+    """Return the least cost of a unit of score, levels counted beside `unit`, that of numbers.
+
+    As `search.cheapest_level`, in whole columns: the scores of levels are summed in another order.
+    """
     least, base = np.where(unit > 0.0, unit, np.inf), problem.problem
     rows = np.arange(base.n_rows)
     for g, (group, costs) in enumerate(zip(problem.groups, problem.level_costs, strict=True)):
@@ -98,22 +104,12 @@ def _level_scores(group: Group, coef: Floats) -> Floats:
 
 def appraised(problem: DiscreteProblem, goal: Goal, found: Found) -> Appraisal:
     """Work out what is known of each recourse, none of it taken from a solver."""
-    base, numbers = problem.problem, problem.number_columns
-    recourse, levels = found.recourse, chosen_levels(found)
-    worst = base.robust_to.worst_score(recourse, base.coef, base.intercept)
-    rounding, unit = score_roundings(base, recourse), np.full(base.n_rows, np.nan)
+    base, unit = problem.problem, np.full(problem.problem.n_rows, np.nan)
     if goal.is_guarantee:
-        robust = base.robust_to.numbers(base.n_features)
+        robust, numbers = base.robust_to.numbers(base.n_features), problem.number_columns
         unit = cheapest_levels(problem, robust, cheapest_units(base.rows(), numbers, robust))
-    return Appraisal(
-        cost=costs_of(problem, recourse, levels),
-        score=base.score(recourse),
-        worst_score=worst,
-        loss=base.loss.value(worst),
-        rounding=rounding,
-        loss_above=base.loss.value(worst - rounding),
-        unit=unit,
-    )
+    cost = costs_of(problem, found.recourse, chosen_levels(found))
+    return appraise_points(base, found.recourse, cost, unit)
 
 
 def make_result(

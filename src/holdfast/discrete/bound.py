@@ -54,13 +54,13 @@ def pull_budgets(gammas, gamma_0, most, p):
 
 
 @kernel
-def separable_minimum(table, mu, gammas, active, changes, saved):
+def separable_minimum(candidates, mu, gammas, active, changes, saved):
     """Sum min [cost - mu score + gamma size] over features; return it, its rounding, and a charge.
 
     At most `changes` features that are not `active` may change: those that save most by it. A
     charge of `charge` for each change has the same effect. `saved` is scratch: what changing saves.
     """
-    start, score, size, cost = table.start, table.score, table.size, table.cost
+    start, score, size, cost = candidates.start, candidates.score, candidates.size, candidates.cost
     total, terms, able, charge = 0.0, 0.0, 0, 0.0
     limited = changes < active.size
     for b in range(gammas.size):
@@ -69,7 +69,7 @@ def separable_minimum(table, mu, gammas, active, changes, saved):
             value = cost[k] - mu * score[k] + gamma * size[k]
             if value < least:
                 least, where = value, k
-            if limited and table.changed[k] == 0:
+            if limited and candidates.changed[k] == 0:
                 stay, home = value, k
         terms += abs(cost[where]) + mu * abs(score[where]) + gamma * size[where]
         if active[b] == 0 and home >= 0 and where != home:
@@ -120,7 +120,7 @@ def node_bound(relaxed, asked, mu, gamma_0, active, changes):
     gammas = relaxed.gammas
     gamma_0 = pull_budgets(gammas, gamma_0, mu * asked.radius, asked.p)
     total, rounding, charge = separable_minimum(
-        relaxed.table, mu, gammas, active, changes, relaxed.saved
+        relaxed.candidates, mu, gammas, active, changes, relaxed.saved
     )
     paid = gamma_0 * asked.rho_0
     return total + paid - rounding - 4.0 * EPS * paid, charge

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discrete.frame import FEW_NODES, MOST_NODES, Numbers
+from holdfast.discrete.lattice import snapped
 from holdfast.discrete.parts import (
     Link,
     Part,
@@ -28,24 +28,24 @@ from holdfast.discrete.parts import (
     keeps_all,
     may_be,
     narrowed,
-    snapped,
     tightened,
     true_cost,
     whole,
     within,
 )
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.discrete.rows import Outcomes
+from holdfast.discrete.row_search import FEW_NODES, MOST_NODES, Numbers
+from holdfast.discrete.rows import FoundRows
 from holdfast.discrete.tolls import (
     at_toll,
     fair_toll,
-    gains_at,
     is_folded,
     most_tilt,
     one_way,
     toll_of,
     tolled,
     unfolded,
+    worths_at,
 )
 from holdfast.discrete.unions import along, levels_of, made_one, parts_of
 from holdfast.machinery.numbers import EPS, Floats
@@ -129,7 +129,7 @@ class _Split:
         self.weight = 1.0 if goal.is_guarantee else goal.amount
         none = np.empty(0, dtype=np.int64)
         self.best = Best(math.inf, math.inf, None, none, 0)  # its bound: of all that is closed
-        self.gains: Floats | None = None  # of its numbers
+        self.worths: Floats | None = None  # of moving its numbers up: see `worths_at`
         self.open: list[_Open] = []
         self.pushed, self.searched, self.nodes = 0, 0, 0
 
@@ -288,9 +288,9 @@ class _Split:
         x = self.best.point
         if x is None:
             return parts
-        if self.gains is None:
-            self.gains = gains_at(self.problem.problem, self.goal, self.whole.numbers, x)
-        toll = fair_toll(self.whole.numbers, x, self.gains, link)
+        if self.worths is None:
+            self.worths = worths_at(self.problem.problem, self.goal, self.whole.numbers, x)
+        toll = fair_toll(self.whole.numbers, x, self.worths, link)
         if not toll > 0.0:
             return parts
         return [
@@ -338,11 +338,11 @@ class _Split:
         ]
         return broken + [link for link, _ in part.tolls if link not in broken]
 
-    def ask(self, parts: list[Part], goal: Goal) -> Outcomes:
+    def ask(self, parts: list[Part], goal: Goal) -> FoundRows:
         numbers = [part.numbers for part in parts]
         # a toll that is far too high makes a part harder than without it
         most = FEW_NODES if any(part.tolls for part in parts) else MOST_NODES
-        out = parts[0].frame.search(numbers, goal, 0.25 * self.tolerance, most)
+        out = parts[0].searcher.search(numbers, goal, 0.25 * self.tolerance, most)
         self.searched += len(parts)
         self.nodes += int(out.nodes.sum())
         return out
@@ -372,7 +372,7 @@ class _Split:
             found = self.best_along(one_way(edge, todo[0], x), todo[0])
             if found is None:
                 return
-            edge, x, chosen = found
+            edge, x, levels = found
             held = {j for own in tied for j, _ in own.terms}
             todo = [
                 other
@@ -381,7 +381,7 @@ class _Split:
             ]
         if part.numbers.step[sorted(held)].max() == 0.0:
             if keeps_all(self.links, x, _ROUNDING):
-                self.keep(x, chosen[: len(self.problem.groups)])
+                self.keep(x, levels[: len(self.problem.groups)])
             return
         self.try_parts([self.rounded(part, tied, x, upwards) for upwards in _ways(len(tied))])
 
@@ -391,7 +391,7 @@ class _Split:
         for k, part in enumerate(parts):
             if not out.is_missing(k):
                 x, untolled = part.restore(out.recourse[k]), part._replace(tolls=())
-                self.try_answer(untolled, x, out.chosen[k], out.value[k])
+                self.try_answer(untolled, x, out.levels[k], out.value[k])
                 found.append((float(out.value[k]) + self.weight * part.paid, part, x))
         return found
 
@@ -431,7 +431,7 @@ class _Split:
             out = self.ask([edge], self.higher_goal)
             value = float(out.value[0]) + self.weight * edge.paid
             if value < least and not out.is_missing(0):
-                best, least = (edge, edge.restore(out.recourse[0]), out.chosen[0]), value
+                best, least = (edge, edge.restore(out.recourse[0]), out.levels[0]), value
         return best
 
     def rounded(self, part: Part, links: list[Link], x: Floats, upwards: tuple[bool, ...]) -> Part:
@@ -447,7 +447,7 @@ class _Split:
             fix(numbers, lower, upper, j, (link.ends[1] - own * near) / coef, coef < 0.0)
         return within(part, lower, upper)
 
-    def try_answer(self, part: Part, x: Floats, chosen: NDArray[np.int64], value: float) -> None:
+    def try_answer(self, part: Part, x: Floats, levels: NDArray[np.int64], value: float) -> None:
         """Take the answer of a search if it may be had, and is better by more than rounding.
 
         Its value is what the search says and what is paid, but for what it pays for links, and for
@@ -462,7 +462,7 @@ class _Split:
         # cheaper than what is proven
         is_better = value < self.best.value * (1.0 - _ROUNDING)
         if is_better and keeps_all(self.links, x, _ROUNDING):
-            self.keep(x, chosen[: len(self.problem.groups)])
+            self.keep(x, levels[: len(self.problem.groups)])
 
     def press(self, part: Part, link: Link, told: _Told) -> tuple[Part, _Told, list[Floats]]:
         """Look for the toll on breaking a link that gives the best bound.
@@ -480,13 +480,13 @@ class _Split:
             there = at_toll(part, link, toll)
             asked = tolled(there)
             out = self.ask([asked], self.goal)
-            if out.outcome[0] == EXHAUSTED and out.bound[0] == math.inf:
+            if out.outcome[0] == EXHAUSTED and out.lower_bound[0] == math.inf:
                 return part, told._replace(bound=math.inf), outside
-            value = self.bound_of(asked, float(out.bound[0]))
+            value = self.bound_of(asked, float(out.lower_bound[0]))
             if out.outcome[0] == LIMIT or math.isnan(value) or out.is_missing(0):
                 break
             new = _Told(there.restore(out.recourse[0]), value)
-            self.try_answer(asked, new.answer, out.chosen[0], out.value[0])
+            self.try_answer(asked, new.answer, out.levels[0], out.value[0])
             line = self.line_of(there, link, new)
             if value > told.bound:
                 part, told = there, new
@@ -540,9 +540,9 @@ class _Split:
         asked, hard = [tolled(part) for part in parts], list[Part]()
         out = self.ask(asked, self.goal)
         for k, part in enumerate(parts):
-            if out.outcome[k] == EXHAUSTED and out.bound[k] == math.inf:
+            if out.outcome[k] == EXHAUSTED and out.lower_bound[k] == math.inf:
                 continue
-            own = self.bound_of(asked[k], float(out.bound[k]))
+            own = self.bound_of(asked[k], float(out.lower_bound[k]))
             bound = max(floor, own)
             if bound >= self.cutoff():
                 self.close(bound)
@@ -552,7 +552,7 @@ class _Split:
                 continue
             if out.is_missing(k) or math.isnan(bound):
                 return False
-            x, levels = part.restore(out.recourse[k]), out.chosen[k, : len(self.problem.groups)]
+            x, levels = part.restore(out.recourse[k]), out.levels[k, : len(self.problem.groups)]
             if not keeps_all(self.links, x):
                 self.push(part, bound, _Told(x, own))
             elif part.tolls:
@@ -570,7 +570,7 @@ class _Split:
         if out.is_missing(0):
             return False
         x = part.restore(out.recourse[0])
-        return keeps_all(self.links, x) and self.keep(x, out.chosen[0, : len(self.problem.groups)])
+        return keeps_all(self.links, x) and self.keep(x, out.levels[0, : len(self.problem.groups)])
 
     def keep(self, x: Floats, levels: NDArray[np.int64]) -> bool:
         """Take an answer that keeps the links; return whether it may be had."""
@@ -586,7 +586,7 @@ class _Split:
             value = float(base.loss.value(score)) + self.goal.amount * value
         if value < self.best.value:
             self.best = self.best._replace(value=value, point=x, levels=levels)
-            self.gains = None
+            self.worths = None
         return True
 
 

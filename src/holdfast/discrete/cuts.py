@@ -139,13 +139,13 @@ def _cut_rounds(program: Program, goal: Goal, tolerance: float) -> Best:
         best = best._replace(bound=max(best.bound, bound), nodes=rounds)
         if variables is None:
             return best
-        before = len(program.rows)
+        before = len(program.constraints)
         value, point, levels = master.polish(variables)
         if value < best.value:
             best = best._replace(value=value, point=point, levels=levels)
         gap = best.value - best.bound
         closed = gap <= 0.1 * tolerance * (1.0 + abs(best.value)) and best.point is not None
-        if closed or program.gave_up or len(program.rows) == before:
+        if closed or program.gave_up or len(program.constraints) == before:
             return best
     return best
 
@@ -196,7 +196,7 @@ class _Master:
             self.seen.add(key)
             unit = SCORE_UNIT
             row = {self.loss: unit, program.score: unit * slope}
-            program.rows.append((row, unit * (height + slope * t), math.inf))
+            program.constraints.append((row, unit * (height + slope * t), math.inf))
 
     def worst_score(self, x: Floats) -> float:
         return float(
@@ -218,7 +218,7 @@ class _Master:
             x, levels = program.point(rest)
             if not program.keeps_links(x):  # HiGHS did, to its own tolerances
                 break
-            score, before = self.worst_score(x), len(program.rows)
+            score, before = self.worst_score(x), len(program.constraints)
             cost = true_cost(self.whole, x, levels)
             self.add_worst(x)
             if goal.is_guarantee:
@@ -228,7 +228,7 @@ class _Master:
                 missing = goal.amount - score
                 small = missing / (1.0 + abs(goal.amount))
                 is_stuck = small < 1e-8 and missing > 0.5 * last
-                if is_stuck or small <= 1e-13 or len(program.rows) == before:
+                if is_stuck or small <= 1e-13 or len(program.constraints) == before:
                     margin = 2.0 * margin + 1.1 * missing
                 last = missing
                 continue
@@ -238,7 +238,7 @@ class _Master:
             missing = price - bound
             small = missing / (1.0 + price)
             is_stuck = small < 1e-9 and missing > 0.9 * last
-            if is_stuck or small <= 1e-12 or len(program.rows) == before:
+            if is_stuck or small <= 1e-12 or len(program.constraints) == before:
                 break
             last = missing
         return best

@@ -16,13 +16,20 @@ import math
 from typing import NamedTuple
 
 from holdfast.core.kinds import ANY, LINF
+from holdfast.discrete.lattice import (
+    MOST_STEPS_OUT,
+    allowed_above,
+    allowed_below,
+    lattice_ceil,
+    lattice_floor,
+)
+from holdfast.discrete.layout import feature_of, group_of
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Flags, Floats, Ints
 from holdfast.machinery.structs import Struct
 from holdfast.problem.goal import REACH
 
 MOST_CANDIDATES = 5  # of a number
-MOST_STEPS_OUT = 2.0**50
 MOST_COMPARED = 128  # levels of a group that are compared with each other
 
 
@@ -41,7 +48,7 @@ class State(Struct):
     order: Floats
 
 
-class Table(Struct):
+class Candidates(Struct):
     """The candidates of every feature of a node, flat; feature b has start[b] : start[b + 1]."""
 
     start: Ints
@@ -53,75 +60,6 @@ class Table(Struct):
 
 
 @kernel
-def lattice_index(v, step, anchor):
-    """Return the largest whole k with ``anchor + step * k <= v``, as the sum is rounded."""
-    k = math.floor((v - anchor) / step)
-    for _ in range(2):
-        if anchor + step * (k + 1.0) <= v:
-            k += 1.0
-        elif anchor + step * k > v:
-            k -= 1.0
-    return k
-
-
-@kernel
-def lattice_floor(v, step, anchor):
-    """Return the largest ``anchor + step * k`` that is not above v."""
-    return anchor + step * lattice_index(v, step, anchor)
-
-
-@kernel
-def lattice_ceil(v, step, anchor):
-    """Return the smallest ``anchor + step * k`` that is not below v."""
-    k = lattice_index(v, step, anchor)
-    value = anchor + step * k
-    return value if value >= v else anchor + step * (k + 1.0)
-
-
-@kernel
-def next_above(v, step, anchor, x0, hi):
-    """Return the smallest allowed value above v, for v < hi."""
-    value = anchor + step * (lattice_index(v, step, anchor) + 1.0)
-    if v < x0 < value:
-        value = x0
-    return min(value, hi)
-
-
-@kernel
-def next_below(v, step, anchor, x0, lo):
-    """Return the largest allowed value below v, for v > lo."""
-    k = lattice_index(v, step, anchor)
-    value = anchor + step * k
-    if value >= v:
-        value = anchor + step * (k - 1.0)
-    if value < x0 < v:
-        value = x0
-    return max(value, lo)
-
-
-@kernel
-def allowed_below(v, step, anchor, x0, lo):
-    """Return the largest allowed value not above v, for v >= lo."""
-    if step == 0.0:
-        return v
-    value = lattice_floor(v, step, anchor)
-    if value < x0 <= v:
-        value = x0
-    return max(value, lo)
-
-
-@kernel
-def allowed_above(v, step, anchor, x0, hi):
-    """Return the smallest allowed value not below v, for v <= hi."""
-    if step == 0.0:
-        return v
-    value = lattice_ceil(v, step, anchor)
-    if v <= x0 < value:
-        value = x0
-    return min(value, hi)
-
-
-@kernel
 def reach_of(data, f, cap, asked):
     """Return how far number f may go for a cost of `cap`; or, at any cost, for a score of `cap`."""
     reach = cap / data.cost[f]
@@ -130,7 +68,7 @@ def reach_of(data, f, cap, asked):
     elif asked.mode == REACH:
         reach = cap * (abs(data.start[f]) + 1.0 / abs(data.coef[f])) if data.coef[f] != 0.0 else 0.0
         reach = max(reach, 4.0 * abs(data.start[f]))  # 0 may be the best place
-    if data.step[f] > 0.0:  # a lattice further out than this cannot be told from its neighbours
+    if data.step[f] > 0.0:
         reach = min(reach, MOST_STEPS_OUT * data.step[f])
     return reach
 
@@ -250,17 +188,17 @@ def may_be_touched(data, state, f):
 
 
 @kernel
-def put(table, k, score, size, cost, value, changed):
-    table.score[k], table.size[k], table.cost[k] = score, size, cost
-    table.value[k], table.changed[k] = value, changed
+def put(candidates, k, score, size, cost, value, changed):
+    candidates.score[k], candidates.size[k], candidates.cost[k] = score, size, cost
+    candidates.value[k], candidates.changed[k] = value, changed
 
 
 @kernel
-def build_table(data, level_start, asked, with_cost, state, table):
+def write_candidates(data, level_start, asked, with_cost, state, candidates):
     """List the candidates. For p = inf the norm is part of the score, and nothing else is left."""
     at, numbers = 0, state.lo.size
     for f in range(numbers):
-        table.start[f] = at
+        candidates.start[f] = at
         lo, hi = state.lo[f], state.hi[f]
         x0, w, rho, c = data.start[f], data.coef[f], data.rho[f], data.cost[f]
         stay = data.fixed_cost[f] if is_touched(data, state, f) else 0.0
@@ -273,32 +211,33 @@ def build_table(data, level_start, asked, with_cost, state, table):
             if math.isnan(v):
                 continue
             seen = False
-            for k in range(table.start[f], at):
-                seen = seen or table.value[k] == v
+            for k in range(candidates.start[f], at):
+                seen = seen or candidates.value[k] == v
             if not seen:
                 fixed = stay if v == x0 else data.fixed_cost[f]
-                put(table, at, w * v, rho * abs(v), c * abs(v - x0) + fixed, v, 0 if v == x0 else 1)
+                cost, changed = c * abs(v - x0) + fixed, 0 if v == x0 else 1
+                put(candidates, at, w * v, rho * abs(v), cost, v, changed)
                 at += 1
     for g in range(level_start.size - 1):
-        table.start[numbers + g] = at
+        candidates.start[feature_of(numbers, g)] = at
         for k in range(level_start[g], level_start[g + 1]):
             if state.allowed[k] == 1:
                 j = k - level_start[g]
                 changed = 0 if j == data.current[g] else 1
-                put(table, at, data.score[k], data.size[k], data.level_cost[k], j, changed)
+                put(candidates, at, data.score[k], data.size[k], data.level_cost[k], j, changed)
                 at += 1
-    table.start[table.start.size - 1] = at
+    candidates.start[candidates.start.size - 1] = at
     for k in range(at):
         if not with_cost:
-            table.cost[k] = 0.0
+            candidates.cost[k] = 0.0
         if asked.kind == LINF:
-            table.score[k] -= asked.blunt * table.size[k]
+            candidates.score[k] -= asked.blunt * candidates.size[k]
         if asked.kind == LINF or asked.kind == ANY:
-            table.size[k] = 0.0
+            candidates.size[k] = 0.0
 
 
 @kernel
-def settle_changes(table, max_changes, active):
+def settle_changes(candidates, max_changes, active):
     """Count features that must change as active; return how many others may still change.
 
     -1: more must change than may; the number of all features: there is no limit any more.
@@ -306,8 +245,8 @@ def settle_changes(table, max_changes, active):
     left, undecided = max_changes, 0
     for b in range(active.size):
         home, others = 0, 0
-        for k in range(table.start[b], table.start[b + 1]):
-            if table.changed[k] == 0:
+        for k in range(candidates.start[b], candidates.start[b + 1]):
+            if candidates.changed[k] == 0:
                 home += 1
             else:
                 others += 1
@@ -332,7 +271,7 @@ def fix_unchanged(data, level_start, state):
         if state.active[f] == 0:
             state.lo[f] = state.hi[f] = data.start[f]
     for g in range(level_start.size - 1):
-        if state.active[numbers + g] == 0:
+        if state.active[feature_of(numbers, g)] == 0:
             for k in range(level_start[g], level_start[g + 1]):
                 state.allowed[k] = 1 if k == level_start[g] + data.current[g] else 0
 
@@ -385,14 +324,14 @@ def drop_dear(data, level_start, relaxed, asked, dual, charge, slack, state):
 
     Return whether anything went. `charge` is for the change of a feature that is not active.
     """
-    table, mu, dropped = relaxed.table, dual.mu, False
+    candidates, mu, dropped = relaxed.candidates, dual.mu, False
     for b in range(state.active.size):
         gamma, penalty = relaxed.best_gammas[b], 0.0 if state.active[b] == 1 else charge
         least, size = math.inf, 0.0
-        for k in range(table.start[b], table.start[b + 1]):
-            value = table.cost[k] - mu * table.score[k] + gamma * table.size[k]
-            least = min(least, value + (penalty if table.changed[k] == 1 else 0.0))
-            terms = table.cost[k] + mu * abs(table.score[k]) + gamma * table.size[k]
+        for k in range(candidates.start[b], candidates.start[b + 1]):
+            value = candidates.cost[k] - mu * candidates.score[k] + gamma * candidates.size[k]
+            least = min(least, value + (penalty if candidates.changed[k] == 1 else 0.0))
+            terms = candidates.cost[k] + mu * abs(candidates.score[k]) + gamma * candidates.size[k]
             size = max(size, terms + penalty)
         most = least + (slack + 16.0 * EPS * size)
         if b < state.lo.size:
@@ -400,10 +339,11 @@ def drop_dear(data, level_start, relaxed, asked, dual, charge, slack, state):
                 pull = (gamma + mu * asked.blunt) * data.rho[b]
                 dropped = narrow(data, asked, mu, pull, penalty, most, state, b) or dropped
             continue
-        for k in range(table.start[b], table.start[b + 1]):
-            value = table.cost[k] - mu * table.score[k] + gamma * table.size[k]
-            if value + (penalty if table.changed[k] == 1 else 0.0) > most:
-                state.allowed[level_start[b - state.lo.size] + int(table.value[k])] = 0
+        first = level_start[group_of(state.lo.size, b)]
+        for k in range(candidates.start[b], candidates.start[b + 1]):
+            value = candidates.cost[k] - mu * candidates.score[k] + gamma * candidates.size[k]
+            if value + (penalty if candidates.changed[k] == 1 else 0.0) > most:
+                state.allowed[first + int(candidates.value[k])] = 0
                 dropped = True
     return dropped
 

@@ -20,37 +20,38 @@ from holdfast.problem.ball import power
 
 
 @kernel
-def charged(table, k, mu, charge):
+def charged(candidates, k, mu, charge):
     """Return a = cost - mu score of a candidate, with the charge for changing."""
-    value = table.cost[k] - mu * table.score[k]
-    return value + charge if table.changed[k] == 1 else value
+    value = candidates.cost[k] - mu * candidates.score[k]
+    return value + charge if candidates.changed[k] == 1 else value
 
 
 @kernel
 def place_first(relaxed, mu, charge, active):
     """Place every feature at its candidate of least a; of the smallest size among ties."""
-    table = relaxed.table
+    candidates = relaxed.candidates
     for b in range(active.size):
         extra = 0.0 if active[b] == 1 else charge
-        best = table.start[b]
-        least = charged(table, best, mu, extra)
-        for k in range(table.start[b] + 1, table.start[b + 1]):
-            value = charged(table, k, mu, extra)
-            if value < least or (value == least and table.size[k] < table.size[best]):
+        best = candidates.start[b]
+        least = charged(candidates, best, mu, extra)
+        for k in range(candidates.start[b] + 1, candidates.start[b + 1]):
+            value = charged(candidates, k, mu, extra)
+            if value < least or (value == least and candidates.size[k] < candidates.size[best]):
                 least, best = value, k
         relaxed.firsts[b] = best
         mix(relaxed.now, b, best, best, 1.0)
 
 
 @kernel
-def next_vertex(table, b, mu, charge, i):
+def next_vertex(candidates, b, mu, charge, i):
     """Return the next vertex of the hull after i and the slope of the edge to it; -1, inf: none."""
     best, slope = -1, math.inf
-    here = charged(table, i, mu, charge)
-    for k in range(table.start[b], table.start[b + 1]):
-        if table.size[k] < table.size[i]:
-            edge = (charged(table, k, mu, charge) - here) / (table.size[i] - table.size[k])
-            if edge < slope or (edge == slope and table.size[k] < table.size[best]):
+    here = charged(candidates, i, mu, charge)
+    for k in range(candidates.start[b], candidates.start[b + 1]):
+        if candidates.size[k] < candidates.size[i]:
+            width = candidates.size[i] - candidates.size[k]
+            edge = (charged(candidates, k, mu, charge) - here) / width
+            if edge < slope or (edge == slope and candidates.size[k] < candidates.size[best]):
                 best, slope = k, edge
     return best, max(slope, 0.0)
 
@@ -64,17 +65,17 @@ def mix(mixture, b, i, j, share):
 @kernel
 def settle_lp(relaxed, asked, b, mu, charge, r):
     """Place feature b at norm r; return (gamma, size, whether it moves with r)."""
-    table, most, i = relaxed.table, mu * asked.radius, relaxed.firsts[b]
+    candidates, most, i = relaxed.candidates, mu * asked.radius, relaxed.firsts[b]
     while True:
-        felt = most * power(table.size[i] / r, asked.q - 1.0)
-        j, slope = next_vertex(table, b, mu, charge, i)
+        felt = most * power(candidates.size[i] / r, asked.q - 1.0)
+        j, slope = next_vertex(candidates, b, mu, charge, i)
         if felt <= slope:
             mix(relaxed.now, b, i, i, 1.0)
-            return felt, table.size[i], False
+            return felt, candidates.size[i], False
         size = r * power(slope / most, asked.p - 1.0)
-        if size >= table.size[j]:
-            width = table.size[i] - table.size[j]
-            mix(relaxed.now, b, i, j, min(1.0, (size - table.size[j]) / width))
+        if size >= candidates.size[j]:
+            width = candidates.size[i] - candidates.size[j]
+            mix(relaxed.now, b, i, j, min(1.0, (size - candidates.size[j]) / width))
             return slope, size, True
         i = j
 
@@ -119,21 +120,21 @@ def settle_l1(relaxed, b, mu, charge, size):
 
     The vertex is -1 unless the feature stands exactly at `size`: then it may be pressed further.
     """
-    table, i, gamma = relaxed.table, relaxed.firsts[b], 0.0
+    candidates, i, gamma = relaxed.candidates, relaxed.firsts[b], 0.0
     mix(relaxed.now, b, i, i, 1.0)
-    while table.size[i] > size:
-        j, slope = next_vertex(table, b, mu, charge, i)
+    while candidates.size[i] > size:
+        j, slope = next_vertex(candidates, b, mu, charge, i)
         if j < 0:
             return math.inf, -1
         gamma = slope
-        if table.size[j] <= size:
-            share = (size - table.size[j]) / (table.size[i] - table.size[j])
+        if candidates.size[j] <= size:
+            share = (size - candidates.size[j]) / (candidates.size[i] - candidates.size[j])
             if share > 0.0:
                 mix(relaxed.now, b, i, j, share)
                 return gamma, -1
         mix(relaxed.now, b, j, j, 1.0)
         i = j
-    return gamma, i if table.size[i] == size else -1
+    return gamma, i if candidates.size[i] == size else -1
 
 
 @kernel
@@ -142,7 +143,7 @@ def budget_needed(relaxed, mu, charge, active, size):
     gammas, total = relaxed.gammas, 0.0
     for b in range(gammas.size):
         gammas[b], first = 0.0, relaxed.firsts[b]
-        if relaxed.table.size[first] > size:
+        if relaxed.candidates.size[first] > size:
             gammas[b], _ = settle_l1(relaxed, b, mu, 0.0 if active[b] == 1 else charge, size)
             total += gammas[b]
         else:
@@ -151,13 +152,13 @@ def budget_needed(relaxed, mu, charge, active, size):
 
 
 @kernel
-def least_size(table, rho_0):
+def least_size(candidates, rho_0):
     """Return the least size that all features can come down to."""
     least = rho_0
-    for b in range(table.start.size - 1):
+    for b in range(candidates.start.size - 1):
         smallest = math.inf
-        for k in range(table.start[b], table.start[b + 1]):
-            smallest = min(smallest, table.size[k])
+        for k in range(candidates.start[b], candidates.start[b + 1]):
+            smallest = min(smallest, candidates.size[k])
         least = max(least, smallest)
     return least
 
@@ -165,14 +166,14 @@ def least_size(table, rho_0):
 @kernel
 def budgets_l1(relaxed, asked, mu, charge, active):
     """Write the budgets for p = 1; return (gamma_0, size)."""
-    table, gammas, kinks = relaxed.table, relaxed.gammas, relaxed.kinks
-    most, size = mu * asked.radius, least_size(table, asked.rho_0)
+    candidates, gammas, kinks = relaxed.candidates, relaxed.gammas, relaxed.kinks
+    most, size = mu * asked.radius, least_size(candidates, asked.rho_0)
     needed = budget_needed(relaxed, mu, charge, active, size)
     if needed > most:
         low, high, count = size, math.inf, 0
-        for k in range(table.start[gammas.size]):
-            if table.size[k] > low:
-                kinks[count] = table.size[k]
+        for k in range(candidates.start[gammas.size]):
+            if candidates.size[k] > low:
+                kinks[count] = candidates.size[k]
                 count += 1
         while count > 0:  # the smallest kink that the budget can pay for
             a, b, c = kinks[0], kinks[count // 2], kinks[count - 1]
@@ -195,12 +196,12 @@ def budgets_l1(relaxed, asked, mu, charge, active):
     if asked.rho_0 == size:
         return max(left, 0.0), size
     for b in range(gammas.size):  # who stands at the size may be pressed until it moves on
-        if table.size[relaxed.firsts[b]] < size:
+        if candidates.size[relaxed.firsts[b]] < size:
             continue
         extra = 0.0 if active[b] == 1 else charge
         _, at = settle_l1(relaxed, b, mu, extra, size)
         if at >= 0 and left > 0.0:
-            _, slope = next_vertex(table, b, mu, extra, at)
+            _, slope = next_vertex(candidates, b, mu, extra, at)
             more = min(left, slope - gammas[b])
             gammas[b] += more
             left -= more
@@ -208,20 +209,21 @@ def budgets_l1(relaxed, asked, mu, charge, active):
 
 
 @kernel
-def relaxed_point(table, mixture, asked):
+def relaxed_point(candidates, mixture, asked):
     """Return (cost, score less the intercept) of the mixture: a point of the relaxed node."""
     cost, score, largest, features = 0.0, 0.0, asked.rho_0, mixture.share.size
     for b in range(features):
         i, j, share = mixture.first[b], mixture.second[b], mixture.share[b]
         rest = 1.0 - share
-        cost += share * table.cost[i] + rest * table.cost[j]
-        score += share * table.score[i] + rest * table.score[j]
-        largest = max(largest, share * table.size[i] + rest * table.size[j])
+        cost += share * candidates.cost[i] + rest * candidates.cost[j]
+        score += share * candidates.score[i] + rest * candidates.score[j]
+        largest = max(largest, share * candidates.size[i] + rest * candidates.size[j])
     radius, q = asked.radius, asked.q
     if radius == 0.0 or q == math.inf or largest == 0.0:
         return cost, score - radius * largest
     total = power(asked.rho_0 / largest, q)
     for b in range(features):
         i, j, share = mixture.first[b], mixture.second[b], mixture.share[b]
-        total += power((share * table.size[i] + (1.0 - share) * table.size[j]) / largest, q)
+        size = share * candidates.size[i] + (1.0 - share) * candidates.size[j]
+        total += power(size / largest, q)
     return cost, score - radius * largest * power(total, 1.0 / q)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from holdfast.core.kinds import SetNumbers
 from holdfast.discrete.problem import DiscreteProblem, Group, in_rows
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Floats, Ints, as_read
@@ -70,6 +71,18 @@ class Case(NamedTuple):
     goal: GoalNumbers
 
 
+@kernel
+def feature_of(numbers, g):
+    """Return which feature group g is: the numbers come first, so many of them."""
+    return numbers + g
+
+
+@kernel
+def group_of(numbers, b):
+    """Return which group feature b is; below 0: it is a number."""
+    return b - numbers
+
+
 def make_layout(problem: DiscreteProblem) -> Layout:
     """Flatten; shapes have been checked."""
     d, groups = problem.problem.n_features, problem.groups
@@ -94,7 +107,7 @@ def make_layout(problem: DiscreteProblem) -> Layout:
     )
 
 
-def level_sizes(group: Group, robust: Any) -> Floats:
+def level_sizes(group: Group, robust: SetNumbers) -> Floats:
     """Return ``||scale * values||_q`` of each level: its part of the dual norm, (1 or n, m).
 
     Only balls have a norm with such parts; of other sets it is how much they can take off at most.

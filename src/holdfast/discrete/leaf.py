@@ -15,6 +15,7 @@ from holdfast.core.kinds import (
     solve_row,
     write_row,
 )
+from holdfast.discrete.layout import feature_of
 from holdfast.machinery.compile import choice
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Flags, Floats
@@ -81,7 +82,7 @@ def fix_columns(layout, data, state, leaf):
             if chosen[f] != data.start[f]:
                 fixed += data.cost[f] * abs(chosen[f] - data.start[f]) + data.fixed_cost[f]
     for g in range(layout.level_start.size - 1):
-        k = layout.level_start[g] + int(chosen[layout.columns.size + g])
+        k = layout.level_start[g] + int(chosen[feature_of(layout.columns.size, g)])
         fixed += data.level_cost[k]
         first = layout.group_start[g]
         for i in range(first, layout.group_start[g + 1]):

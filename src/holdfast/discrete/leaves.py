@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.core.kinds import new_work
+from holdfast.core.kinds import SetNumbers, new_work
 from holdfast.discrete.answer import appraised
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import Case, make_layout
@@ -108,7 +108,7 @@ BALL_LEAVES, ELLIPSOID_LEAVES, HULL_LEAVES = (
 call_leaf = BALL_LEAVES.call  # all are called alike
 
 
-def leaves_for(robust: BallNumbers | EllipsoidNumbers | HullNumbers) -> Apart:
+def leaves_for(robust: SetNumbers) -> Apart:
     """Return the solver of leaves for a set of models."""
     kinds: dict[type, Apart] = {
         BallNumbers: BALL_LEAVES,

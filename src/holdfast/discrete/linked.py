@@ -16,11 +16,17 @@ from numpy.typing import NDArray
 from holdfast.discrete.answer import best_found, chosen_levels, make_result
 from holdfast.discrete.boxes import Best, solve_parts
 from holdfast.discrete.cuts import solve_cuts
-from holdfast.discrete.frame import MOST_NODES
 from holdfast.discrete.parts import Link
 from holdfast.discrete.problem import DiscreteProblem
+from holdfast.discrete.row_search import MOST_NODES
 from holdfast.discrete.rows import Limits
-from holdfast.discrete.solve import answer_discrete, check_problem, found_of, search_everybody
+from holdfast.discrete.solve import (
+    answer_discrete,
+    check_goal,
+    check_problem,
+    found_of,
+    search_everybody,
+)
 from holdfast.machinery.numbers import Floats, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.goal import Goal
@@ -127,12 +133,10 @@ def answer_linked(
 
     Where there are no links, it is answered as `solve_discrete` does.
     """
-    base = problem.problem
     if not len(links.matrix):
         limits = Limits(tolerance)
         return answer_discrete(problem, goal, limits, reachable=reachable, n_jobs=n_jobs)
-    if not (goal.is_guarantee or base.loss.convex):
-        raise ValueError(f"loss = {base.loss.name!r} is not convex; give a guarantee instead")
+    check_goal(problem, goal)
     threads, answers = thread_count(n_jobs), list[RecourseResult]()
 
     def find(part: DiscreteProblem) -> Found:
@@ -180,8 +184,8 @@ def row_links(links: Links, i: int) -> list[Link]:
 
 def _unlinked(problem: DiscreteProblem, goal: Goal, tolerance: float, threads: int) -> Found:
     """Solve every row as if there were no links: no answer that keeps them is better."""
-    out, _, _, _ = search_everybody(problem, goal, Limits(tolerance, MOST_NODES), threads)
-    return found_of(out)
+    searched = search_everybody(problem, goal, Limits(tolerance, MOST_NODES), threads)
+    return found_of(searched.out)
 
 
 def _write(found: Found, i: int, best: Best) -> None:

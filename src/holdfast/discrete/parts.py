@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discrete.frame import Frame, Numbers, numbers_of
+from holdfast.discrete.lattice import on_lattice, snapped
 from holdfast.discrete.problem import DiscreteProblem
+from holdfast.discrete.row_search import Numbers, RowSearcher, numbers_of
 from holdfast.machinery.numbers import Floats
 
 LINK_TOLERANCE = 1e-9
-FAR = 2.0**50  # a lattice further out cannot be told from its neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +110,10 @@ class Merge(NamedTuple):
 class Part(NamedTuple):
     """A part of a row: a problem without links, and what it costs to be in it at all.
 
-    The numbers that the problem of its frame has are not read: they are its own.
+    The numbers that the problem of its searcher has are not read: they are its own.
     """
 
-    frame: Frame
+    searcher: RowSearcher
     numbers: Numbers
     paid: float = 0.0
     merges: tuple[Merge, ...] = ()
@@ -122,8 +122,8 @@ class Part(NamedTuple):
 
     @property
     def problem(self) -> DiscreteProblem:
-        """The problem of its frame."""
-        return self.frame.problem
+        """The problem of its searcher."""
+        return self.searcher.problem
 
     def restore(self, x: Floats) -> Floats:
         """Return the point in the columns of the row."""
@@ -135,44 +135,20 @@ class Part(NamedTuple):
 
 def whole(problem: DiscreteProblem) -> Part:
     """Return a problem of one row as its only part."""
-    return Part(Frame(problem), numbers_of(problem))
+    return Part(RowSearcher(problem), numbers_of(problem))
 
 
 def free_columns(part: Part) -> NDArray[np.bool_]:
     """Say which columns are numbers of the row still."""
     if not part.merges:
-        return part.frame.is_number
-    free = part.frame.is_number.copy()
+        return part.searcher.is_number
+    free = part.searcher.is_number.copy()
     for merge in part.merges:
         free[merge.columns] = False
     return free
 
 
 # ------------------------------------------------------------------ intervals
-
-
-def snapped(value: float, step: float, anchor: float, upwards: bool) -> float:
-    """Return the nearest lattice value that is not below (upwards) or above it."""
-    if step == 0.0 or math.isinf(value):
-        return value
-    k = math.floor((value - anchor) / step)
-    if abs(k) > FAR:
-        return value
-    while anchor + step * k > value:
-        k -= 1
-    while anchor + step * (k + 1) <= value:
-        k += 1
-    if upwards and anchor + step * k < value:
-        k += 1
-    return anchor + step * k
-
-
-def on_lattice(numbers: Numbers, columns: NDArray[np.int64], values: Floats) -> NDArray[np.bool_]:
-    """Say which values, a column each, are on the lattices of their columns, to the last bit."""
-    step, anchor = numbers.step[columns], numbers.anchor[columns]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        nearest = anchor + step * np.round((values - anchor) / step)
-    return np.asarray((step == 0.0) | (nearest == values))
 
 
 def tightened(
@@ -254,7 +230,7 @@ def within(part: Part, lower: Floats, upper: Floats) -> Part:
     """
     old = part.numbers
     numbers = Numbers(old.start, lower, upper, old.cost, old.fixed_cost, old.step, old.anchor)
-    outside = ((old.start < lower) | (old.start > upper)) & part.frame.is_number
+    outside = ((old.start < lower) | (old.start > upper)) & part.searcher.is_number
     paid = part.paid
     if outside.any():
         moved = np.flatnonzero(outside)
@@ -283,8 +259,11 @@ def narrowed(part: Part, links: list[Link], j: int, low: float, high: float) -> 
 
 
 def true_cost(part: Part, x: Floats, levels: NDArray[np.int64]) -> float:
-    """Return the cost of a point of the only row."""
-    numbers, columns = part.numbers, part.frame.columns
+    """Return the cost of a point of the only row.
+
+    As `answer.costs_of`, but for the order of the sum: this is asked of every answer on the way.
+    """
+    numbers, columns = part.numbers, part.searcher.columns
     distance = np.abs(x[columns] - numbers.start[columns])
     moved = numbers.cost[columns] * distance + np.where(
         distance > 0.0, numbers.fixed_cost[columns], 0.0
@@ -295,10 +274,10 @@ def true_cost(part: Part, x: Floats, levels: NDArray[np.int64]) -> float:
 
 def may_be(part: Part, x: Floats, levels: NDArray[np.int64]) -> bool:
     """Whether the only row may become x: its bounds, lattices, and how many features change."""
-    numbers, columns = part.numbers, part.frame.columns
+    numbers, columns = part.numbers, part.searcher.columns
     value, moved = x[columns], x[columns] != numbers.start[columns]
     inside = (numbers.lower[columns] <= value) & (value <= numbers.upper[columns])
-    is_allowed = inside & on_lattice(numbers, columns, value)
+    is_allowed = inside & on_lattice(value, numbers.step[columns], numbers.anchor[columns])
     most = math.inf if part.problem.max_changes is None else part.problem.max_changes
     changes = int(moved.sum() + (levels != part.problem.current[0]).sum())
     return bool((is_allowed | ~moved).all()) and changes <= most

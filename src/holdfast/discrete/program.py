@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from holdfast.discrete.lattice import MOST_STEPS_OUT, last_multiple, nearest_multiple
 from holdfast.discrete.parts import Link, keeps_all
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.machinery.numbers import Floats
@@ -38,20 +39,14 @@ _SHARP = {
 }
 # Entries that HiGHS keeps apart from nothing, and ratios that its arithmetic bears.
 _LEAST_EVEN, _MOST_EVEN = 1e-8, 1e12
-_MOST_STEPS_OUT = 2.0**50  # a lattice further out cannot be told from its neighbours
 _STOPPED, _INFEASIBLE = 1, 2  # scipy's words
 # HiGHS keeps rows to an absolute tolerance; those of the score are multiplied by this.
 SCORE_UNIT = 1024.0
 
 
 def _last_within(high: float, step: float, anchor: float) -> float:
-    """Return the largest whole k with ``anchor + step * k <= high``, as the sum is rounded."""
-    if math.isinf(high):
-        return high
-    k = math.floor((high - anchor) / step) + 1
-    while anchor + step * k > high:
-        k -= 1
-    return float(k)
+    """Return `last_multiple`; inf where there is no end."""
+    return high if math.isinf(high) else float(last_multiple(high, step, anchor))
 
 
 _SILENCE = threading.Lock()  # what is done to a file descriptor is done to all threads
@@ -81,7 +76,7 @@ def _flush() -> None:
 
 
 class Program:
-    """Variables, rows and costs; `forms @ variables + points` is the encoded point.
+    """Variables, constraints and costs; `forms @ variables + constant` is the encoded point.
 
     How far a number goes up or down is measured in the score that it can bring. Where a number can
     be touched or not, it goes no further than a cost of `cap`; `is_cut` says whether that cut
@@ -96,9 +91,10 @@ class Program:
         self.lower: list[float] = []
         self.upper: list[float] = []
         self.whole: list[int] = []
-        self.rows: list[tuple[dict[int, float], float, float]] = []
+        self.constraints: list[tuple[dict[int, float], float, float]] = []
         self.links: list[Link] = []
-        self.parts: list[dict[int, float]] = [{} for _ in range(self.base.n_features)]
+        # of each column: the variables that it depends on, and how; with `constant`, all of it
+        self.terms: list[dict[int, float]] = [{} for _ in range(self.base.n_features)]
         self.constant = self.base.X[0].copy()
         self.taken = [self._add_group(g) for g in range(len(problem.groups))]
         grouped = set(problem.grouped_columns.tolist())
@@ -135,9 +131,9 @@ class Program:
             self.variable(cost if cost < np.inf else 0.0, 0.0, float(cost < np.inf), 1)
             for cost in costs.tolist()
         ]
-        self.rows.append((dict.fromkeys(taken, 1.0), 1.0, 1.0))
+        self.constraints.append((dict.fromkeys(taken, 1.0), 1.0, 1.0))
         for c, j in enumerate(group.columns):
-            self.parts[j] = dict(zip(taken, group.by_row[0, :, c].tolist(), strict=True))
+            self.terms[j] = dict(zip(taken, group.by_row[0, :, c].tolist(), strict=True))
             self.constant[j] = 0.0
         return taken
 
@@ -146,7 +142,7 @@ class Program:
         x0, unit_cost = float(self.base.X[0, j]), float(self.base.feature_costs[0, j])
         step, anchor = float(self.problem.step[0, j]), float(self.problem.anchor[0, j])
         low, high = float(self.base.lower[0, j]), float(self.base.upper[0, j])
-        home = round((x0 - anchor) / step) if step > 0.0 else 0
+        home = nearest_multiple(x0, step, anchor) if step > 0.0 else 0
         is_off = step > 0.0 and anchor + step * home != x0
         fixed_cost = float(self.problem.all_fixed_costs[0, j])
         is_counted = is_off or fixed_cost > 0.0 or self.problem.max_changes is not None
@@ -155,14 +151,14 @@ class Program:
         unit = float(self.units[j])
         up = self.variable(unit_cost * unit, 0.0, (high - x0) / unit)
         down = self.variable(unit_cost * unit, 0.0, (x0 - low) / unit)
-        self.parts[j] = {up: unit, down: -unit}
+        self.terms[j] = {up: unit, down: -unit}
         if self.relaxed:
             return up, down, -1, -1
         moved, k = -1, -1
         if is_counted:
             moved = self.variable(fixed_cost, upper=1.0, whole=1)
-            self.rows.append(({up: 1.0, moved: (x0 - high) / unit}, -math.inf, 0.0))
-            self.rows.append(({down: 1.0, moved: (low - x0) / unit}, -math.inf, 0.0))
+            self.constraints.append(({up: 1.0, moved: (x0 - high) / unit}, -math.inf, 0.0))
+            self.constraints.append(({down: 1.0, moved: (low - x0) / unit}, -math.inf, 0.0))
         if step > 0.0:
             first = -_last_within(-low, step, -anchor) - home
             last = _last_within(high, step, anchor) - home
@@ -171,11 +167,11 @@ class Program:
             if is_off:
                 # x = x0 + moved * (nearest lattice point - x0) + step * k; k = 0 unless moved
                 row[moved] = (x0 - (anchor + step * home)) / unit
-                self.rows.append(({k: 1.0, moved: -last}, -math.inf, 0.0))
-                self.rows.append(({k: 1.0, moved: -first}, 0.0, math.inf))
+                self.constraints.append(({k: 1.0, moved: -last}, -math.inf, 0.0))
+                self.constraints.append(({k: 1.0, moved: -first}, 0.0, math.inf))
                 if first > last:  # no lattice point within the bounds
                     self.upper[moved] = 0.0
-            self.rows.append((row, 0.0, 0.0))
+            self.constraints.append((row, 0.0, 0.0))
         return up, down, k, moved
 
     def _cut(
@@ -184,7 +180,7 @@ class Program:
         """Return how far a number may go for the cap; note whether that is less than allowed."""
         reach = self.cap / unit_cost
         if step > 0.0:
-            reach = min(reach, _MOST_STEPS_OUT * step)
+            reach = min(reach, MOST_STEPS_OUT * step)
         self.is_cut = self.is_cut or low < x0 - reach or high > x0 + reach
         return max(low, x0 - reach), min(high, x0 + reach)
 
@@ -195,12 +191,12 @@ class Program:
         for g, taken in enumerate(self.taken):
             home = int(self.problem.current[0, g])
             changes.update({v: 1.0 for k, v in enumerate(taken) if k != home})
-        self.rows.append((changes, 0.0, float(self.problem.max_changes)))
+        self.constraints.append((changes, 0.0, float(self.problem.max_changes)))
 
     def _forms(self) -> Floats:
-        forms = np.zeros((len(self.parts), len(self.cost)))
-        for j, part in enumerate(self.parts):
-            for k, value in part.items():
+        forms = np.zeros((len(self.terms), len(self.cost)))
+        for j, terms in enumerate(self.terms):
+            for k, value in terms.items():
                 forms[j, k] = value
         return forms
 
@@ -221,15 +217,16 @@ class Program:
         row = {k: unit * float(v) for k, v in enumerate(entries) if v != 0.0}
         if score != 0.0:
             row[self.score] = unit * score
-        self.rows.append((row, unit * (lower - shift), unit * (upper - shift)))
+        self.constraints.append((row, unit * (lower - shift), unit * (upper - shift)))
 
     def matrix(self) -> tuple[Floats, Floats, Floats]:
-        """Return the rows as (matrix, lower, upper)."""
-        matrix = np.zeros((len(self.rows), len(self.cost)))
-        for i, (row, _, _) in enumerate(self.rows):
+        """Return the constraints as (matrix, lower, upper)."""
+        matrix = np.zeros((len(self.constraints), len(self.cost)))
+        for i, (row, _, _) in enumerate(self.constraints):
             for k, value in row.items():
                 matrix[i, k] += value
-        return matrix, np.array([r[1] for r in self.rows]), np.array([r[2] for r in self.rows])
+        lower = np.array([low for _, low, _ in self.constraints])
+        return matrix, lower, np.array([high for _, _, high in self.constraints])
 
     def solve(self) -> tuple[Floats | None, float]:
         """Solve the whole program: (variables, lower bound).
@@ -305,7 +302,7 @@ class Program:
                 continue
             if k >= 0:
                 step, anchor = self.problem.step[0, j], self.problem.anchor[0, j]
-                home = round(float((x[j] - anchor) / step))
+                home = nearest_multiple(x[j], step, anchor)
                 x[j] = anchor + step * (home + round(float(variables[k])))
             else:
                 x[j] += (variables[up] - variables[down]) * self.units[j]

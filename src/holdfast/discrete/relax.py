@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from holdfast.core.kinds import L1, LP
 from holdfast.discrete.bound import node_bound
-from holdfast.discrete.domains import Table
+from holdfast.discrete.domains import Candidates
 from holdfast.discrete.duals import budgets_l1, budgets_lp, place_first, relaxed_point
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import EPS, Floats, Ints
@@ -36,7 +36,7 @@ class Blend(Struct):
 class Relaxed(Struct):
     """Buffers of one thread for the bound of a node; see `bound_node` for what it leaves there."""
 
-    table: Table
+    candidates: Candidates
     gammas: Floats  # the budgets of the last evaluation, ...
     kept_gammas: Floats  # ... of the best one at its multiplier, ...
     best_gammas: Floats  # ... and of the best of all: with mu and charge they give the bound
@@ -49,7 +49,10 @@ class Relaxed(Struct):
 
 
 class Asked(NamedTuple):
-    """Goal and ball as a node reads them; for p = inf the norm is part of the scores already."""
+    """Goal and set of models as a node reads them.
+
+    For a ball of p = inf the norm is part of the scores already; other sets have none here.
+    """
 
     mode: int
     loss: int
@@ -62,6 +65,12 @@ class Asked(NamedTuple):
     q: float
     rho_0: float
     unit: float  # what a gap is measured in, beside the value itself
+
+
+@kernel
+def make_asked(goal, kind, base, unit, radius, blunt, p, q, rho_0):
+    """Ask for a goal, or again for that of another question."""
+    return Asked(goal.mode, goal.loss, goal.amount, kind, base, radius, blunt, p, q, rho_0, unit)
 
 
 class Dual(NamedTuple):
@@ -96,7 +105,7 @@ def evaluate(relaxed, asked, mu, norm, charge, active, changes):
     else:
         for b in range(active.size):
             relaxed.gammas[b] = 0.0
-    cost, score = relaxed_point(relaxed.table, relaxed.now, asked)
+    cost, score = relaxed_point(relaxed.candidates, relaxed.now, asked)
     score += asked.base
     least, suited = node_bound(relaxed, asked, mu, gamma_0, active, changes)
     if asked.mode == REACH:
@@ -117,7 +126,7 @@ def evaluate(relaxed, asked, mu, norm, charge, active, changes):
 
 @kernel
 def bound_node(relaxed, asked, guess, active, changes, cutoff):
-    """Return the `Dual` of the node in `relaxed.table`; begin with the multipliers of a guess.
+    """Return the `Dual` of the node in `relaxed.candidates`; begin with the multipliers of a guess.
 
     Stops when the bound reaches the cutoff, when it cannot get better, or when it cannot get there.
     `relaxed.best_gammas` are its budgets, `relaxed.low` and `relaxed.high` the relaxed points at
@@ -142,11 +151,13 @@ def bound_node(relaxed, asked, guess, active, changes, cutoff):
         if limited:  # the charge that suits these budgets; budgets for this charge; and so on
             charge = suited
             for _ in range(2):
-                again = evaluate(relaxed, asked, mu, norm, charge, active, changes)
-                if again[0] > value:
-                    value, height, slope, norm, suited = again
+                other, other_height, other_slope, other_norm, charge = evaluate(
+                    relaxed, asked, mu, norm, charge, active, changes
+                )
+                if other > value:
+                    value, height, slope = other, other_height, other_slope
+                    norm, suited = other_norm, charge
                     copy_into(relaxed.kept_gammas, relaxed.gammas)
-                charge = again[4]
         if value > bound:
             bound, best_mu, best_charge, best_norm = value, mu, suited, norm
             copy_into(relaxed.best_gammas, relaxed.kept_gammas)

@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.core.batch import own_goal
 from holdfast.discrete.buffers import Buffers
-from holdfast.discrete.layout import Case, Layout, load_data
+from holdfast.discrete.layout import Case, Layout, feature_of, load_data
 from holdfast.discrete.leaves import Solver, pack_leaf
 from holdfast.discrete.search import search
 from holdfast.discrete.stack import Stack
@@ -35,7 +35,7 @@ from holdfast.result.status import GAP_TOLERANCE
 _GO_ON = np.zeros(1, dtype=np.int8)
 
 
-class Searcher(Struct):
+class SearchWork(Struct):
     """What one thread searches with."""
 
     leaves: int  # the address of their solver, ...
@@ -64,13 +64,13 @@ class Limits(NamedTuple):
     stop: Flags = _GO_ON  # whoever makes its number another one is obeyed soon
 
 
-class Outcomes(NamedTuple):
-    """What the kernels write, a row each."""
+class FoundRows(NamedTuple):
+    """What the kernels write, a row each: the names are those of `Found`."""
 
     recourse: Floats
-    chosen: Ints
-    value: Floats
-    bound: Floats
+    levels: Ints
+    value: Floats  # what is minimised: the price, the cost of a target, or minus the score
+    lower_bound: Floats
     nodes: Ints
     outcome: Flags
 
@@ -79,14 +79,15 @@ class Outcomes(NamedTuple):
         return math.isnan(self.recourse[k, 0])
 
 
-def new_outcomes(n: int, d: int, groups: int) -> Outcomes:
-    recourse, chosen = np.empty((n, d)), np.empty((n, groups), dtype=np.int64)
-    value, bound = np.empty((2, n))
-    for each in (recourse, value, bound):
+def new_found_rows(n: int, d: int, groups: int) -> FoundRows:
+    """Return n rows of which nothing is known yet."""
+    recourse, levels = np.empty((n, d)), np.empty((n, groups), dtype=np.int64)
+    value, lower_bound = np.empty((2, n))
+    for each in (recourse, value, lower_bound):
         each.fill(np.nan)
-    chosen.fill(-1)
+    levels.fill(-1)
     nodes, outcome = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int8)
-    return Outcomes(recourse, chosen, value, bound, nodes, outcome)
+    return FoundRows(recourse, levels, value, lower_bound, nodes, outcome)
 
 
 @kernel
@@ -166,7 +167,7 @@ def open_discrete_row(rows, layout, robust, i, buffers):
 @kernel
 def write_found(layout, buffers, found, out, k):
     """Write what the search of a row came to into row k."""
-    out.value[k], out.bound[k], out.nodes[k] = found.value, found.bound, found.nodes
+    out.value[k], out.lower_bound[k], out.nodes[k] = found.value, found.bound, found.nodes
     if buffers.tally[CRAMPED] == 1.0:
         out.outcome[k] = NO_ROOM
     elif not found.is_complete:
@@ -177,8 +178,8 @@ def write_found(layout, buffers, found, out, k):
         best, point = buffers.state.best, buffers.leaf.best
         for j in range(point.size):
             out.recourse[k, j] = point[j]
-        for g in range(out.chosen.shape[1]):
-            out.chosen[k, g] = int(best[layout.columns.size + g])
+        for g in range(out.levels.shape[1]):
+            out.levels[k, g] = int(best[feature_of(layout.columns.size, g)])
 
 
 @kernel

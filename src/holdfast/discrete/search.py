@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from holdfast.discrete.aim import is_endless, question_of
 from holdfast.discrete.domains import drop_dominated, open_domains
+from holdfast.discrete.layout import group_of
 from holdfast.discrete.leaf import value_of
 from holdfast.discrete.relax import Dual
 from holdfast.discrete.stack import MOST_CHILDREN, load_node, push_children, save_node
@@ -94,8 +95,8 @@ def stay_put(data, case, score, state, leaf):
     if value < math.inf:
         copy_into(leaf.best, case.point)
         for b in range(state.best.size):
-            home = b - state.lo.size
-            state.best[b] = data.start[b] if home < 0 else data.current[home]
+            g = group_of(state.lo.size, b)
+            state.best[b] = data.start[b] if g < 0 else data.current[g]
     return value
 
 
@@ -103,8 +104,9 @@ def stay_put(data, case, score, state, leaf):
 def search(layout, buffers, stack, case, kind, solver, limits):
     """Minimise over one row; the best point is left in the leaf (untouched where there is none).
 
-    `solver` solves the leaves. `limits` are `Limits`: whoever no
-    longer wants the answer sets stop[0].
+    `solver` solves the leaves. `limits` are `Limits`: whoever no longer wants the answer sets
+    stop[0].
+
     Numbers without bounds are searched as far as some cost goes. An answer within that cost is the
     best of all: a better one would be cheaper still. Until there is one, the cost is raised.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.layout import make_layout
 from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem, Group
-from holdfast.discrete.rows import Batch, Limits, Outcomes, Searcher, new_outcomes, search_rows
+from holdfast.discrete.rows import Batch, FoundRows, Limits, SearchWork, new_found_rows, search_rows
 from holdfast.discrete.stack import new_stack
 from holdfast.machinery.meanwhile import meanwhile
 from holdfast.machinery.numbers import Floats, check_count, check_kind, check_positive, read_floats
@@ -33,6 +34,7 @@ _DEPTH = 256  # nodes that may wait for their turn; where that is too few, it gr
 _ROUNDING = 1e-9  # of a radius
 _CLIMBS = 8  # from best point to best point
 _SIZE_NODES = 2_000  # for one of the many sizes of a curve
+_NOBODY = np.empty(0, dtype=np.int64)
 _REACH_NODES = 5_000  # for what is said of an infeasible row, beside that it is infeasible
 
 
@@ -111,12 +113,8 @@ def answer_discrete(
     n_jobs: int | None = -1,
 ) -> RecourseResult:
     """Answer a problem that has been checked; as `solve_discrete` for a goal that has been made."""
-    base, workers, tolerance = problem.problem, thread_count(n_jobs), limits.tolerance
-    if not (goal.is_guarantee or base.loss.convex):
-        raise ValueError(
-            f"loss = {base.loss.name!r} is not convex: with discrete parts it only works with a "
-            "guarantee; a cost_weight needs a convex loss"
-        )
+    workers, tolerance = thread_count(n_jobs), limits.tolerance
+    check_goal(problem, goal)
     found = best_found(
         problem, goal, lambda part: _find(part, goal, limits, workers, reachable), tolerance
     )
@@ -129,12 +127,12 @@ def _find(
     """Search every row; where that is asked for, say what those without an answer can reach."""
     base = problem.problem
     if not reachable:
-        return found_of(search_once(problem, goal, limits, workers)[0])
+        return found_of(search_once(problem, goal, limits, workers))
     out, lost, reach, batch = search_everybody(problem, goal, limits, workers)
     validity, radius = np.full(base.n_rows, np.nan), np.full(base.n_rows, np.nan)
     if reach is not None:
         # what is proven, should the search have been stopped: nothing above it can be had
-        most = np.minimum(-reach.bound, np.nextafter(goal.amount, -np.inf))
+        most = np.minimum(-reach.lower_bound, np.nextafter(goal.amount, -np.inf))
         validity[lost] = base.loss.probability(most)
         if base.robust_to.radius > 0.0 and base.robust_to.has_size:
             radius[lost] = reachable_radii(
@@ -143,42 +141,63 @@ def _find(
     return found_of(out)._replace(reachable_validity=validity, reachable_radius=radius)
 
 
+class Searched(NamedTuple):
+    """What a search of all rows found, and what those without an answer can reach."""
+
+    out: FoundRows
+    lost: NDArray[np.int64]  # the rows for which a guarantee is out of reach
+    reach: FoundRows | None  # of these: minus the largest worst-case score; None: there are none
+    batch: Batch  # what was searched last
+
+
 def search_everybody(
     problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int
-) -> tuple[Outcomes, NDArray[np.int64], Outcomes | None, Batch]:
-    """Search every row; and those without an answer again, for how much they can reach.
+) -> Searched:
+    """Search every row; and those without an answer again, for how much they can reach."""
+    batch, exponent = make_batch(problem, goal)
 
-    Returns
-    -------
-    out : Outcomes
-    lost : array of int
-        The rows that have no answer.
-    reach : Outcomes or None
-        Of these: minus the largest worst-case score. None where there are none, and for a price.
-    batch : Batch
-        What was searched last.
-    """
-    out, batch, exponent = search_once(problem, goal, limits, threads)
-    lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
-    if not (lost.size and goal.is_guarantee):
-        return out, lost, None, batch
+    def search(batch: Batch, which: NDArray[np.int64], limits: Limits) -> FoundRows:
+        return run_search(problem, batch, which, limits, threads)
+
+    return search_with_reach(search, batch, problem.problem.n_rows, goal, exponent, limits)
+
+
+def search_once(problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int) -> FoundRows:
+    """Search every row."""
+    batch, exponent = make_batch(problem, goal)
+    rows = np.arange(problem.problem.n_rows)
+    return in_own_costs(run_search(problem, batch, rows, limits, threads), goal, exponent)
+
+
+def search_with_reach(
+    search: Callable[[Batch, NDArray[np.int64], Limits], FoundRows],
+    batch: Batch,
+    n: int,
+    goal: Goal,
+    exponent: NDArray[np.int64],
+    limits: Limits,
+) -> Searched:
+    """Search n rows; where a guarantee is out of reach, search again for how much is within."""
+    out = in_own_costs(search(batch, np.arange(n), limits), goal, exponent)
+    if not goal.is_guarantee:
+        return Searched(out, _NOBODY, None, batch)
+    lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.lower_bound == np.inf))
+    if not lost.size:
+        return Searched(out, lost, None, batch)
     highest = Goal.highest(goal.loss)
     batch = batch.replaced(goal=highest.numbers(), amounts=highest.amounts(exponent))
-    reach = run_search(problem, batch, lost, few_nodes(limits), threads)
+    reach = search(batch, lost, few_nodes(limits))
     # should a point reach what was proven to be out of reach, then nothing is proven
-    out.bound[lost[-reach.value >= goal.amount]] = 0.0
-    return out, lost, reach, batch
+    out.lower_bound[lost[-reach.value >= goal.amount]] = 0.0
+    return Searched(out, lost, reach, batch)
 
 
-def search_once(
-    problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int
-) -> tuple[Outcomes, Batch, NDArray[np.int64]]:
-    """Search every row; return what was searched too, and the power of 2 taken out of costs."""
-    batch, exponent = make_batch(problem, goal)
-    out = run_search(problem, batch, np.arange(problem.problem.n_rows), limits, threads)
-    if goal.is_guarantee:
-        out = out._replace(value=scaled(out.value, exponent), bound=scaled(out.bound, exponent))
-    return out, batch, exponent
+def in_own_costs(out: FoundRows, goal: Goal, exponent: NDArray[np.int64]) -> FoundRows:
+    """Put back the power of 2 that was taken out of costs; prices had it in their weight."""
+    if not goal.is_guarantee:
+        return out
+    value, lower_bound = scaled(out.value, exponent), scaled(out.lower_bound, exponent)
+    return out._replace(value=value, lower_bound=lower_bound)
 
 
 def few_nodes(limits: Limits) -> Limits:
@@ -186,12 +205,12 @@ def few_nodes(limits: Limits) -> Limits:
     return Limits(nodes=min(limits.nodes, _REACH_NODES))
 
 
-def found_of(out: Outcomes) -> Found:
+def found_of(out: FoundRows) -> Found:
     """Return what a search found; one that was stopped has what it has."""
     missing = np.isnan(out.recourse[:, 0])
     stopped = np.where(missing, EXHAUSTED, FOUND)
     outcome = np.where(out.outcome == LIMIT, stopped, out.outcome).astype(np.int8)
-    return Found(out.recourse, outcome, out.bound, levels=out.chosen, nodes=out.nodes)
+    return Found(out.recourse, outcome, out.lower_bound, levels=out.levels, nodes=out.nodes)
 
 
 def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1) -> Floats:
@@ -244,17 +263,17 @@ def run_search(
     which: NDArray[np.int64],
     limits: Limits,
     threads: int,
-) -> Outcomes:
+) -> FoundRows:
     """Search some rows; values and bounds are in even costs."""
     d, depth = problem.problem.n_features, _DEPTH
 
-    def search(batch: Batch, which: NDArray[np.int64]) -> Outcomes:
-        out, stop = new_outcomes(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
+    def search(batch: Batch, which: NDArray[np.int64]) -> FoundRows:
+        out, stop = new_found_rows(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
         arguments = (batch, limits._replace(stop=stop), which, out)
 
-        def private(address: int) -> Searcher:
+        def private(address: int) -> SearchWork:
             work, buffers = new_work(problem.problem), new_buffers(batch.layout, d)
-            return Searcher(address, work, buffers, new_stack(batch.layout, depth))
+            return SearchWork(address, work, buffers, new_stack(batch.layout, depth))
 
         def compile_search() -> None:  # called on no rows, it calls nothing itself
             search_rows(private(0), *arguments, 0, 0)
@@ -287,7 +306,7 @@ def run_search(
         depth *= 16
         radii = batch.radii[cramped] if batch.radii.size > 1 else batch.radii
         again = search(batch.replaced(radii=radii), which[cramped])
-        for name in Outcomes._fields:
+        for name in FoundRows._fields:
             getattr(out, name)[cramped] = getattr(again, name)
     return out
 
@@ -374,9 +393,9 @@ def _answer_sizes(
         own = batch.replaced(radii=radii[asked])
         out = run_search(stated, own, which, limits, threads)
         there, hopeless = out.outcome == FOUND, out.outcome == EXHAUSTED
-        cost[np.flatnonzero(asked)[hopeless & (out.bound == np.inf)]] = np.inf
+        cost[np.flatnonzero(asked)[hopeless & (out.lower_bound == np.inf)]] = np.inf
         found, points = np.flatnonzero(asked)[there], out.recourse[there]
-        cost[found] = costs_of(problem, points, out.chosen[there])
+        cost[found] = costs_of(problem, points, out.levels[there])
         kept[found] = largest_kept_radius(base, points, which[there], goal.amount)
     short = kept < radii - _ROUNDING * (radii + radii.max(initial=0.0))
     if short.any():
@@ -437,6 +456,16 @@ def largest_kept_radius(
     size = -one.worst_score(points, np.zeros((1, base.n_features)), np.zeros(1))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(size > 0.0, (score - target) / size, np.inf)
+
+
+def check_goal(problem: DiscreteProblem, goal: Goal) -> None:
+    """Refuse a price of a loss that is not convex: the bound of a node would not hold."""
+    loss = problem.problem.loss
+    if not (goal.is_guarantee or loss.convex):
+        raise ValueError(
+            f"loss = {loss.name!r} is not convex: with discrete parts it only works with a "
+            "guarantee; a cost_weight needs a convex loss"
+        )
 
 
 def check_problem(problem: DiscreteProblem) -> None:

@@ -14,7 +14,7 @@ from holdfast.discrete.branch import (
     mixed,
     split_at,
 )
-from holdfast.discrete.layout import Layout
+from holdfast.discrete.layout import Layout, group_of
 from holdfast.discrete.relax import Dual
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.machinery.numbers import Flags, Floats
@@ -85,7 +85,7 @@ def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
     if how == NOWHERE:
         return top
     if how == BY_CHANGE:
-        changing = mass_of(relaxed, share, b, home_of(relaxed.table, b)) < 0.5
+        changing = mass_of(relaxed, share, b, home_of(relaxed.candidates, b)) < 0.5
         for turn in range(2):
             save_node(stack, top, state, bound, dual)
             if changing == (turn == 1):  # the promising one last
@@ -93,7 +93,8 @@ def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
             elif b < numbers:
                 stack.lo[top, b] = stack.hi[top, b] = data.start[b]
             else:
-                allow_only(stack, top, starts, b - numbers, data.current[b - numbers])
+                g = group_of(numbers, b)
+                allow_only(stack, top, starts, g, data.current[g])
             top += 1
         return top
     if b < numbers:
@@ -116,13 +117,13 @@ def push_children(layout, buffers, stack, top, asked, dual, bound, changes):
 def push_halves(layout, buffers, stack, top, dual, bound, b):
     """Split the levels of a group in two, between those that the relaxed point mixes."""
     relaxed, state = buffers.relaxed, buffers.state
-    table, starts, g = relaxed.table, layout.level_start, b - state.lo.size
-    first, last = table.start[b], table.start[b + 1] - 1
-    mean = mixed(table.value, relaxed, dual.share, b)
+    candidates, starts, g = relaxed.candidates, layout.level_start, group_of(state.lo.size, b)
+    first, last = candidates.start[b], candidates.start[b + 1] - 1
+    mean = mixed(candidates.value, relaxed, dual.share, b)
     split = first
-    while split + 1 < last and table.value[split + 1] <= mean:
+    while split + 1 < last and candidates.value[split + 1] <= mean:
         split += 1
-    level = starts[g] + int(table.value[split])  # the last one of the lower half
+    level = starts[g] + int(candidates.value[split])  # the last one of the lower half
     k, _ = heaviest(relaxed, dual.share, b)
     lower_last = k <= split  # the promising one last
     for turn in range(2):
@@ -139,15 +140,15 @@ def push_halves(layout, buffers, stack, top, dual, bound, b):
 def push_levels(layout, buffers, stack, top, dual, bound, unit, b):
     """Push a child for each level of a group; its Lagrangian bounds it, in units of the goal."""
     relaxed, state = buffers.relaxed, buffers.state
-    table, order, g = relaxed.table, state.order, b - state.lo.size
-    first, count = table.start[b], table.start[b + 1] - table.start[b]
+    candidates, order, g = relaxed.candidates, state.order, group_of(state.lo.size, b)
+    first, count = candidates.start[b], candidates.start[b + 1] - candidates.start[b]
     if count > MOST_CHILDREN:
         return push_halves(layout, buffers, stack, top, dual, bound, b)
     least = math.inf
     for k in range(count):
         i = first + k
-        cost = table.cost[i] - dual.mu * table.score[i]
-        order[k] = cost + relaxed.best_gammas[b] * table.size[i]
+        cost = candidates.cost[i] - dual.mu * candidates.score[i]
+        order[k] = cost + relaxed.best_gammas[b] * candidates.size[i]
         least = min(least, order[k])
     for _ in range(count):
         worst = 0
@@ -156,7 +157,7 @@ def push_levels(layout, buffers, stack, top, dual, bound, unit, b):
                 worst = k
         dearer = unit * (order[worst] - least) * (1.0 - 1e-12)
         save_node(stack, top, state, max(bound, dual.bound + dearer), dual)
-        allow_only(stack, top, layout.level_start, g, int(table.value[first + worst]))
+        allow_only(stack, top, layout.level_start, g, int(candidates.value[first + worst]))
         top += 1
         order[worst] = -math.inf
     return top

@@ -6,7 +6,7 @@ among them, and a model that differs in its last digits would send people anothe
 
 from __future__ import annotations
 
-from holdfast.discrete.layout import load_levels
+from holdfast.discrete.layout import feature_of, load_levels
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.problem.model_set import copy_into, worst_score_of
 
@@ -20,6 +20,7 @@ def settle_ties(layout, data, case, state, leaf):
     The answer in `leaf.best` reaches its target, and so does whatever it is traded for; as many
     features change as before.
     """
+    numbers = layout.columns.size
     load_levels(layout, case.coef, data)  # the search may have left those of another model
     score = worst_score_of(leaf.best, case.coef, case.intercept, case.robust)
     for _ in range(2 * data.current.size):
@@ -27,26 +28,25 @@ def settle_ties(layout, data, case, state, leaf):
         if level < 0:
             return
         trade(layout, data, gives, takes, level, leaf.best)
-        first = layout.columns.size
-        state.best[first + gives] = data.current[gives]
-        state.best[first + takes] = level
+        state.best[feature_of(numbers, gives)] = data.current[gives]
+        state.best[feature_of(numbers, takes)] = level
         score = traded
 
 
 @kernel
 def best_trade(layout, data, case, state, leaf, score):
     """Return (group that goes home, group that leaves it, its level, score); level -1: none."""
-    gives, takes, level, first = 0, 0, -1, layout.columns.size
+    gives, takes, level, numbers = 0, 0, -1, layout.columns.size
     best = score + _HAIR * (1.0 + abs(score))
     for g in range(data.current.size):
-        home, chosen = data.current[g], int(state.best[first + g])
+        home, chosen = data.current[g], int(state.best[feature_of(numbers, g)])
         if chosen == home:
             continue
         start = layout.level_start[g]
         cost = data.level_cost[start + chosen]
         back, at_most = return_home(data, case, start + chosen, start + home)
         for h in range(data.current.size):
-            now, start = int(state.best[first + h]), layout.level_start[h]
+            now, start = int(state.best[feature_of(numbers, h)]), layout.level_start[h]
             if h != g and now != data.current[h]:
                 continue
             stays = start + data.current[h]

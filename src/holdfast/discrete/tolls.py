@@ -11,8 +11,9 @@ import math
 
 import numpy as np
 
-from holdfast.discrete.frame import Numbers
+from holdfast.discrete.lattice import on_lattice
 from holdfast.discrete.parts import Link, Part, narrowed
+from holdfast.discrete.row_search import Numbers
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.goal import Goal
 from holdfast.problem.problem import RecourseProblem
@@ -104,9 +105,8 @@ def _may_turn(numbers: Numbers, j: int, far: float) -> bool:
     """
     if numbers.fixed_cost[j] > 0.0 or not math.isfinite(far):
         return False
-    ends = float(numbers.start[j]), far
-    step, anchor = float(numbers.step[j]), float(numbers.anchor[j])
-    return step == 0.0 or all(anchor + step * round((v - anchor) / step) == v for v in ends)
+    ends = np.array([numbers.start[j], far])
+    return bool(on_lattice(ends, numbers.step[j], numbers.anchor[j]).all())
 
 
 def tilted(part: Part, link: Link, toll: float) -> Part:
@@ -159,41 +159,41 @@ def one_way(part: Part, link: Link, x: Floats) -> Part:
     return part._replace(numbers=numbers._replace(lower=lower, upper=upper))
 
 
-def fair_toll(numbers: Numbers, x: Floats, gains: Floats, link: Link) -> float:
+def fair_toll(numbers: Numbers, x: Floats, worths: Floats, link: Link) -> float:
     """Return the toll of a link at whose upper end a point is, so that it pays to stay there.
 
     Were all numbers continuous, and the point the best, then no toll gave a better bound. Of each
-    number that moves, cost and toll make up for what it gains.
+    number that moves, cost and toll make up for what moving it is worth.
     """
     room = link.ends[1] - link.value(x)
     if room > sum(abs(a) * (float(numbers.step[j]) + 1e-9 * abs(x[j])) for j, a in link.terms):
         return 0.0
     low, high = 0.0, math.inf
     for j, a in link.terms:
-        least, most = _pull(numbers, j, float(x[j]), float(gains[j]))
+        least, most = _pull(numbers, j, float(x[j]), float(worths[j]))
         ends = sorted((least / a, most / a))
         low, high = max(low, ends[0]), min(high, ends[1])
     return 0.5 * (low + high) if high < math.inf else low
 
 
-def gains_at(base: RecourseProblem, goal: Goal, numbers: Numbers, x: Floats) -> Floats:
-    """Return about what each number gains by going up from a point, in the unit of its costs."""
+def worths_at(base: RecourseProblem, goal: Goal, numbers: Numbers, x: Floats) -> Floats:
+    """Return about what it is worth to move each number up from a point, in cost for a unit."""
     models, _ = base.robust_to.worst_model(x[None], base.coef, base.intercept)
     coef = models[0]
     if goal.is_guarantee:  # a unit of score is worth what the dearest number takes for it
         inside = (numbers.lower < x) & (x < numbers.upper) & ((x - numbers.start) * coef > 0.0)
-        worth = (numbers.cost[inside] / np.abs(coef[inside])).max(initial=0.0)
+        of_score = (numbers.cost[inside] / np.abs(coef[inside])).max(initial=0.0)
     else:
         score = base.robust_to.worst_score(x[None], base.coef, base.intercept)
-        worth = base.loss.slope(score)[0] / goal.amount
-    return np.asarray(worth * coef)
+        of_score = base.loss.slope(score)[0] / goal.amount
+    return np.asarray(of_score * coef)
 
 
-def _pull(numbers: Numbers, j: int, x: float, gain: float) -> tuple[float, float]:
+def _pull(numbers: Numbers, j: int, x: float, worth: float) -> tuple[float, float]:
     """Return between which slopes a number must be held, so that it stays where it is."""
     start, cost = float(numbers.start[j]), float(numbers.cost[j])
-    least = gain - cost if x >= start else gain + cost
-    most = gain + cost if x <= start else gain - cost
+    least = worth - cost if x >= start else worth + cost
+    most = worth + cost if x <= start else worth - cost
     if x <= numbers.lower[j]:
         least = -math.inf
     if x >= numbers.upper[j]:

@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discrete.frame import Frame, Numbers, RowModel
-from holdfast.discrete.parts import FAR, Link, Merge, Part, within
+from holdfast.discrete.lattice import MOST_STEPS_OUT, lattice_between, nearest_on_lattice
+from holdfast.discrete.parts import Link, Merge, Part, within
 from holdfast.discrete.problem import Group
+from holdfast.discrete.row_search import Numbers, RowModel, RowSearcher
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.model_set import ModelSet
@@ -46,7 +47,7 @@ def parts_of(part: Part, links: list[Link]) -> tuple[list[Part], list[Link]]:
     parts, left = [part], list[Link]()
     for columns, own in components(links):
         news: list[Part] | None = None
-        if part.frame.is_number[columns].all() and len(parts) < _MOST_PARTS:
+        if part.searcher.is_number[columns].all() and len(parts) < _MOST_PARTS:
             levels = levels_of(part.numbers, columns, own)
             if levels is not None:
                 news = [new for old in parts for new in made_one(old, columns, levels)]
@@ -64,7 +65,8 @@ def _count(numbers: Numbers, j: int) -> float:
     low, high, step = (float(v[j]) for v in (numbers.lower, numbers.upper, numbers.step))
     if low == high:
         return 1.0
-    if step == 0.0 or max(abs(low), abs(high), abs(numbers.anchor[j])) > 0.5 * FAR * step:
+    furthest = max(abs(low), abs(high), abs(numbers.anchor[j]))
+    if step == 0.0 or furthest > 0.5 * MOST_STEPS_OUT * step:
         return math.inf
     return math.floor((high - low) / step) + 1.0
 
@@ -75,10 +77,7 @@ def _values(numbers: Numbers, j: int) -> Floats:
     own = [start] if low <= start <= high else []
     if low == high:
         return np.array([low])
-    step, anchor = numbers.step[j], numbers.anchor[j]
-    first, last = math.floor((low - anchor) / step), math.ceil((high - anchor) / step)
-    values = anchor + step * np.arange(first - 1, last + 2)
-    return np.union1d(values[(low <= values) & (values <= high)], own)
+    return np.union1d(lattice_between(low, high, numbers.step[j], numbers.anchor[j]), own)
 
 
 def levels_of(numbers: Numbers, columns: NDArray[np.int64], links: list[Link]) -> Floats | None:
@@ -128,8 +127,7 @@ def _nearest(numbers: Numbers, j: int, values: Floats) -> Floats:
     """Return the allowed value next to each: on the lattice, or the start if it is meant."""
     step, anchor, start = numbers.step[j], numbers.anchor[j], numbers.start[j]
     if step > 0.0:
-        with np.errstate(over="ignore", invalid="ignore"):
-            on = anchor + step * np.round((values - anchor) / step)
+        on = nearest_on_lattice(values, step, anchor)
         return np.asarray(np.where(np.abs(on - values) <= np.abs(start - values), on, start))
     for end in (numbers.lower[j], numbers.upper[j], start):
         values = np.where(np.abs(values - end) <= 1e-12 * (1.0 + abs(end)), end, values)
@@ -167,7 +165,7 @@ def made_one(part: Part, columns: NDArray[np.int64], levels: Floats) -> Iterator
             level_costs=[*problem.level_costs, allowed[None]],
             max_changes=None if most is None else most - (m - 1),
         )
-        yield part._replace(frame=Frame(new), numbers=joined, paid=part.paid + paid)
+        yield part._replace(searcher=RowSearcher(new), numbers=joined, paid=part.paid + paid)
 
 
 def _put(values: Floats, columns: NDArray[np.int64], new: Floats | tuple[float, float]) -> Floats:
@@ -219,8 +217,8 @@ def _merged(part: Part, columns: NDArray[np.int64], link: Link) -> Iterator[Part
         if interval[0] <= 0.0 <= interval[1]:
             yield _merged_within(part, columns, form, (0.0, 0.0), way)
         if most >= 2:
-            fewer = Frame(replace(part.problem, max_changes=most - 1))
-            yield _merged_within(part._replace(frame=fewer), columns, form, interval, way)
+            fewer = RowSearcher(replace(part.problem, max_changes=most - 1))
+            yield _merged_within(part._replace(searcher=fewer), columns, form, interval, way)
 
 
 def along(part: Part, link: Link) -> Iterator[Part]:
@@ -272,7 +270,7 @@ def _forms(
     low, high = float(ends[0].max()), float(ends[1].min())
     if low > high:
         return
-    felt = part.frame.model.scale[columns] if ball.radius > 0.0 else np.zeros(2)
+    felt = part.searcher.model.scale[columns] if ball.radius > 0.0 else np.zeros(2)
     cuts = [t for t in _cuts(start, slope, felt, ball.p) if low < t < high]
     for interval in pairwise([low, *cuts, high]):
         yield _form(start, slope, felt, ball.p, _inner(*interval)), interval
@@ -335,7 +333,7 @@ def _merged_within(
     part: Part, columns: NDArray[np.int64], form: _Form, interval: tuple[float, float], way: _Slide
 ) -> Part:
     """Put y in place of the first number, and what else the norm needs in place of the second."""
-    numbers, old = part.numbers, part.frame.model
+    numbers, old = part.numbers, part.searcher.model
     ends = sorted(form.at_start + form.scale * t for t in interval)
     coef = old.coef[columns] - part.problem.problem.robust_to.radius * form.folded
     speed = float(coef @ form.slope) / form.scale
@@ -360,5 +358,5 @@ def _merged_within(
     )
     lower = _put(numbers.lower, columns, (ends[0], form.rest))
     upper = _put(numbers.upper, columns, (ends[1], form.rest))
-    whole = Part(part.frame.like(model), merged, part.paid, (*part.merges, merge))
+    whole = Part(part.searcher.like(model), merged, part.paid, (*part.merges, merge))
     return within(whole, lower, upper)

@@ -13,11 +13,11 @@ from holdfast.discrete.aim import bound_against
 from holdfast.discrete.bound import separable_minimum
 from holdfast.discrete.branch import is_open, round_node
 from holdfast.discrete.domains import (
-    build_table,
     drop_dear,
     fix_unchanged,
     may_be_touched,
     settle_changes,
+    write_candidates,
 )
 from holdfast.discrete.leaves import call_leaf
 from holdfast.machinery.compile import viewing_kernel as kernel
@@ -33,13 +33,13 @@ MOST_ATTEMPTS = 4  # to bound a node, drop what cannot be better, and bound it a
 
 
 @kernel
-def dearest(table, features):
+def dearest(candidates, features):
     """Return a cost that nothing in a node exceeds."""
     total = 0.0
     for b in range(features):
         most = 0.0
-        for k in range(table.start[b], table.start[b + 1]):
-            most = max(most, table.cost[k])
+        for k in range(candidates.start[b], candidates.start[b + 1]):
+            most = max(most, candidates.cost[k])
         total += most
     return total * (1.0 + 1e-9) + 1e-300
 
@@ -115,9 +115,9 @@ def is_empty(layout, buffers, asked, dual, changes):
     is_there, gamma_0 = budgets_for_ever(relaxed, data, asked, mu, state)
     if not is_there:
         return False
-    build_table(data, layout.level_start, asked, False, state, relaxed.table)
+    write_candidates(data, layout.level_start, asked, False, state, relaxed.candidates)
     least, rounding, _ = separable_minimum(
-        relaxed.table, mu, relaxed.gammas, state.active, changes, relaxed.saved
+        relaxed.candidates, mu, relaxed.gammas, state.active, changes, relaxed.saved
     )
     rounding += 4.0 * EPS * (mu * (abs(asked.amount) + abs(asked.base)) + gamma_0 * asked.rho_0)
     return least + mu * (asked.amount - asked.base) + gamma_0 * asked.rho_0 > rounding
@@ -136,14 +136,14 @@ def close_node(layout, buffers, asked, dual, bound, changes):
 @kernel
 def list_candidates(layout, buffers, asked):
     """List the candidates of the node at hand; return how many changes are left (-1: too many)."""
-    state, data, table = buffers.state, buffers.data, buffers.relaxed.table
+    state, data, candidates = buffers.state, buffers.data, buffers.relaxed.candidates
     changes = 0
     for _ in range(2):
-        build_table(data, layout.level_start, asked, asked.mode != REACH, state, table)
+        write_candidates(data, layout.level_start, asked, asked.mode != REACH, state, candidates)
         for b in range(state.active.size):
-            if table.start[b] == table.start[b + 1]:
+            if candidates.start[b] == candidates.start[b + 1]:
                 return -1
-        changes = settle_changes(table, layout.max_changes, state.active)
+        changes = settle_changes(candidates, layout.max_changes, state.active)
         if changes != 0:
             break
         fix_unchanged(data, layout.level_start, state)
@@ -151,10 +151,10 @@ def list_candidates(layout, buffers, asked):
 
 
 @kernel
-def is_decided(data, table, state, changes):
+def is_decided(data, candidates, state, changes):
     """Whether all discrete choices are made."""
     for b in range(state.active.size):
-        if is_open(table, data, state, b):
+        if is_open(candidates, data, state, b):
             return False
         if b < state.lo.size and may_be_touched(data, state, b):
             return False
@@ -187,9 +187,9 @@ def try_rounding(buffers, solver, dual, changes):
 @kernel
 def finish(buffers, solver, bound):
     """Close a node whose discrete choices are all made."""
-    state, table, tally = buffers.state, buffers.relaxed.table, buffers.tally
+    state, candidates, tally = buffers.state, buffers.relaxed.candidates, buffers.tally
     for b in range(state.active.size):
-        state.chosen[b] = table.value[table.start[b]]
+        state.chosen[b] = candidates.value[candidates.start[b]]
         if b < state.lo.size:
             state.free[b] = 1 if state.lo[b] < state.hi[b] else 0
     floor = try_choice(buffers, solver)
@@ -231,7 +231,7 @@ def visit(layout, buffers, case, asked, solver, node, tolerance):
         if changes < 0:
             return False, dual, bound, changes
         if is_root and attempt == 0:
-            tally[DEAREST] = dearest(relaxed.table, state.active.size)
+            tally[DEAREST] = dearest(relaxed.candidates, state.active.size)
         cutoff = cutoff_of(tally, tolerance)
         dual = bound_against(
             case.robust, layout, buffers, case, asked, solver, dual, changes, cutoff
@@ -242,7 +242,7 @@ def visit(layout, buffers, case, asked, solver, node, tolerance):
         if bound >= cutoff:
             close_node(layout, buffers, asked, dual, bound, changes)
             return False, dual, bound, changes
-        if is_decided(buffers.data, relaxed.table, state, changes):
+        if is_decided(buffers.data, relaxed.candidates, state, changes):
             finish(buffers, solver, bound)
             return False, dual, bound, changes
         if attempt == 0 or is_root:

@@ -20,7 +20,7 @@ from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import accepts, read_encoded
 from holdfast.problem import ModelSet
 from holdfast.problem.costs import costs_of_moves
-from holdfast.problem.goal import Goal, Mode, check_cost_weight
+from holdfast.problem.goal import Goal
 from holdfast.problem.losses import Loss
 from holdfast.problem.model_set import check_models
 from holdfast.result import RecourseResult, Status
@@ -142,7 +142,7 @@ def evaluate_recourse(
     goal = asked.goal
     if cost_weight is not None:
         # of a calibrated model too: there it is the price of the classifier's own loss
-        goal = Goal(Mode.PRICE, asked.loss, check_cost_weight(cost_weight))
+        goal = Goal.of_cost_weight(asked.loss, cost_weight)
     workers = thread_count(n_jobs)
     worst = worst_case_score(today, asked.points, models, n_jobs=workers)
     together = population_score(today, asked.points, models, n_jobs=workers)

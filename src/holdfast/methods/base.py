@@ -36,7 +36,7 @@ class Task:
     X_train : (m, d) array or None
         The (encoded) points that the model was trained on.
     random_state : int
-    n_jobs : int
+    threads : int
         How many threads.
     """
 
@@ -45,7 +45,7 @@ class Task:
     model: Model
     X_train: Floats | None
     random_state: int
-    n_jobs: int
+    threads: int
 
 
 class Proposal(NamedTuple):

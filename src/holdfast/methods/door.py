@@ -249,7 +249,7 @@ def _run_and_judge(method: Method, task: Task) -> RecourseResult:
     if method.compiled:
         method.run(replace(task, problem=task.problem.take(slice(0, 0))))
     begin = time.perf_counter()
-    best = answer(method.on_the_score(task.problem), task.goal, task.n_jobs)
+    best = answer(method.on_the_score(task.problem), task.goal, task.threads)
     seconds = time.perf_counter() - begin
     if isinstance(method, Exact):
         n = len(best)
@@ -258,7 +258,7 @@ def _run_and_judge(method: Method, task: Task) -> RecourseResult:
         result = best
     else:
         found, seconds = _run(method, task, best)
-        result = judge(best, found.recourse, task.n_jobs)
+        result = judge(best, found.recourse, task.threads)
     return replace(
         result, method=method.name, seconds=seconds, method_status=found.status, steps=found.steps
     )
@@ -380,7 +380,7 @@ def _with_proofs(result: RecourseResult, task: Task) -> RecourseResult:
         result.recourse_array,
         robust_to,
         random_state=task.random_state,
-        n_jobs=task.n_jobs,
+        n_jobs=task.threads,
     )
     loss, proven = result.problem.loss, bracket.proven_score
     there = np.asarray(~np.isnan(proven))

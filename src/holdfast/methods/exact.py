@@ -26,6 +26,6 @@ class Exact(Method):
 
     def run(self, task: Task) -> Proposal:
         """Solve every row."""
-        result = answer(task.problem, task.goal, task.n_jobs)
+        result = answer(task.problem, task.goal, task.threads)
         n = task.problem.n_rows
         return Proposal(result.recourse_array, all_converged(n), np.zeros(n, dtype=np.int64))

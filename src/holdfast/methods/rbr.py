@@ -147,7 +147,7 @@ class RobustBayesian(Method):
         for part in _chunks(n, d * max(self.samples, min(self.candidates, len(approved)))):
             descent = self._prepare(task, points[part], approved, noise)
             piece = Ends(ends.recourse[part], ends.steps[part], ends.converged[part])
-            self._descend(descent, piece, task.n_jobs)
+            self._descend(descent, piece, task.threads)
         status = np.empty(n, dtype=object)
         status[:] = MethodStatus.STEP_LIMIT
         status[ends.converged] = MethodStatus.CONVERGED

@@ -147,7 +147,7 @@ class Refine(Method):
     def _ground(self, task: Task) -> Ground:
         need_torch(self.name)
         robust_to = cast("NormBall | LastLayer", task.problem.robust_to)
-        return Ground(cast("Network", task.model), robust_to, task.n_jobs)
+        return Ground(cast("Network", task.model), robust_to, task.threads)
 
     def _opponent(self, task: Task) -> _Opponent:
         need_torch(self.name)
@@ -159,7 +159,7 @@ class Refine(Method):
     def run(self, task: Task) -> Proposal:
         """Start from the surrogate's optimum, and improve it."""
         problem = task.problem
-        best = answer(self.on_the_score(problem), task.goal, task.n_jobs)
+        best = answer(self.on_the_score(problem), task.goal, task.threads)
         start = np.where(np.isnan(best.recourse_array), problem.X, best.recourse_array)
         return self._prove(task, start) if task.goal.is_guarantee else self._improve(task, start)
 
@@ -172,7 +172,7 @@ class Refine(Method):
         for begin in range(0, len(start), _ROWS_AT_ONCE):
             piece = slice(begin, begin + _ROWS_AT_ONCE)
             search = GuaranteeSearch(
-                ground, task.problem.take(piece), task.goal, region, task.n_jobs
+                ground, task.problem.take(piece), task.goal, region, task.threads
             )
             recourse[piece], running = search.go(start[piece])
             status[piece][running] = MethodStatus.STEP_LIMIT
@@ -234,7 +234,7 @@ class _Networks:
             random_state=self.task.random_state,
             keep_change=True,
             memory=self.method.memory,
-            n_jobs=self.task.n_jobs,
+            n_jobs=self.task.threads,
         )
         assert found.change is not None
         return found.score, found.change
@@ -322,7 +322,7 @@ class _Walk:
         x, part = self.points[rows], self.problem.take(rows)
         coef, score = self.opponent.slope(self.change[rows], x)
         linear = linear_in_box(part, x, coef, score, self.radius[rows, None] / part.feature_costs)
-        best = answer(linear, self.task.goal, self.task.n_jobs)
+        best = answer(linear, self.task.goal, self.task.threads)
         candidates = np.where(np.isnan(best.recourse_array), x, best.recourse_array)
         return candidates, self._priced(part, candidates, linear.score(candidates))
 

@@ -59,7 +59,7 @@ class Ground:
 
     def __init__(self, network: Network, robust_to: NormBall | LastLayer, n_jobs: int) -> None:
         from holdfast.models.networks.last_layer import LastLayerBound
-        from holdfast.models.networks.proof import Prover
+        from holdfast.models.networks.prover import Prover
 
         self.network, self.n_jobs = network, n_jobs
         self.proofs: _ProvenScore

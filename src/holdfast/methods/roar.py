@@ -76,7 +76,7 @@ class Roar(Method):
         over_rows(
             roar_rows,
             n,
-            task.n_jobs,
+            task.threads,
             task.problem.rows(),
             task.problem.robust_to.numbers(d),
             task.goal.amount,

@@ -82,7 +82,7 @@ class Algorithm1(Method):
         over_rows(
             algorithm1_rows,
             n,
-            task.n_jobs,
+            task.threads,
             task.problem.rows(),
             (ball.radius, ball.intercept_scale),
             (loss.code, task.goal.amount),

@@ -41,7 +41,7 @@ class Algorithm2(Method):
         over_rows(
             algorithm2_rows,
             n,
-            task.n_jobs,
+            task.threads,
             task.problem.rows(),
             task.problem.robust_to.numbers(d),
             task.problem.loss.code,

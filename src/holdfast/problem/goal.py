@@ -79,7 +79,12 @@ class Goal:
 
     @classmethod
     def of(
-        cls, loss: Loss, *, cost_weight: float | None = None, guarantee: float | None = None
+        cls,
+        loss: Loss,
+        *,
+        cost_weight: float | None = None,
+        guarantee: float | None = None,
+        cutoff: float = 0.0,
     ) -> Goal:
         """Check the one of the two that is given."""
         if (cost_weight is None) == (guarantee is None):
@@ -88,25 +93,46 @@ class Goal:
                 "give exactly one of them"
             )
         if guarantee is None:
-            weight = check_cost_weight(cost_weight)
+            goal = cls.of_cost_weight(loss, cost_weight, cutoff)
             if loss.calibration is not None:
                 raise ValueError(
                     f"cost_weight = {cost_weight!r}: the probabilities come from a calibrator, "
                     "but a price uses the classifier's own loss; ask for a guarantee instead"
                 )
-            return cls(Mode.PRICE, loss, weight)
+            return goal
         guarantee = check_guarantee(guarantee)
-        return cls(Mode.GUARANTEE, loss, loss.score(guarantee), guarantee)
+        return cls(Mode.GUARANTEE, loss, loss.score(guarantee), guarantee, cutoff)
 
     @classmethod
-    def of_score(cls, loss: Loss, score: float) -> Goal:
+    def of_cost_weight(cls, loss: Loss, cost_weight: Any, cutoff: float = 0.0) -> Goal:
+        """Ask for the least price, with the classifier's own loss even where it is calibrated."""
+        return cls(Mode.PRICE, loss, check_cost_weight(cost_weight), cutoff=cutoff)
+
+    @classmethod
+    def of_score(cls, loss: Loss, score: float, cutoff: float = 0.0) -> Goal:
         """Ask for the least cost of a worst-case score."""
-        return cls(Mode.GUARANTEE, loss, float(score))
+        return cls(Mode.GUARANTEE, loss, float(score), cutoff=cutoff)
 
     @classmethod
-    def highest(cls, loss: Loss) -> Goal:
+    def highest(cls, loss: Loss, cutoff: float = 0.0) -> Goal:
         """Ask for the largest worst-case score, whatever it costs."""
-        return cls(Mode.REACH, loss, 0.0)
+        return cls(Mode.REACH, loss, 0.0, cutoff=cutoff)
+
+    def asking(self, guarantee: float) -> Goal:
+        """Ask the same model for another guarantee.
+
+        Examples
+        --------
+        >>> from holdfast.problem.losses import get_loss
+        >>> goal = Goal.of(get_loss("logistic"), guarantee=0.5, cutoff=-1.0)
+        >>> str(goal.asking(0.9)), goal.asking(0.9).cutoff
+        ('guarantee=0.9', -1.0)
+        """
+        return Goal.of(self.loss, guarantee=guarantee, cutoff=self.cutoff)
+
+    def asking_highest(self) -> Goal:
+        """Ask the same model for the largest worst-case score, whatever it costs."""
+        return Goal.highest(self.loss, self.cutoff)
 
     @property
     def is_guarantee(self) -> bool:

@@ -19,9 +19,9 @@ from holdfast.models.encoding.features import RawFeature
 from holdfast.models.encoding.reading import read_numbers
 from holdfast.recommend.features import hold_still, take_people
 from holdfast.recommend.kept import KeptPoints
-from holdfast.recommend.printed import Printed, settle, stack
+from holdfast.recommend.printed import settle, stack
 from holdfast.recommend.question import Question
-from holdfast.recommend.ways import Ways, join_ways, other_ways
+from holdfast.recommend.ways import Printed, Ways, join_ways, other_ways
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -54,14 +54,16 @@ class Advised:
     ----------
     people : DataFrame
         Those who can be used, as they are.
-    rows : (n,) array of int
-        Their positions among the applicants.
+    positions : (n,) array of int
+        Where they stand among the applicants, from 0.
     refused : list of (int, str)
         The positions of all others, and why they cannot be used.
     names : list of str
         The features that may change, as `Ways` count them.
-    status, cost, price, lower_bound, gap : (n,) arrays
-        What was found for each of those who can be used; NaN where it cannot be told them.
+    status : (n,) array of Status
+    cost, price, lower_bound, gap : (n,) arrays
+        What is known of those who have no way: infinite where none exists, NaN where one was found
+        that cannot be told. All others have these in their ways; nobody reads them here.
     score : (n,) array
         What today's model gives them as they are.
     reachable_validity, reachable_radius : (n,) arrays
@@ -71,7 +73,7 @@ class Advised:
     """
 
     people: pd.DataFrame
-    rows: NDArray[np.int64]
+    positions: NDArray[np.int64]
     refused: list[tuple[int, str]]
     names: list[str]
     status: NDArray[np.object_]
@@ -106,13 +108,13 @@ def find_advice(
     if len(kinds) < 2:
         return batches.find(people)
     # what some people can be asked to give has columns that move alone for all others
-    parts, usable = [], 0
+    found, usable = [], 0
     places = [np.flatnonzero([pattern == kind for pattern in patterns]) for kind in kinds]
     for where in places:
-        part = batches.find(people.iloc[where])
-        parts.append(_moved(part, where, usable))
-        usable += len(part.rows)
-    return _sorted(_joined(parts))
+        advised = batches.find(people.iloc[where])
+        found.append(_moved(advised, where, usable))
+        usable += len(advised.positions)
+    return _sorted(_joined(found))
 
 
 class _Batches(NamedTuple):
@@ -125,14 +127,14 @@ class _Batches(NamedTuple):
 
     def find(self, people: pd.DataFrame) -> Advised:
         """Find out what people should change who miss the same numbers."""
-        parts: list[Advised] = []
+        batches: list[Advised] = []
         usable, size = 0, min(batch_size(self.question, people, self.n_options), self.most)
         for begin in range(0, max(len(people), 1), size):
             some = people.iloc[begin : begin + size]
-            part = self.solve(self.question, some, self.n_options)
-            parts.append(_moved(part, np.arange(begin, begin + len(some)), usable))
-            usable += len(part.rows)
-        return parts[0] if len(parts) == 1 else _joined(parts)
+            batch = self.solve(self.question, some, self.n_options)
+            batches.append(_moved(batch, np.arange(begin, begin + len(some)), usable))
+            usable += len(batch.positions)
+        return batches[0] if len(batches) == 1 else _joined(batches)
 
 
 def batch_size(question: Question, people: pd.DataFrame, n_options: int) -> int:
@@ -143,21 +145,22 @@ def batch_size(question: Question, people: pd.DataFrame, n_options: int) -> int:
     time of small batches goes into tables.
     """
     size = float(_FEW if question.actions.derived else BATCH)
-    parts = question.encoding.features.items()
-    if n_options == 1 and all(_is_plain(part, question.actions[name]) for name, part in parts):
+    features = question.encoding.features.items()
+    if n_options == 1 and all(_is_plain(each, question.actions[name]) for name, each in features):
         many = min(_WIDE * BATCH, _MOST_NUMBERS // question.encoding.n_columns)
         return max(BATCH, many)
-    for name, part in question.encoding.features.items():
+    for name, raw_feature in features:
         feature = question.actions[name]
         if not isinstance(feature, NumberFeature) or feature.stays:
             continue
-        if isinstance(part, Number) and part.indicators and feature.provide_cost is not None:
-            part = part.as_curve()
-        if not isinstance(part, Curve) or part.is_flat or name not in people:
+        can_be_given = feature.provide_cost is not None
+        if can_be_given and isinstance(raw_feature, Number) and raw_feature.indicators:
+            raw_feature = raw_feature.as_curve()
+        if not isinstance(raw_feature, Curve) or raw_feature.is_flat or name not in people:
             continue
         if feature.grid == 0.0:
             return 1
-        low, high = people_ends(feature, part, read_numbers(people[name]))
+        low, high = people_ends(feature, raw_feature, read_numbers(people[name]))
         some = (low <= high) & np.isfinite(high - low)
         if some.any():
             own = (high - low)[some].max() / feature.grid + 1.0
@@ -166,9 +169,10 @@ def batch_size(question: Question, people: pd.DataFrame, n_options: int) -> int:
     return int(max(size, 1.0))
 
 
-def _is_plain(part: RawFeature, feature: Any) -> bool:
+def _is_plain(raw_feature: RawFeature, feature: Any) -> bool:
     """Whether a feature is a number for everybody: for the model, and for people."""
-    return isinstance(part, Number) and not part.indicators and isinstance(feature, NumberFeature)
+    is_number = isinstance(raw_feature, Number) and not raw_feature.indicators
+    return is_number and isinstance(feature, NumberFeature)
 
 
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
@@ -191,7 +195,7 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
         values[lost] = np.nan
     return Advised(
         people=posed.people,
-        rows=posed.rows,
+        positions=posed.positions,
         refused=posed.refused,
         names=question.names,
         status=status,
@@ -263,11 +267,11 @@ def _printed(question: Question, posed: Posed, options: list[Ways]) -> list[Prin
         some = options[begin : begin + at_once]
         if printed:
             some = [ways.take(np.isin(ways.who, printed[-1].ways.who)) for ways in some]
-        for ways, after in settle(posed, some, question.goal, resolve):
-            if printed and not (told := np.isin(ways.who, printed[-1].ways.who)).all():
-                ways, after = ways.take(told), after[told]
-            printed.append(Printed(ways, after))
-            check_printed(posed, printed[-1])
+        for found in settle(posed, some, question.goal, resolve):
+            if printed and not (told := np.isin(found.ways.who, printed[-1].ways.who)).all():
+                found = found.take(told)
+            printed.append(found)
+            check_printed(posed, found)
     return printed
 
 
@@ -280,44 +284,46 @@ def check_printed(posed: Posed, printed: Printed) -> None:
         raise RuntimeError(f"row {label}: {'; '.join(said)}. This is a bug; please report it")
 
 
-def _moved(part: Advised, places: NDArray[np.int64], people: int) -> Advised:
+def _moved(batch: Advised, places: NDArray[np.int64], people: int) -> Advised:
     """Count the positions of a batch among all applicants, and among all people."""
     return replace(
-        part,
-        rows=places[part.rows],
-        refused=[(int(places[row]), why) for row, why in part.refused],
+        batch,
+        positions=places[batch.positions],
+        refused=[(int(places[row]), why) for row, why in batch.refused],
         options=[
             told._replace(ways=replace(told.ways, who=told.ways.who + people))
-            for told in part.options
+            for told in batch.options
         ],
     )
 
 
-def _sorted(part: Advised) -> Advised:
+def _sorted(advised: Advised) -> Advised:
     """Put people into the order in which they were given."""
-    order = np.argsort(part.rows, kind="stable")
+    order = np.argsort(advised.positions, kind="stable")
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     options = []
-    for ways, after, points in part.options:
+    for ways, after, points in advised.options:
         ways = replace(ways, who=back[ways.who])
         again = np.argsort(ways.who, kind="stable")
         options.append(KeptWays(ways.take(again), after.iloc[again], points.take(again)))
     arrays = {
-        field.name: getattr(part, field.name)[order]
+        field.name: getattr(advised, field.name)[order]
         for field in fields(Advised)
-        if isinstance(getattr(part, field.name), np.ndarray)
+        if isinstance(getattr(advised, field.name), np.ndarray)
     }
-    people = part.people.iloc[order]
-    return replace(part, people=people, refused=sorted(part.refused), options=options, **arrays)
+    people = advised.people.iloc[order]
+    return replace(
+        advised, people=people, refused=sorted(advised.refused), options=options, **arrays
+    )
 
 
-def _joined(parts: list[Advised]) -> Advised:
+def _joined(batches: list[Advised]) -> Advised:
     """Put batches together. The list is emptied, so that nothing is held twice for long."""
     held: dict[str, list[Any]] = {
-        field.name: [getattr(part, field.name) for part in parts] for field in fields(Advised)
+        field.name: [getattr(batch, field.name) for batch in batches] for field in fields(Advised)
     }
-    parts.clear()
+    batches.clear()
     options = []
     while any(held["options"]):
         some = [option.pop(0) for option in held["options"] if option]

@@ -30,13 +30,13 @@ def changed_features(
     """Say which of ``posed.names`` a recourse of some people changes, (people, features)."""
     everybody = posed.problem.problem.X
     start = everybody if _are_all(who, len(everybody)) else everybody[who]
-    parts = [(recourse != start)[:, posed.number_columns]]
+    changed = [(recourse != start)[:, posed.number_columns]]
     for g, known in enumerate(posed.levels.values()):
         if isinstance(known, Joint):
-            parts.append(known.changed(who, levels[:, g]))
+            changed.append(known.changed(who, levels[:, g]))
         else:
-            parts.append((levels[:, g] != posed.problem.current[who, g])[:, None])
-    return np.concatenate(parts, axis=1)
+            changed.append((levels[:, g] != posed.problem.current[who, g])[:, None])
+    return np.concatenate(changed, axis=1)
 
 
 def hold_still(

@@ -45,16 +45,16 @@ class KeptPoints:
         return cls(is_bit, bits, points[:, ~is_bit])
 
     @classmethod
-    def joined(cls, parts: list[KeptPoints]) -> KeptPoints:
+    def joined(cls, batches: list[KeptPoints]) -> KeptPoints:
         """Put points one below another."""
-        is_bit = np.logical_and.reduce([part.is_bit for part in parts])
-        # few columns hold only 0 and 1 in one part and other numbers in another
+        is_bit = np.logical_and.reduce([some.is_bit for some in batches])
+        # few columns hold only 0 and 1 in one batch and other numbers in another
         alike = [
-            part if (part.is_bit == is_bit).all() else cls._split(part.points(), is_bit)
-            for part in parts
+            some if (some.is_bit == is_bit).all() else cls._split(some.points(), is_bit)
+            for some in batches
         ]
-        bits = np.concatenate([part.bits for part in alike])
-        return cls(is_bit, bits, np.concatenate([part.floats for part in alike]))
+        bits = np.concatenate([some.bits for some in alike])
+        return cls(is_bit, bits, np.concatenate([some.floats for some in alike]))
 
     def take(self, which: NDArray[np.int64] | slice) -> KeptPoints:
         """Return some of the points."""

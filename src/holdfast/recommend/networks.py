@@ -19,12 +19,12 @@ from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
 from holdfast.problem.model_set import ModelSet
 from holdfast.recommend.advised import Advised, check_printed, find_advice, keep_told
+from holdfast.recommend.lockstep import Searches
 from holdfast.recommend.oracle import NetworkOracle
-from holdfast.recommend.printed import Printed, Value, Worth, join_printed, settle
+from holdfast.recommend.printed import Value, Worth, join_printed, settle
 from holdfast.recommend.question import Question
-from holdfast.recommend.search import Move
-from holdfast.recommend.searches import Searches
-from holdfast.recommend.ways import Ways
+from holdfast.recommend.seeker import Move
+from holdfast.recommend.ways import Printed, Ways
 from holdfast.result.status import network_statuses
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ def _solve_batch(question: Question, people: pd.DataFrame, _: int) -> Advised:
     unknown = np.full(len(ways), np.nan)
     return Advised(
         people=posed.people,
-        rows=posed.rows,
+        positions=posed.positions,
         refused=posed.refused,
         names=asked.names,
         status=ways.status,
-        cost=ways.cost,
-        price=ways.price,
+        cost=unknown,
+        price=unknown,
         lower_bound=unknown,
         gap=unknown,
         score=score,
@@ -102,8 +102,7 @@ def _told(question: NetworkQuestion, posed: Posed) -> Printed:
     # of these no score is asked: the highest is told. Who has a way that nobody can type, stays
     left = [seekers[i] for i in rest.tolist()]
     best = searches.ways(rest, [each.own if each.best else each.highest for each in left])
-    highest = replace(Goal.highest(goal.loss), cutoff=goal.cutoff)
-    (other,) = settle(posed, [best], highest, stay, value)
+    (other,) = settle(posed, [best], goal.asking_highest(), stay, value)
     ways, after = join_printed([enough, other])
     return Printed(_with_statuses(ways, goal), after)
 

@@ -112,8 +112,8 @@ def _words(feature: RawFeature, value: Any, own: Floats, coef: Floats) -> str:
         return f"gives less credit when {feature.name} is not given"
     if not isinstance(feature, Number):
         return f"gives less credit for {feature.name} = {numeral(plain(value))}"
-    slopes = (float(each[feature.column]) for each in (own, coef))
-    return f"counts {feature.name} {_compared(*slopes)}"
+    j = feature.column
+    return f"counts {feature.name} {_compared(float(own[j]), float(coef[j]))}"
 
 
 def _compared(own: float, other: float) -> str:

@@ -11,7 +11,7 @@ from holdfast.machinery.numbers import Floats, shown
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.model_set import ModelSet, check_models
-from holdfast.recommend.search import Bound
+from holdfast.recommend.seeker import Bound
 
 if TYPE_CHECKING:
     from holdfast.models.network import Network
@@ -50,7 +50,7 @@ def _prover_of(network: Network, robust_to: ModelSet) -> Bound:
     """Return what proves scores of a network under every network of a set, or refuse the set."""
     check_models(robust_to)
     if isinstance(robust_to, NormBall):
-        from holdfast.models.networks.proof import Prover
+        from holdfast.models.networks.prover import Prover
 
         return Prover.of(network, robust_to)
     if isinstance(robust_to, LastLayer):

@@ -24,9 +24,9 @@ from holdfast.models.encoding import Encoded, Number
 from holdfast.models.encoding.unwrap import AGREEMENT
 from holdfast.problem.goal import Goal
 from holdfast.recommend.features import changed_features, take_people
-from holdfast.recommend.rounding import Draft, TriedRows, room_for
-from holdfast.recommend.ways import Ways, join_ways
-from holdfast.result.status import Status, are_proven, sort_proven
+from holdfast.recommend.rounding import Draft, room_for
+from holdfast.recommend.ways import Printed, Ways, join_ways
+from holdfast.result.status import are_proven, reassess, sort_proven
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,20 +61,10 @@ def linear_worth(problem: DiscreteProblem, points: Floats) -> Worth:
     return Worth(worst, score, size + np.abs(score - worst))
 
 
-class Printed(NamedTuple):
-    """Ways as they are printed, and the row of the table that each of them becomes."""
+class _Judged(NamedTuple):
+    """Ways with recourse, cost, price and scores of the rows they become; the rest is as it was."""
 
     ways: Ways
-    after: pd.DataFrame
-
-
-class _Valued(NamedTuple):
-    encoded: Encoded
-    recourse: Floats
-    cost: Floats
-    price: Floats
-    worst_score: Floats
-    score: Floats
     holds: NDArray[np.bool_]
     holds_clearly: NDArray[np.bool_]  # in whatever order a model forms its sums
 
@@ -105,7 +95,7 @@ def settle(
         One for each of the options: by rising position, without people whose guarantee no printed
         row can give, should there be any.
     """
-    judge = _Valuer(posed, goal, value)
+    judge = _Judge(posed, goal, value)
     drafts = [Draft.of(posed, goal, ways) for ways in options]
     trials = [draft.trial() for draft in drafts]
     # to ask the pipeline about a few rows takes as long as to ask about one: all options at once
@@ -114,7 +104,7 @@ def settle(
         yield _settled(judge, draft.ways, _print(judge, draft, trial, rows), resolve)
 
 
-def _settled(judge: _Valuer, ways: Ways, done: list[Printed], resolve: Resolve) -> Printed:
+def _settled(judge: _Judge, ways: Ways, done: list[Printed], resolve: Resolve) -> Printed:
     """Find ways anew, with more and more room to spare, where none could be printed as it was."""
     left = _without(ways, done)
     for margin in _MARGINS:
@@ -138,14 +128,14 @@ def _without(ways: Ways, done: list[Printed]) -> Ways:
     return ways.take(~np.isin(ways.who, np.concatenate(those))) if those else ways
 
 
-def join_printed(parts: list[Printed]) -> Printed:
+def join_printed(batches: list[Printed]) -> Printed:
     """Put what was printed in batches together, by rising position."""
-    ways = join_ways([part.ways for part in parts])
-    after = stack([part.after for part in parts])
-    if len(parts) > 1:
-        order = np.argsort(ways.who, kind="stable")
-        ways, after = ways.take(order), after.iloc[order]
-    return Printed(ways, after)
+    joined = Printed(
+        join_ways([some.ways for some in batches]), stack([some.after for some in batches])
+    )
+    if len(batches) == 1:
+        return joined
+    return joined.take(np.argsort(joined.ways.who, kind="stable"))
 
 
 def stack(tables: list[pd.DataFrame]) -> pd.DataFrame:
@@ -165,7 +155,7 @@ def stack(tables: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables)
 
 
-class _Valuer:
+class _Judge:
     """Works out what a printed row is worth."""
 
     def __init__(self, posed: Posed, goal: Goal, value: Value) -> None:
@@ -175,21 +165,19 @@ class _Valuer:
         """Ask the pipeline about rows of the table."""
         return self.posed.encoding.encode_tables([after])[0]
 
-    def __call__(
-        self, who: NDArray[np.int64], encoded: Encoded, levels: NDArray[np.int64]
-    ) -> _Valued:
-        """Judge a row of the table for each of some people."""
-        problem = take_people(self.posed.problem, who)
+    def __call__(self, ways: Ways, encoded: Encoded) -> _Judged:
+        """Judge the row of the table that each of the ways becomes, as it is encoded."""
+        problem = take_people(self.posed.problem, ways.who)
         base = problem.problem
         recourse = base.X.copy()
         for name, raw in self.posed.ranges.items():
             number = self.posed.encoding[name]
             assert isinstance(number, Number)
-            moved = encoded.reading.filled(number) != raw.value[who]
+            moved = encoded.reading.filled(number) != raw.value[ways.who]
             recourse[moved, number.column] = encoded.points[moved, number.column]
         for g, group in enumerate(problem.groups):
-            recourse[:, group.columns] = group.values_of(levels[:, g])
-        cost = costs_of(problem, recourse, levels)
+            recourse[:, group.columns] = group.values_of(ways.levels[:, g])
+        cost = costs_of(problem, recourse, ways.levels)
         worst, score, size = self.value(problem, recourse)
         price, target = self.goal.price(cost, base.loss.value(worst)), self.goal.target
         holds = clearly = np.ones(len(cost), dtype=bool)
@@ -198,10 +186,13 @@ class _Valuer:
             own = self.posed.encoding.model.score(recourse)  # a second opinion
             holds = (worst >= target) & (own >= target)
             clearly = worst - room >= target
-        return _Valued(encoded, recourse, cost, price, worst, score, holds, clearly)
+        judged = replace(
+            ways, recourse=recourse, cost=cost, price=price, worst_case_score=worst, score=score
+        )
+        return _Judged(judged, holds, clearly)
 
     def pipeline_agrees(
-        self, after: pd.DataFrame, verdict: _Valued, which: NDArray[np.bool_]
+        self, after: pd.DataFrame, ways: Ways, which: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         """Ask the pipeline itself about rows as they are typed, in the table's own precision.
 
@@ -211,7 +202,7 @@ class _Valuer:
         agrees = np.ones(len(after), dtype=bool)
         if target is None or model.origin is None:
             return agrees
-        which = which & ~self._is_clear(after, verdict, target)
+        which = which & ~self._is_clear(after, ways, target)
         if not which.any():
             return agrees
         loss, names = self.posed.problem.problem.loss, self.posed.encoding.names
@@ -226,17 +217,17 @@ class _Valuer:
             agrees[which] &= said.accepted
         return agrees
 
-    def _is_clear(self, after: pd.DataFrame, verdict: _Valued, target: float) -> NDArray[np.bool_]:
+    def _is_clear(self, after: pd.DataFrame, ways: Ways, target: float) -> NDArray[np.bool_]:
         """Say where a model that agrees with what was read out of it must also say yes."""
         loss = self.posed.problem.problem.loss
         joined = [name for joint in self.posed.joints for name in joint.bundle.names]
         dtypes = dict(zip(after.columns, after.dtypes, strict=True))
         if not all(_is_exact(dtypes[name]) for name in [*self.posed.ranges, *joined]):
             return np.zeros(len(after), dtype=bool)  # the model computes with other numbers
-        near = AGREEMENT * (1.0 + self.posed.encoding.model.size(verdict.recourse))
-        clear = verdict.score - max(target, self.goal.cutoff) > near
+        near = AGREEMENT * (1.0 + self.posed.encoding.model.size(ways.recourse))
+        clear = ways.score - max(target, self.goal.cutoff) > near
         if loss.link is not None:
-            above = loss.probability(verdict.score) - loss.probability(target)
+            above = loss.probability(ways.score) - loss.probability(target)
             clear &= np.asarray(above > near)
         return np.asarray(clear)
 
@@ -246,7 +237,7 @@ def _is_exact(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and (dtype.kind in "biu" or dtype == np.float64)
 
 
-def _print(judge: _Valuer, draft: Draft, trial: TriedRows, encoded: Encoded) -> list[Printed]:
+def _print(judge: _Judge, draft: Draft, trial: Printed, encoded: Encoded) -> list[Printed]:
     """Round to the fewest digits that leave the proof alone and the guarantee room to spare.
 
     Where there are none, nothing is rounded, and the guarantee must hold as it is. Who is well
@@ -254,10 +245,10 @@ def _print(judge: _Valuer, draft: Draft, trial: TriedRows, encoded: Encoded) -> 
     """
     done = list[Printed]()
     while True:
-        found = _attempt(judge, trial, encoded)
-        done.append(_first_ones(found) if trial.rounded else found)
+        found = _attempt(judge, trial, encoded, rounded=draft.is_rounding)
+        done.append(_first_ones(found) if draft.is_rounding else found)
         left = np.flatnonzero(~np.isin(draft.ways.who, done[-1].ways.who))
-        if not trial.rounded or not left.size:
+        if not draft.is_rounding or not left.size:
             return done
         draft = draft.tried_so_far(left)
         trial = draft.trial()
@@ -269,42 +260,28 @@ def _first_ones(printed: Printed) -> Printed:
     first = np.unique(printed.ways.who, return_index=True)[1]
     if np.array_equal(first, np.arange(len(printed.ways))):
         return printed
-    return Printed(printed.ways.take(first), printed.after.iloc[first])
+    return printed.take(first)
 
 
-def _attempt(judge: _Valuer, trial: TriedRows, encoded: Encoded) -> Printed:
+def _attempt(judge: _Judge, trial: Printed, encoded: Encoded, *, rounded: bool) -> Printed:
     """Take those who are well served by the rows of the table that are tried."""
-    posed, goal = judge.posed, judge.goal
-    ways, after, rounded = trial
-    verdict = judge(ways.who, encoded, ways.levels)
-    bound = np.minimum(ways.lower_bound, verdict.price)  # a hair above the price is rounding
-    gap = verdict.price - bound
-    proven = are_proven(ways.status)
-    room = room_for(ways, verdict.price, proven, goal)
-    good = verdict.holds_clearly & (gap <= room) if rounded else verdict.holds
-    good = good & judge.pipeline_agrees(after, verdict, good)
+    posed, goal, after = judge.posed, judge.goal, trial.after
+    ways, holds, holds_clearly = judge(trial.ways, encoded)
+    # as in `RecourseResult.assemble`, a bound a hair above the price is rounding
+    bound = np.minimum(ways.lower_bound, ways.price)
+    gap = ways.price - bound
+    room = room_for(ways, ways.price, are_proven(ways.status), goal)
+    good = holds_clearly & (gap <= room) if rounded else holds
+    good = good & judge.pipeline_agrees(after, ways, good)
     if posed.actions.links:
         wrong = check_changes(posed.actions, posed.people_at(ways.who), after)
         good[list(wrong)] = False
-    changed = changed_features(posed, ways.who, verdict.recourse, ways.levels)
-    status = ways.status.copy()
-    status[proven & ~(gap <= room)] = Status.GAP_OPEN  # rounding may leave the optimum
-    sort_proven(goal, status, ~np.any(changed, axis=1), verdict.worst_score, verdict.score)
-    printed = replace(
-        ways,
-        changed=changed,
-        recourse=verdict.recourse,
-        status=status,
-        cost=verdict.cost,
-        price=verdict.price,
-        lower_bound=bound,
-        gap=gap,
-        worst_case_score=verdict.worst_score,
-        score=verdict.score,
-    )
-    if not good.all():
-        printed, after = printed.take(good), after[good]
+    changed = changed_features(posed, ways.who, ways.recourse, ways.levels)
+    status = reassess(ways.status, gap, room)  # rounding may leave the optimum
+    sort_proven(goal, status, ~np.any(changed, axis=1), ways.worst_case_score, ways.score)
+    ways = replace(ways, changed=changed, status=status, lower_bound=bound, gap=gap)
+    printed = Printed(ways, after) if good.all() else Printed(ways, after).take(good)
     # all that is printed is compared with the model, as the pipeline has just read it
     loss = posed.problem.problem.loss
-    posed.encoding.compare(verdict.encoded, printed.recourse, loss, good)
-    return Printed(printed, after)
+    posed.encoding.compare(encoded, printed.ways.recourse, loss, good)
+    return printed

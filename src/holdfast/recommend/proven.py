@@ -61,11 +61,11 @@ class ProvenRecommendations(Recommendations):
         """What is proven of each row of `after`, and the worst network that a search finds."""
         from holdfast.models.networks.prove import bracket_of
 
-        ways, _, points = self._outcome.options[0]
+        ways, _, points = self._advised.options[0]
         network = cast("Network", self._question.encoding.model)
         models = cast("NormBall | LastLayer", self.robust_to)
         found = bracket_of(network, points.points(), models, n_jobs=self._question.n_jobs)
-        labels = self.labels.take(self._outcome.rows[ways.who])
+        labels = self.labels.take(self._advised.positions[ways.who])
         bracket = replace(found, proven_score=ways.worst_case_score.copy(), index=labels)
         for values in (bracket.score, bracket.proven_score, bracket.found_score):
             values.flags.writeable = False  # it is made once

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class Question:
     """A model, the set around it, what people can do, and what is asked for.
 
     The action set has been validated, and fits the pipeline. Where people are told points of a
-    `scale`, so many may have been asked for.
+    scale, so many may have been asked for.
     """
 
     encoding: Encoding
@@ -49,7 +49,7 @@ class Question:
     robust_to: ModelSet
     goal: Goal
     n_jobs: int | None
-    scale: Points | None = None
+    points_scale: Points | None = None
     guarantee_points: float | None = None
 
     @property
@@ -86,9 +86,9 @@ class Question:
         """
         names = [
             name
-            for name, part in self.encoding.features.items()
-            if isinstance(part, Number) and _can_be_given(self.actions[name])
-            if part.indicators or _is_outside(self.actions[name], part.fill)
+            for name, feature in self.encoding.features.items()
+            if isinstance(feature, Number) and _can_be_given(self.actions[name])
+            if feature.indicators or _is_outside(self.actions[name], feature.fill)
         ]
         if not names:
             return [frozenset()] * len(people)
@@ -103,15 +103,10 @@ class Question:
         return answer if relaxed is None else answer.bounded_by(self.solve(relaxed, links))
 
     def solve(
-        self, problem: DiscreteProblem, links: Links, guarantee: float | None = None
+        self, problem: DiscreteProblem, links: Links, goal: Goal | None = None
     ) -> RecourseResult:
-        """Solve by branch and bound, with links or without.
-
-        Perhaps for another guarantee than that which is asked for.
-        """
-        goal = self.goal
-        if guarantee is not None:
-            goal = replace(Goal.of(goal.loss, guarantee=guarantee), cutoff=goal.cutoff)
+        """Solve by branch and bound, with links or without; perhaps for another goal."""
+        goal = self.goal if goal is None else goal
         return answer_linked(problem, links, goal, n_jobs=self.n_jobs)
 
     def read(

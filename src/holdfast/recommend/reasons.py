@@ -111,8 +111,8 @@ def liftable(question: Question, given: frozenset[str] = frozenset()) -> list[Co
     found: list[Constraint] = []
     for constraint in constraints_of(question.actions):
         name = constraint.feature
-        part = None if name is None else question.encoding.features.get(name)
-        is_tried = (isinstance(part, Curve) and not part.is_flat) or name in given
+        raw_feature = None if name is None else question.encoding.features.get(name)
+        is_tried = (isinstance(raw_feature, Curve) and not raw_feature.is_flat) or name in given
         if name is not None and is_tried:
             feature = copy.deepcopy(question.actions[name])
             if not _can_be_tried(feature, constraint.setting):
@@ -184,7 +184,7 @@ class _Trials:
         free.max_changes = None
         # without any constraint everything is in the problem that could ever be
         self.posed = question.pose(person, free)
-        self.is_usable = len(self.posed.rows) == 1
+        self.is_usable = len(self.posed.positions) == 1
 
     @property
     def are_linked(self) -> bool:
@@ -286,8 +286,8 @@ def feature_of_person(posed: Posed, feature: NumberFeature | CategoryFeature) ->
     if isinstance(posed.levels.get(name), Joint):  # nothing of it can be lifted
         return posed.problem.level_costs[list(posed.levels).index(name)][0]
     if isinstance(feature, NumberFeature) and name in posed.cells:
-        part, value = posed.encoding[name], posed.raw_numbers(name)
-        fill = part.fill if isinstance(part, Curve) else None
+        raw_feature, value = posed.encoding[name], posed.raw_numbers(name)
+        fill = raw_feature.fill if isinstance(raw_feature, Curve) else None
         return find_reach(feature, posed.cells[name], value, fill).costs[0]
     if isinstance(feature, NumberFeature):
         number = posed.encoding[name]

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from holdfast.actions import ActionSet, Posed
+    from holdfast.discrete import DiscreteProblem
     from holdfast.problem.points import Points
+    from holdfast.result.result import RecourseResult
 
 
 _NOT_ALL_TRIED = (
@@ -70,9 +72,9 @@ class Recommendations:
     See `RobustRecourse`.
     """
 
-    def __init__(self, question: Question, outcome: Advised, labels: pd.Index[Any]) -> None:
-        self._question, self._outcome, self.labels = question, outcome, labels
-        self._refused = dict(outcome.refused)
+    def __init__(self, question: Question, advised: Advised, labels: pd.Index[Any]) -> None:
+        self._question, self._advised, self.labels = question, advised, labels
+        self._refused = dict(advised.refused)
         self._known_releases: dict[int, Releases] = {}
         self.guarantee, self.cost_weight = question.goal.guarantee, question.goal.cost_weight
         self.guarantee_points = question.guarantee_points
@@ -80,11 +82,11 @@ class Recommendations:
         self.radius = float(models.radius) if models.has_size else float("nan")
         self.status = np.empty(len(self), dtype=object)
         self.status[:] = Status.INVALID_INPUT
-        self.status[outcome.rows] = outcome.status
+        self.status[advised.positions] = advised.status
         self.status.flags.writeable = False
 
     def __len__(self) -> int:
-        return len(self._outcome.rows) + len(self._outcome.refused)
+        return len(self._advised.positions) + len(self._advised.refused)
 
     def __repr__(self) -> str:
         names, counts = np.unique(self.status.astype(str), return_counts=True)
@@ -94,14 +96,14 @@ class Recommendations:
     @property
     def people(self) -> pd.DataFrame:
         """The applicants whose rows could be used, as they are."""
-        return self._outcome.people.copy()
+        return self._advised.people.copy()
 
     def after(self, option: int = 1) -> pd.DataFrame:
         """Return the people who have that option, as they are after following it."""
         check_count("option", option)
-        if option > len(self._outcome.options):
-            return self._outcome.people.iloc[:0].copy()
-        return self._outcome.options[option - 1].after.copy()
+        if option > len(self._advised.options):
+            return self._advised.people.iloc[:0].copy()
+        return self._advised.options[option - 1].after.copy()
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each person and option: what to change, its price and its proof.
@@ -114,25 +116,25 @@ class Recommendations:
         """
         import pandas as pd
 
-        outcome, parts = self._outcome, []
-        for option, (ways, *_) in enumerate(outcome.options, start=1):
-            parts.append(
+        advised, options = self._advised, []
+        for option, (ways, *_) in enumerate(advised.options, start=1):
+            options.append(
                 {
-                    "row": outcome.rows[ways.who],
+                    "row": advised.positions[ways.who],
                     "option": np.full(len(ways), option),
                     "status": ways.status,
-                    "approved": self._approved(outcome.score[ways.who]),
+                    "approved": self._approved(advised.score[ways.who]),
                     "changes": _objects(self._all_words(option)),
                     "cost": ways.cost,
                     "price": ways.price,
                     "lower_bound": ways.lower_bound,
                     "gap": ways.gap,
-                    **self._validities(ways.worst_case_score, ways.score, outcome.score[ways.who]),
+                    **self._validities(ways.worst_case_score, ways.score, advised.score[ways.who]),
                 }
             )
-        parts.append(self._without_option())
+        options.append(self._without_option())
         joined = {  # what has been joined is not held twice
-            name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])
+            name: np.concatenate([each.pop(name) for each in options]) for name in list(options[0])
         }
         joined["status"] = _objects([str(each) for each in joined["status"]])
         row = joined.pop("row")
@@ -153,7 +155,7 @@ class Recommendations:
         """
         import pandas as pd
 
-        tables = [told.after for told in self._outcome.options]
+        tables = [told.after for told in self._advised.options]
         after = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
         if len(order) == len(after) and (order == np.arange(len(after))).all():
             return after.set_axis(index).copy()
@@ -161,27 +163,27 @@ class Recommendations:
 
     def _without_option(self) -> dict[str, Any]:
         """Return what `to_frame` says of those who have no option."""
-        outcome = self._outcome
-        is_lost = np.ones(len(outcome.rows), dtype=bool)
-        is_lost[outcome.options[0].ways.who] = False
+        advised = self._advised
+        is_lost = np.ones(len(advised.positions), dtype=bool)
+        is_lost[advised.options[0].ways.who] = False
         lost = np.flatnonzero(is_lost)
-        refused = np.array([row for row, _ in outcome.refused], dtype=np.int64)
+        refused = np.array([row for row, _ in advised.refused], dtype=np.int64)
         count = len(lost) + len(refused)
         nan = np.full(count, np.nan)
 
         def known(values: Floats) -> Floats:
             return np.concatenate([values[lost], nan[: len(refused)]])
 
-        rows = np.concatenate([outcome.rows[lost], refused])
+        rows = np.concatenate([advised.positions[lost], refused])
         numbers = ("cost", "price", "lower_bound", "gap")
         return {
             "row": rows,
             "option": np.zeros(count, dtype=np.int64),
             "status": self.status[rows],
-            "approved": self._approved(known(outcome.score)),
+            "approved": self._approved(known(advised.score)),
             "changes": np.full(count, "", dtype=object),
-            **{name: known(getattr(outcome, name)) for name in numbers},
-            **self._validities(nan, nan, known(outcome.score)),
+            **{name: known(getattr(advised, name)) for name in numbers},
+            **self._validities(nan, nan, known(advised.score)),
         }
 
     def _approved(self, score: Floats) -> NDArray[np.object_]:
@@ -194,7 +196,7 @@ class Recommendations:
         """Return what scores are worth, as `to_frame` has it: probabilities, and perhaps points."""
         named = {"worst_case": worst, "current": current, "initial": initial}
         columns = {f"{when}_validity": self._probability(score) for when, score in named.items()}
-        for when, score in named.items() if self._scale is not None else ():
+        for when, score in named.items() if self._points_scale is not None else ():
             columns[f"{when}_points"] = self._points(score)
         return columns
 
@@ -239,17 +241,16 @@ class Recommendations:
 
     def frontier(self, label: Any, n_points: int = 25) -> Staircase:
         """Return the cost of every guarantee that a person can reach, as a curve of steps."""
-        posed, target, asked = self._posed(label), self._question.goal.target, self.guarantee
+        posed, goal, asked = self._posed(label), self._question.goal, self.guarantee
         if posed.relaxed is not None:
             raise ValueError(_NOT_ALL_TRIED)
-        if asked is None and target is not None:  # points were asked for
-            asked = float(self._probability(target))
-        return Staircase.of(
-            posed,
-            n_points,
-            lambda problem, wanted: self._question.solve(problem, posed.links, wanted),
-            asked,
-        )
+        if asked is None and goal.target is not None:  # points were asked for
+            asked = float(self._probability(goal.target))
+
+        def solve(problem: DiscreteProblem, wanted: float) -> RecourseResult:
+            return self._question.solve(problem, posed.links, goal.asking(wanted))
+
+        return Staircase.of(posed, n_points, solve, asked)
 
     def opposing(
         self, label: Any, robust_to: ModelSet | None = None, option: int = 1
@@ -273,7 +274,7 @@ class Recommendations:
         coefs, intercepts = models.worst_model(point, own.coef, own.intercept)
         coef, intercept = coefs[0], float(intercepts[0])
         score = float(models.worst_score(point, own.coef, own.intercept)[0])
-        after = self._outcome.options[option - 1].after.iloc[place]
+        after = self._advised.options[option - 1].after.iloc[place]
         if score >= self._question.goal.enough:
             return None
         return Opposing(
@@ -323,10 +324,10 @@ class Recommendations:
     def _releases(self, label: Any) -> Releases:
         """Find them, once for each person."""
         k = self._usable(label)
-        if self._outcome.status[k] is not Status.INFEASIBLE:
+        if self._advised.status[k] is not Status.INFEASIBLE:
             return Releases([], True)
         if k not in self._known_releases:
-            person = self._outcome.people.iloc[k : k + 1]
+            person = self._advised.people.iloc[k : k + 1]
             self._known_releases[k] = find_releases(person, self._question)
         return self._known_releases[k]
 
@@ -344,9 +345,9 @@ class Recommendations:
         k, place = self._usable(label), self._place(label, option)
         efforts = self.efforts(label, option)
         columns = changed_columns(
-            self._outcome.people,
+            self._advised.people,
             np.array([k]),
-            self._outcome.options[option - 1].after.iloc[place : place + 1],
+            self._advised.options[option - 1].after.iloc[place : place + 1],
             dict.fromkeys(efforts, np.ones(1, dtype=bool)),
             self._question.actions,
         )
@@ -361,12 +362,12 @@ class Recommendations:
         Derived features change with others, at no cost of their own.
         """
         k, place = self._usable(label), self._place(label, option)
-        after = self._outcome.options[option - 1].after
-        parts = self._question.encoding.features.items()
-        fills = {name: getattr(part, "fill", None) for name, part in parts}
+        after = self._advised.options[option - 1].after
+        features = self._question.encoding.features.items()
+        fills = {name: getattr(feature, "fill", None) for name, feature in features}
         return costs_by_feature(
             self._question.actions,
-            self._outcome.people.iloc[k : k + 1],
+            self._advised.people.iloc[k : k + 1],
             after.iloc[place : place + 1],
             {name: fill for name, fill in fills.items() if fill is not None},
         )
@@ -384,16 +385,16 @@ class Recommendations:
         """Return the ways of a person, each with what is proven about it."""
         if self._position(label) in self._refused:
             return []
-        places, options = self._places(self._usable(label)), self._outcome.options
+        places, options = self._places(self._usable(label)), self._advised.options
         return [
-            options[option].ways.way(place, self._outcome.names)
+            options[option].ways.way(place, self._advised.names)
             for option, place in enumerate(places)
         ]
 
     def encoded(self, label: Any, option: int = 1) -> Floats:
         """Return the encoded point that a way leads to, as the pipeline encodes the row."""
         place = self._place(label, option)
-        kept = self._outcome.options[option - 1].points
+        kept = self._advised.options[option - 1].points
         return np.asarray(kept.take(slice(place, place + 1)).points()[0])
 
     def status_of(self, label: Any) -> Status:
@@ -424,13 +425,13 @@ class Recommendations:
         return self._initial_score(label) >= self._cutoff
 
     def _initial_score(self, label: Any) -> float:
-        return float(self._outcome.score[self._usable(label)])
+        return float(self._advised.score[self._usable(label)])
 
     def reachable(self, label: Any) -> tuple[float, float]:
         """Best worst-case probability within reach of a person, and the largest radius."""
         k = self._usable(label)
-        outcome = self._outcome
-        return float(outcome.reachable_validity[k]), float(outcome.reachable_radius[k])
+        advised = self._advised
+        return float(advised.reachable_validity[k]), float(advised.reachable_radius[k])
 
     @property
     def _has_facts(self) -> bool:
@@ -440,12 +441,12 @@ class Recommendations:
 
     def _codes_of(self, label: Any) -> dict[str, str]:
         """Say where a person has a code in the place of a number, which they cannot leave."""
-        person = self._outcome.people.iloc[self._usable(label)]
-        parts = self._question.encoding.features
+        person = self._advised.people.iloc[self._usable(label)]
+        features = self._question.encoding.features
         return {
             name: f"{name} = {numeral(plain(person[name]))}"
-            for name, part in parts.items()
-            if not isinstance(part, Number) and plain(person[name]) in part.specials
+            for name, feature in features.items()
+            if not isinstance(feature, Number) and plain(person[name]) in feature.specials
         }
 
     @property
@@ -466,18 +467,18 @@ class Recommendations:
         return self._question.goal.loss.probability(score)
 
     @property
-    def _scale(self) -> Points | None:
-        return self._question.scale
+    def _points_scale(self) -> Points | None:
+        return self._question.points_scale
 
     def gives(self, score: float) -> str:
         """Say what a score of the model is worth, rounded down; nothing where it is a margin."""
-        if self._scale is not None:
+        if self._points_scale is not None:
             return points_down(float(self._points(score)))
         return at_least(float(self._probability(score))) if self._has_probabilities else ""
 
     def _points(self, score: Any) -> Any:
-        assert self._scale is not None
-        return self._scale.at(self._question.goal.loss, score)
+        assert self._points_scale is not None
+        return self._points_scale.at(self._question.goal.loss, score)
 
     @property
     def _is_guarantee(self) -> bool:
@@ -485,7 +486,7 @@ class Recommendations:
 
     def _all_words(self, option: int) -> list[str]:
         """Say in one text what each of those who have an option changes."""
-        texts = [""] * len(self._outcome.options[option - 1].ways)
+        texts = [""] * len(self._advised.options[option - 1].ways)
         for column in self._columns(option, slice(None)):
             for row, words in column.words():
                 texts[row] = f"{texts[row]}, {words}" if texts[row] else words
@@ -493,15 +494,15 @@ class Recommendations:
 
     def _columns(self, option: int, which: slice) -> Iterator[ChangedColumn]:
         """Say what some of those who have an option change."""
-        ways, after, _ = self._outcome.options[option - 1]
-        people, who = self._outcome.people, ways.who[which]
-        changed = dict(zip(self._outcome.names, ways.changed[which].T, strict=True))
+        ways, after, _ = self._advised.options[option - 1]
+        people, who = self._advised.people, ways.who[which]
+        changed = dict(zip(self._advised.names, ways.changed[which].T, strict=True))
         return changed_columns(people, who, after.iloc[which], changed, self._question.actions)
 
     def _places(self, k: int) -> list[int]:
         """Return the place of person k among those who have each option."""
         places = []
-        for ways, *_ in self._outcome.options:
+        for ways, *_ in self._advised.options:
             place = int(np.searchsorted(ways.who, k))
             if place == len(ways) or ways.who[place] != k:
                 break
@@ -515,12 +516,12 @@ class Recommendations:
         i = self._position(label)
         if i in self._refused:
             raise ValueError(f"person {plain(label)!r}: the row cannot be used: {self._refused[i]}")
-        return int(np.searchsorted(self._outcome.rows, i))
+        return int(np.searchsorted(self._advised.positions, i))
 
     def _posed(self, label: Any) -> Posed:
         """State the problem of one person again; it is not kept for everybody."""
         k = self._usable(label)
-        return self._question.pose(self._outcome.people.iloc[k : k + 1])
+        return self._question.pose(self._advised.people.iloc[k : k + 1])
 
 
 def _can_miss(dtype: Any) -> bool:

@@ -19,7 +19,7 @@ from holdfast.actions.ranges import multiples
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding import Number
 from holdfast.problem.goal import Goal
-from holdfast.recommend.ways import Ways
+from holdfast.recommend.ways import Printed, Ways
 from holdfast.result.status import are_proven, proof_room
 
 if TYPE_CHECKING:
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
 _DIGITS = 18
 _AT_ONCE = 512  # rows, as many numbers of digits as that makes; one where there are more people
 _MANY = 2.0**50  # of so many units there is nothing to round
-
-
-class TriedRows(NamedTuple):
-    """Rows of the table that are tried, rounded or as they are."""
-
-    ways: Ways
-    after: pd.DataFrame
-    rounded: bool
 
 
 class _Moves(NamedTuple):
@@ -108,20 +100,26 @@ class Draft:
                 features.append(feature)
         digits = np.full(len(ways), 0 if features else _DIGITS)
         blur *= 64.0 * EPS
-        return cls(ways, after, digits, is_told, features, _joined_moves(moves), goal, blur)
+        draft = cls(ways, after, digits, is_told, features, _joined_moves(moves), goal, blur)
+        draft._skip_digits()
+        return draft
 
     @property
     def _count(self) -> int:
         """How many numbers of digits are tried at once."""
         return max(_AT_ONCE // max(len(self.ways), 1), 1)
 
-    def trial(self) -> TriedRows:
-        """Return what is tried next: rounded rows; nothing is rounded where no digits are left."""
-        self._skip_digits()
+    @property
+    def is_rounding(self) -> bool:
+        """Whether rounded rows are tried next; if not, no digits are left to try."""
+        return bool((self.digits < _DIGITS).any())
+
+    def trial(self) -> Printed:
+        """Return what is tried next: rounded rows, or the rows as they are."""
+        if not self.is_rounding:
+            return Printed(self.ways, self.after)
         some = self._tried(min(self._count, _DIGITS))
-        if not len(some.ways):
-            return TriedRows(self.ways, self.after, rounded=False)
-        return TriedRows(some.ways, some._with_rounded(), rounded=True)
+        return Printed(some.ways, some._with_rounded())
 
     def _tried(self, count: int) -> Draft:
         """Return what is tried at once: a row for each of some numbers of digits, fewest first.
@@ -134,7 +132,9 @@ class Draft:
 
     def tried_so_far(self, left: NDArray[np.int64]) -> Draft:
         """Return what is left to be tried where what was tried did not do."""
-        return self._of([left], np.minimum(self.digits[left] + self._count, _DIGITS))
+        draft = self._of([left], np.minimum(self.digits[left] + self._count, _DIGITS))
+        draft._skip_digits()
+        return draft
 
     def _of(self, chosen: list[NDArray[np.int64]], digits: NDArray[np.int64]) -> Draft:
         """Return the draft of some of the ways, and once more of some, with other digits."""
@@ -202,8 +202,8 @@ _NONE, _NO_FLOATS = np.empty(0, dtype=np.int64), np.empty(0)
 _NO_MOVES = _Moves(_NONE, _NONE, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
 
 
-def _joined_moves(parts: list[_Moves]) -> _Moves:
-    return _Moves(*map(np.concatenate, zip(*parts, strict=True)))
+def _joined_moves(batches: list[_Moves]) -> _Moves:
+    return _Moves(*map(np.concatenate, zip(*batches, strict=True)))
 
 
 def exponent_of(feature: NumberFeature) -> int:

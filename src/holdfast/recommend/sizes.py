@@ -80,7 +80,7 @@ class SizeCurve:
         if not found:
             none = np.empty(0)
             return cls(none, none, none, none.astype(bool), asked)
-        radius, cost, held, steps = (np.array(part) for part in zip(*found, strict=True))
+        radius, cost, held, steps = (np.array(values) for values in zip(*found, strict=True))
         return cls(radius, cost, held, steps, asked, has_end)
 
     @property
@@ -150,7 +150,7 @@ def _corners(
     def ask(radii: Floats) -> tuple[Floats, Floats]:
         return answer_sizes(alone, goal, radii, n_jobs=n_jobs)
 
-    cost, held = (float(part[0]) for part in ask(np.zeros(1)))
+    cost, held = (float(values[0]) for values in ask(np.zeros(1)))
     if np.isnan(cost):
         raise NoSizes(_GIVEN_UP)
     if not np.isfinite(cost):

@@ -84,7 +84,7 @@ class Staircase:
             return Corner(wanted, float(answer.cost[0]), had, True)
 
         corners = walk_corners(Corner(first, 0.0, first, False), last, n_points, ask)
-        wanted, cost, had, steps = (np.array(part) for part in zip(*corners, strict=True))
+        wanted, cost, had, steps = (np.array(values) for values in zip(*corners, strict=True))
         return cls(wanted, cost, had, steps, cutoff)
 
     def to_frame(self) -> pd.DataFrame:
@@ -189,8 +189,8 @@ class Corners(NamedTuple):
         Where one holds as far as another, which was found to cost more, that is within tolerance.
         """
         there = np.isfinite(cost)
-        parts = zip(self, (wanted[there], cost[there], had[there]), strict=True)
-        wanted, cost, had = (np.concatenate(pair) for pair in parts)
+        pairs = zip(self, (wanted[there], cost[there], had[there]), strict=True)
+        wanted, cost, had = (np.concatenate(pair) for pair in pairs)
         order = np.argsort(wanted, kind="stable")
         wanted, cost, had = wanted[order], cost[order], had[order]
         reached, dearest = (np.maximum.accumulate(values)[:-1] for values in (had, cost))
@@ -248,5 +248,5 @@ def refine_corners(
             break
     kept = ~corners.are_smooth(rise)
     kept[-1] = True
-    parts = (*corners, corners.are_steps(rise))
-    return [Corner(*each) for each in zip(*(part[kept].tolist() for part in parts), strict=True)]
+    columns = (values[kept].tolist() for values in (*corners, corners.are_steps(rise)))
+    return [Corner(*each) for each in zip(*columns, strict=True)]

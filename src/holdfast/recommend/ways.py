@@ -12,13 +12,16 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
 from holdfast.result.status import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Way(NamedTuple):
@@ -101,12 +104,23 @@ class Ways:
         )
 
 
-def join_ways(parts: list[Ways]) -> Ways:
+class Printed(NamedTuple):
+    """Ways as they are printed, or may be, and the row of the table that each of them becomes."""
+
+    ways: Ways
+    after: pd.DataFrame
+
+    def take(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Printed:
+        """Return some of them: by place, or by a mask."""
+        return Printed(self.ways.take(which), self.after.iloc[which])
+
+
+def join_ways(batches: list[Ways]) -> Ways:
     """Put ways one after another. The list is emptied, so that nothing is held twice for long."""
-    if len(parts) == 1:
-        return parts.pop()
-    arrays = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Ways)}
-    parts.clear()
+    if len(batches) == 1:
+        return batches.pop()
+    arrays = {field.name: [getattr(some, field.name) for some in batches] for field in fields(Ways)}
+    batches.clear()
     return Ways(**{name: np.concatenate(arrays.pop(name)) for name in list(arrays)})
 
 

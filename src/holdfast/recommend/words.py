@@ -308,9 +308,9 @@ def in_the_way(
 
 def best_words(result: Recommendations, reach: float) -> str:
     """Say how much is within reach, in the unit of what was asked for; nothing if not known."""
-    if result.guarantee_points is None or result._scale is None:
+    if result.guarantee_points is None or result._points_scale is None:
         return at_least(reach) if np.isfinite(reach) else ""
-    points = float(result._scale.of(special.logit(reach)))
+    points = float(result._points_scale.of(special.logit(reach)))
     return points_down(points) if np.isfinite(points) else ""
 
 

@@ -44,6 +44,23 @@ def appraise(problem: RecourseProblem, goal: Goal, found: Found, threads: int) -
     return appraisal
 
 
+def appraise_points(
+    problem: RecourseProblem, points: Floats, cost: Floats, unit: Floats
+) -> Appraisal:
+    """Appraise points by the problem's own measures, where cost and unit follow other rules."""
+    worst = problem.robust_to.worst_score(points, problem.coef, problem.intercept)
+    rounding = score_roundings(problem, points)
+    return Appraisal(
+        cost=cost,
+        score=problem.score(points),
+        worst_score=worst,
+        loss=problem.loss.value(worst),
+        rounding=rounding,
+        loss_above=problem.loss.value(worst - rounding),
+        unit=unit,
+    )
+
+
 def score_roundings(problem: RecourseProblem, points: Floats) -> Floats:
     """Return what rounding can take off the worst-case score of each point."""
     rounding, robust = np.empty(len(points)), problem.robust_to.numbers(problem.n_features)

@@ -24,9 +24,9 @@ from holdfast.result.prover import RowCurve, RowProver
 from holdfast.result.status import (
     GAP_TOLERANCE,
     Status,
-    are_proven,
     is_proven,
     proof_room,
+    reassess,
     statuses_of,
 )
 from holdfast.result.surrogate import Surrogate
@@ -224,9 +224,8 @@ class RecourseResult:
         """Return it with no more proven than `best` allows, the answer where more is allowed."""
         bound = np.minimum(self.lower_bound, best.lower_bound)
         with np.errstate(invalid="ignore"):  # without an answer both may be infinite
-            status, gap = self.status.copy(), self.price - bound
-        room = proof_room(self.price, self.goal)
-        status[are_proven(status) & ~(gap <= room)] = Status.GAP_OPEN
+            gap = self.price - bound
+        status = reassess(self.status, gap, proof_room(self.price, self.goal))
         hopeless = self.status == Status.INFEASIBLE
         status[hopeless & (best.status != Status.INFEASIBLE)] = Status.GAP_OPEN
         is_open = status == Status.GAP_OPEN

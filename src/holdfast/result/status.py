@@ -166,6 +166,18 @@ def proof_room(price: Floats, goal: Goal) -> Floats:
     return GAP_TOLERANCE * (np.abs(price) + (0.0 if goal.cost_weight is None else 1.0))
 
 
+def reassess(status: NDArray[np.object_], gap: Floats, room: Floats) -> NDArray[np.object_]:
+    """Return statuses with what was proven left open where the gap has outgrown its room.
+
+    `is_proven` decides what a solver has proven. This is for what happens to an answer afterwards:
+    a bound is lowered, or a price rises because it is rounded. Rounding of the score is no part
+    of it, for `is_proven` has counted that already.
+    """
+    status = status.copy()
+    status[are_proven(status) & ~(gap <= room)] = Status.GAP_OPEN
+    return status
+
+
 def statuses_of(
     goal: Goal, found: Found, proven: NDArray[np.bool_], known: Appraisal, X: Floats
 ) -> NDArray[np.object_]:

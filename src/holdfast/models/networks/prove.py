@@ -14,7 +14,7 @@ from holdfast.models.base import read_encoded
 from holdfast.models.network import Network
 from holdfast.models.networks.ascent import worst_network
 from holdfast.models.networks.last_layer import LastLayerBound
-from holdfast.models.networks.proof import Prover
+from holdfast.models.networks.prover import Prover
 from holdfast.models.networks.torch_threads import one_torch_thread
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer

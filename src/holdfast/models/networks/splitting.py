@@ -15,7 +15,7 @@ from holdfast.models.networks.falls import Falls, Multipliers
 from holdfast.models.networks.folded import RELU
 
 if TYPE_CHECKING:
-    from holdfast.models.networks.proof import Prover
+    from holdfast.models.networks.prover import Prover
 
 # Steps in which lines are chosen here: fewer parts, more thoroughly
 _STEPS = 60

@@ -1,4 +1,4 @@
-"""What the parts of a row share, made ready for the search once.
+"""The search of the parts of a row: what they share is made ready once.
 
 A row with links takes dozens of small searches that differ in their numbers only. What else they
 need, the layout and the buffers, is made once and kept.
@@ -17,14 +17,13 @@ from holdfast.core.kinds import new_work
 from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem
-from holdfast.discrete.rows import Batch, Limits, Outcomes, Searcher, new_outcomes, search_rows
-from holdfast.discrete.solve import few_nodes, make_batch, run_search
+from holdfast.discrete.rows import Batch, FoundRows, Limits, SearchWork, new_found_rows, search_rows
+from holdfast.discrete.solve import make_batch, run_search, search_with_reach
 from holdfast.discrete.stack import new_stack
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers
-from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
-from holdfast.problem.outcome import EXHAUSTED, LIMIT, NO_ROOM
+from holdfast.problem.outcome import LIMIT, NO_ROOM
 
 MOST_NODES = 100_000
 # A search that ends soon needs no thread of its own, from which Ctrl-C could call it back.
@@ -75,14 +74,15 @@ class _Room(NamedTuple):
     """What the kernels read for some rows, and where a question is written."""
 
     batch: Batch
-    numbers: Floats  # as in `Numbers`, but for the anchors: one after another, a row each
+    numbers: Numbers  # a row each
+    costs: Floats  # those of the numbers and their fixed costs, in one piece
     coef: Floats
     intercept: Floats
     scale: Floats
 
 
-class Frame:
-    """The groups, the model and its set of a row; its numbers are given with each question."""
+class RowSearcher:
+    """Searches one row: its groups, its model and the set stay, each question brings numbers."""
 
     def __init__(self, problem: DiscreteProblem) -> None:
         self.problem, self.columns = problem, problem.number_columns
@@ -97,8 +97,8 @@ class Frame:
         base = self.problem.problem
         return RowModel(base.coef[0], float(base.intercept[0]), self._ready[0].robust.scale)
 
-    def like(self, model: RowModel) -> Frame:
-        """Return the same frame around another model."""
+    def like(self, model: RowModel) -> RowSearcher:
+        """Return the same searcher for another model."""
         new = copy(self)
         new.model = model
         return new
@@ -109,42 +109,31 @@ class Frame:
         return make_batch(self.problem, Goal.highest(self.problem.problem.loss))
 
     @cached_property
-    def _private(self) -> Searcher:
+    def _private(self) -> SearchWork:
         base, batch = self.problem.problem, self._ready[0]
         layout, address = batch.layout, leaves_for(batch.robust).address(lambda: None)
         buffers = new_buffers(layout, base.n_features)
-        return Searcher(address, new_work(base), buffers, new_stack(layout, _DEPTH))
+        return SearchWork(address, new_work(base), buffers, new_stack(layout, _DEPTH))
 
     def search(
         self, asked: list[Numbers], goal: Goal, tolerance: float, most_nodes: int = MOST_NODES
-    ) -> Outcomes:
-        """Search rows that differ in their numbers only; as `solve.search_everybody` does.
-
-        Anchors are those of the frame.
-        """
+    ) -> FoundRows:
+        """Search rows that differ in their numbers only; their anchors are those of its problem."""
         _, exponent = self._home._ready
         batch, limits = self._batch(asked, goal), Limits(tolerance, most_nodes)
-        out = self._search(batch, np.arange(len(asked)), limits)
-        if not goal.is_guarantee:
-            return out
-        out = out._replace(value=scaled(out.value, exponent), bound=scaled(out.bound, exponent))
-        lost = np.flatnonzero((out.outcome == EXHAUSTED) & (out.bound == np.inf))
-        if lost.size:  # should a point reach what is out of reach, then nothing is proven
-            highest = Goal.highest(goal.loss)
-            batch = batch.replaced(goal=highest.numbers(), amounts=highest.amounts(exponent))
-            reach = self._search(batch, lost, few_nodes(limits))
-            out.bound[lost[-reach.value >= goal.amount]] = 0.0
-        return out
+        return search_with_reach(self._search, batch, len(asked), goal, exponent, limits).out
 
     def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:
         """Return what the kernels read; it is written over by the next question."""
-        room, exponent = self._home._room(goal, len(asked)), self._home._ready[1]
+        n, (_, exponent) = len(asked), self._home._ready
+        room = self._home._room(goal, n)
         room.coef[0], room.intercept[0], room.scale[:] = self.model
+        start, lower, upper, cost, fixed_cost, step, _ = room.numbers
         for k, own in enumerate(asked):
-            for written, values in zip(room.numbers, own[:-1], strict=True):
-                written[k] = values
+            start[k], lower[k], upper[k] = own.start, own.lower, own.upper
+            cost[k], fixed_cost[k], step[k] = own.cost, own.fixed_cost, own.step
         if exponent[0]:
-            costs = room.numbers[3:5, : len(asked)]  # and fixed costs
+            costs = room.costs[:, :n]
             with np.errstate(over="ignore", under="ignore"):
                 np.ldexp(costs, -exponent, out=costs)
         return room.batch
@@ -152,40 +141,43 @@ class Frame:
     def _room(self, goal: Goal, n: int) -> _Room:
         """Return what the kernels read for n rows or more, and where the question goes."""
         room = self._rooms.get(goal)
-        if room is None or room.numbers.shape[1] < n:
+        if room is None or len(room.numbers.start) < n:
             room = self._rooms[goal] = self._new_room(goal, max(n, _FEW_ROWS))
         return room
 
     def _new_room(self, goal: Goal, n: int) -> _Room:
         batch, exponent = self._ready
         d, robust = self.problem.problem.n_features, batch.robust
-        numbers, coef = np.empty((6, n, d)), np.empty((1, d))
-        intercept, scale = np.empty(1), np.empty(d)
-        names = dict(zip(("points", "lower", "upper", "cost"), numbers[:4], strict=True))
+        coef, intercept, scale = np.empty((1, d)), np.empty(1), np.empty(d)
+        start, lower, upper, step = np.empty((4, n, d))
+        cost, fixed_cost = costs = np.empty((2, n, d))
         asked = batch.replaced(
-            rows=batch.rows.replaced(**names, coef=coef, intercept=intercept),
+            rows=batch.rows.replaced(
+                points=start, lower=lower, upper=upper, cost=cost, coef=coef, intercept=intercept
+            ),
             layout=batch.layout.replaced(
-                fixed_costs=numbers[4],
-                step=numbers[5],
+                fixed_costs=fixed_cost,
+                step=step,
                 current=np.repeat(batch.layout.current, n, axis=0),
             ),
             robust=robust._replace(scale=scale) if isinstance(robust, BallNumbers) else robust,
             goal=goal.numbers(),
             amounts=goal.amounts(exponent),
         )
-        return _Room(asked, numbers, coef, intercept, scale)
+        numbers = Numbers(start, lower, upper, cost, fixed_cost, step, batch.layout.anchor)
+        return _Room(asked, numbers, costs, coef, intercept, scale)
 
-    def _search(self, batch: Batch, which: NDArray[np.int64], limits: Limits) -> Outcomes:
+    def _search(self, batch: Batch, which: NDArray[np.int64], limits: Limits) -> FoundRows:
         base, home = self.problem.problem, self._home
         if not home._private.leaves and hasattr(search_rows, "py_func"):
             leaves = leaves_for(batch.robust).address(lambda: None)
             if not leaves:  # compiled, the search would call what is not there
                 return run_search(self.problem, batch, which, limits, 1)
             home._private = home._private.replaced(leaves=leaves)
-        out = new_outcomes(which.size, base.n_features, len(self.problem.groups))
+        out = new_found_rows(which.size, base.n_features, len(self.problem.groups))
         first = Limits(limits.tolerance, min(limits.nodes, FEW_NODES))
         search_rows(home._private, batch, first, which, out, 0, which.size)
-        stopped = {NO_ROOM} if limits[1] <= FEW_NODES else {LIMIT, NO_ROOM}
+        stopped = {NO_ROOM} if limits.nodes <= FEW_NODES else {LIMIT, NO_ROOM}
         if not stopped.isdisjoint(out.outcome.tolist()):
             return run_search(self.problem, batch, which, limits, 1)
         return out

@@ -1,4 +1,7 @@
-"""The searches of many people, who take their steps together: solvers are asked for all at once."""
+"""The searches of many people in lockstep: at each step, solvers are asked for all at once.
+
+What the search of one person does is in `recommend/seeker.py`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from holdfast.problem.problem import frozen
 from holdfast.recommend.features import changed_features, take_people
 from holdfast.recommend.oracle import NetworkOracle
 from holdfast.recommend.rounding import exponent_of, round_to
-from holdfast.recommend.search import Answer, Ask, Move, Person, Seeker
+from holdfast.recommend.seeker import Answer, Ask, Move, Person, Seeker
 from holdfast.recommend.ways import Ways
 from holdfast.result.status import Status
 
@@ -125,19 +128,19 @@ class Searches:
 def state_asks(problem: DiscreteProblem, asks: list[Ask], target: float) -> DiscreteProblem:
     """State problems with the scores of estimates, a row for each, such that `target` is asked.
 
-    A group with gains has these in its first column, and nothing in the others.
+    A group with scores of levels has these in its first column, and nothing in the others.
     """
     points, coef = np.array(problem.problem.X), np.array([ask.estimate.slope for ask in asks])
     groups, rows = list(problem.groups), np.arange(len(asks))
     for g, group in enumerate(groups):
-        gains = [ask.estimate.gains[g] for ask in asks]
-        with_gains = np.array([own is not None for own in gains], dtype=bool)
-        if not with_gains.any():
+        scores = [ask.estimate.level_scores[g] for ask in asks]
+        with_scores = np.array([own is not None for own in scores], dtype=bool)
+        if not with_scores.any():
             continue
         levels = np.array(np.broadcast_to(group.by_row, (len(asks), *group.by_row.shape[1:])))
-        levels[with_gains] = 0.0
-        levels[with_gains, :, 0] = [own for own in gains if own is not None]
-        coef[with_gains, group.columns[0]] = 1.0
+        levels[with_scores] = 0.0
+        levels[with_scores, :, 0] = [own for own in scores if own is not None]
+        coef[with_scores, group.columns[0]] = 1.0
         points[:, group.columns] = levels[rows, problem.current[:, g]]
         groups[g] = Group(group.columns, levels)
     intercept = np.array([ask.estimate.constant + (target - ask.amount) for ask in asks])
@@ -173,9 +176,9 @@ def _with_listed(problem: DiscreteProblem, j: int, ends: list[float]) -> Discret
     Who is outside of the `ends` has values around the nearer end.
     """
     base, n = problem.problem, problem.problem.n_rows
-    parts = (base.X, base.lower, base.upper, problem.step, problem.anchor, base.feature_costs)
+    tables = (base.X, base.lower, base.upper, problem.step, problem.anchor, base.feature_costs)
     own, low, high, step, anchor, unit, fixed_cost = (
-        np.broadcast_to(values[:, j], n)[:, None] for values in (*parts, problem.all_fixed_costs)
+        np.broadcast_to(values[:, j], n)[:, None] for values in (*tables, problem.all_fixed_costs)
     )
     middle = np.round((np.clip(own, ends[0], ends[1]) - anchor) / step)
     first = np.maximum(np.ceil((low - anchor) / step), middle - _MOST_LISTED)

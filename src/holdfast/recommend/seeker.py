@@ -44,7 +44,7 @@ Chosen = NDArray[np.int64]
 
 
 class Bound(Protocol):
-    """What is asked of a prover; see `holdfast.models.networks.proof.Prover`."""
+    """What is asked of a prover; see `holdfast.models.networks.prover.Prover`."""
 
     def lower(self, points: Floats) -> Floats:
         """Return the proven scores of encoded points."""
@@ -82,20 +82,20 @@ class Move(NamedTuple):
 
 
 class SumEstimate(NamedTuple):
-    """``constant + slope @ columns + gains``, in the place of the proven score.
+    """``constant + slope @ columns + level_scores``, in the place of the proven score.
 
-    A group has gains, one for each level, or the slope of its columns: that where it has none.
+    A group has scores, one for each level, or the slope of its columns: that where it has none.
     """
 
     constant: float
-    slope: Floats  # 0 in the columns of groups with gains
-    gains: list[Floats | None]
+    slope: Floats  # 0 in the columns of groups with scores
+    level_scores: list[Floats | None]
 
     def of(self, move: Move) -> float:
         """Return how much of it a change has."""
-        taken = zip(self.gains, move.levels.tolist(), strict=True)
-        gained = sum(float(gains[k]) for gains, k in taken if gains is not None)
-        return self.constant + float(self.slope @ move.point) + gained
+        taken = zip(self.level_scores, move.levels.tolist(), strict=True)
+        added = sum(float(scores[k]) for scores, k in taken if scores is not None)
+        return self.constant + float(self.slope @ move.point) + added
 
 
 class Ask(NamedTuple):
@@ -276,12 +276,12 @@ class Seeker:
         slope, value = np.array(slopes[0]), float(values[0])
         self._note(centre._replace(proven=value))
         lost, lost_slope = float(plain[0]) - value, plain_slopes[0] - slopes[0]
-        gains: list[Floats | None] = []
+        level_scores: list[Floats | None] = []
         others: list[tuple[int, int]] = []
         for g, group in enumerate(person.problem.groups):
             free = person.may_take(g)
-            gains.append(np.zeros(group.count) if len(free) <= _MOST_ASKED else None)
-            if gains[-1] is not None:
+            level_scores.append(np.zeros(group.count) if len(free) <= _MOST_ASKED else None)
+            if level_scores[-1] is not None:
                 slope[group.columns] = 0.0
                 others += [(g, k) for k in free.tolist() if k != centre.levels[g]]
         far = [
@@ -295,10 +295,10 @@ class Seeker:
             points = person.taking(person.typed(points), levels)
             likely = self.oracle.score(points) - lost - (points - here) @ lost_slope
             for (g, k), each in zip(others, likely.tolist(), strict=False):
-                gains[g][k] = each - value  # type: ignore[index]
+                level_scores[g][k] = each - value  # type: ignore[index]
             good = person.are_allowed(points, levels)
             self._suppose(points[good], levels[good], likely[good])
-        return SumEstimate(value - float(slope @ here), slope, gains)
+        return SumEstimate(value - float(slope @ here), slope, level_scores)
 
     def _aim(self, estimate: SumEstimate) -> Asking:
         """Ask for more and for less of an estimate, until what comes of it is just enough."""
