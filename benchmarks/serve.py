@@ -5,8 +5,8 @@
 The demonstration, served by `holdfast serve` in a process of its own, on this machine, which also
 runs the users: what they take is in the times. Each user looks at the list, picks one of the
 people, locks a feature, limits another one, slides to another size, and asks the service for
-programs; then they pick somebody else. As on the page, "how sure" is asked as soon as there is an
-answer. They read for five seconds on average before the next click. A second table has no
+programs; then they pick somebody else. As the page does, they ask how reliable an answer is as soon
+as it is there. They read for five seconds on average before the next click. A second table has no
 pauses: each user asks again as soon as they are answered: then the server is as busy as it
 can be, and waiting is most of the time. The floor is /healthz, asked by the same users in the same
 run, where nothing is worked out. Solvers are compiled, and everybody in the table is advised,
@@ -37,7 +37,7 @@ from rich.table import Table
 from holdfast.demo.files import write_demo
 
 PAUSE = 5.0  # seconds that somebody reads what a click has brought, on average
-FOLLOWS = "how sure"
+FOLLOWS = "how reliable"
 LOCKED, LIMITED = "credit_amount", "duration"
 
 

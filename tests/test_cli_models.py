@@ -73,7 +73,10 @@ FIT = ("fit", "loans.csv", "--target", "default", "--favorable", "0")
 def test_fit_writes_the_default_model_and_shows_it(run, folder):
     code, out, beside = run(*FIT, "--drop", "id", "--out", "again.skops")
     assert code == 0
-    assert "judging by their names, age may be protected by law. If so, the model must" in beside
+    assert (
+        "these columns may be protected by law, judging by name: age. If they are, leave them out "
+        "of the model: --drop age" in beside
+    )
     people = german()[COLUMNS]
     fitted = fit_default(german(), "default", 0, drop=["id"])
     found = load_model(folder / "again.skops")
@@ -140,7 +143,8 @@ def test_actions_warns_of_names_that_sound_protected(run):
         "actions", "loans.csv", "--target", "default", "--drop", "id", "--out", "warned.yaml"
     )[2]
     assert (
-        "judging by their names, age may be protected by law. If so, pass --protected age" in beside
+        "these columns may be protected by law, judging by name: age. If they are, pass "
+        "--protected age, and reconsider" in beside
     )
 
 

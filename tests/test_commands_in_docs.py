@@ -11,9 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from serving import SHOWN, serving
 
+from holdfast.actions import ActionSet
 from holdfast.cli import main
+from holdfast.datasets import load_german
 
 ROOT = Path(__file__).parent.parent
 CLUSTER = ROOT / "docs" / "cluster.md"
@@ -78,6 +81,15 @@ def run_commands(page, tmp_path, capfd, stack):
         else:
             assert words[0] == "python", command
             subprocess.run([sys.executable, *words[1:]], check=True, cwd=tmp_path)
+
+
+def test_the_edit_that_the_page_shows_keeps_people_from_what_nobody_should_do():
+    page = (ROOT / "docs" / "tool.md").read_text()
+    (edit,) = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+    drafted = ActionSet.from_data(load_german().features[["savings_status"]])
+    drafted.set("savings_status", **yaml.safe_load(edit))
+    feature = drafted["savings_status"]
+    assert set(feature.levels) - set(feature.allowed) == {"no known savings"}
 
 
 def test_the_reproduction_takes_the_options_that_the_page_shows(monkeypatch):

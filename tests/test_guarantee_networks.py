@@ -229,7 +229,8 @@ def test_who_is_proven_already_stays(small):
     np.testing.assert_array_equal(result.recourse, points)
     said = result.explain(0)
     assert said.startswith(
-        "Every network within a radius of 0.1 of today's provably gives this point at"
+        "Every network within a radius of 0.1 of today's provably gives this point a probability "
+        "of at least "
     )
     # today's network accepts them, but not every network of a larger ball gives the guarantee
     wide = find_recourse(points, small, robust_to=NormBall(1, 1.0), guarantee=GUARANTEE)
@@ -252,8 +253,8 @@ def test_what_is_out_of_reach_is_not_called_valid(small):
         assert result.bracket.proven_score[i] >= best - 0.02
     said = result.explain(0)
     assert said.startswith(
-        "No change was found that provably gets 90% from every network within a radius of 0.5 of "
-        "today's, but one may still exist."
+        "No change was found that provably gets a probability of 90% from every network within a "
+        "radius of 0.5 of today's, but one may still exist."
     )
 
 
@@ -262,8 +263,8 @@ def test_words_frames_and_refusals(small):
     given = {"robust_to": NormBall(1, 0.1), "guarantee": 0.53}
     result = find_recourse(points.to_numpy(), small, **given)
     assert result.explain(0) == (
-        "Every network within a radius of 0.1 of today's then provably gives at least 53%. A "
-        "cheaper way may exist."
+        "Every network within a radius of 0.1 of today's then provably gives a probability of at "
+        "least 53%. A cheaper way may exist."
     )
     frame = result.to_frame()
     np.testing.assert_array_equal(frame["proven_validity"], result.bracket.proven_validity)
@@ -282,7 +283,7 @@ def test_words_frames_and_refusals(small):
     last = find_recourse(points, small, robust_to=LastLayer(NormBall(2, 0.1)), guarantee=0.53)
     assert last.explain("u").startswith(
         "Every network whose last layer is within a radius of 0.1 of today's then provably "
-        "gives at least "
+        "gives a probability of at least "
     )
 
 
@@ -329,7 +330,7 @@ def test_a_pipeline_with_a_category():
     result = find_recourse(denied, model, robust_to=NormBall(2, 0.01), guarantee=GUARANTEE)
     assert (result.status == Status.FRACTIONAL).all()
     assert (result.bracket.proven_validity >= GUARANTEE).all()
-    assert "provably gives at least 60%" in result.explain(denied.index[0])
+    assert "provably gives a probability of at least 60%" in result.explain(denied.index[0])
     assert "for study" in result.explain(denied.index[0])
 
 

@@ -395,7 +395,7 @@ def test_words():
     assert LastLayer(Ellipsoid(np.eye(3), 2.0)).crowd == (
         "every network whose last layer is within an ellipsoid of radius 2 around today's"
     )
-    assert LastLayer(layers).crowd == "the network with each of the 3 models as its last layer"
+    assert LastLayer(layers).crowd == "each of the 3 networks that differ only in their last layer"
     assert LastLayer(NormBall(1, 0.0)).crowd == "today's network"
     assert LastLayer(NormBall(1, 0.1)).label == "last layer: p=1, radius=0.1"
     assert LastLayer(NormBall(1, 0.1)).with_radius(0.3).models == NormBall(1, 0.3)

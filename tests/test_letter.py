@@ -229,7 +229,10 @@ def test_in_german():
     letter = letter_to(3, language="de", until=date(2027, 3, 31), lender="Hansebank")
     assert letter.ways[0][1][1] == "Credit amount: von 7.882 auf 7.000 DM"
     assert letter.date == "16. November 2026"
-    assert letter.sure[1] == "Sie gilt für Anträge, die uns bis zum 31. März 2027 erreichen."
+    assert (
+        letter.sure[1]
+        == "Diese Empfehlung gilt für Anträge, die uns bis zum 31. März 2027 erreichen."
+    )
     assert letter.reasons[1].yours == "42 Monate"
     page = render_letter(letter)
     assert '<html lang="de">' in page
@@ -269,11 +272,11 @@ def test_units():
 def test_how_sure_it_is(tmp_path):
     first, second = letter_to(3).sure
     assert first.endswith("already allows for such updates, as long as they are not too large.")
-    assert second.startswith("We cannot promise how long it will apply.")
+    assert second.startswith("We cannot promise how long this advice will apply.")
     file = make_recourse(tmp_path, german_people().iloc[:60], robust_to="p=1,radius=0", options=1)
     letter = letter_to(3, file, until=date(2027, 1, 31))
     assert letter.sure[0].startswith("This advice reflects how we decide today.")
-    assert letter.sure[1] == "It applies to applications that reach us by 31 January 2027."
+    assert letter.sure[1] == "This advice applies to applications that reach us by 31 January 2027."
 
 
 def test_advice_that_not_all_models_approve_is_not_called_safe(tmp_path):

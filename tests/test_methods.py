@@ -380,7 +380,7 @@ def test_a_method_that_brings_nothing_back_is_not_called_optimal():
     assert np.isinf(result.price[:2]).all()
     assert np.isinf(result.gap[:2]).all()
     assert np.isfinite(result.price[2])
-    assert result.explain(0) == "The method did not return a finite point."
+    assert result.explain(0) == "No usable recourse was found."
 
 
 @dataclass(frozen=True)

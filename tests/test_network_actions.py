@@ -460,7 +460,7 @@ def test_the_words_say_what_is_proven(bank):
     assert said.startswith("Today's model gives you a chance of ")
     least = np.floor(100 * result.bracket.proven_validity[list(people.index).index(label)])
     assert (
-        "Every network within a radius of 0.1 of today's then gives you at least "
+        "Every network within a radius of 0.1 of today's then gives you a chance of at least "
         f"{least:.0f}%. This is proven. A cheaper way may exist." in said
     )
     assert f"Change {result.changes(label)[0]}" in said
@@ -484,8 +484,8 @@ def test_who_is_not_helped_is_told_what_is_not_proven(bank):
     for label in people.index:
         said = result.explain(label)
         assert (
-            "No change was found that gets you 90% from every network within a radius of 50 of "
-            "today's, but one may still exist." in said
+            "No change was found that gets you a chance of 90% from every network within a radius "
+            "of 50 of today's, but one may still exist." in said
         )
         assert "impossible" not in said
         assert "No change you can make" not in said

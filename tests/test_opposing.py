@@ -138,8 +138,8 @@ def test_a_level_counts_for_less(bank):
     assert opposing.differences[0].name == "savings"
     assert opposing.differences[0].drop == pytest.approx(1.0)
     assert opposing.words("the plain advice") == (
-        f"One of these models gives the plain advice {opposing.gives}, and would refuse it: it "
-        f"gives less credit for savings = {level}."
+        f"One of these models gives the plain advice a chance of {opposing.gives}, and would "
+        f"refuse it: it gives less credit for savings = {level}."
     )
 
 
@@ -148,8 +148,8 @@ def test_the_intercept_is_the_same_for_everybody(bank):
     opposing = result.opposing(label, changed(bank, {}, intercept=-0.2))
     assert not opposing.is_refusal  # 60% was asked for, and 55% is an approval
     assert opposing.words() == (
-        f"One of these models gives this advice {opposing.gives}, less than the 60% asked for: it "
-        "is stricter with everybody."
+        f"One of these models gives this advice a chance of {opposing.gives}, less than the 60% "
+        "asked for: it is stricter with everybody."
     )
 
 

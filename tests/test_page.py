@@ -453,7 +453,7 @@ def check_stops(page, desk):
     assert len(exact) > 10
     for radius, cost in exact[:: len(exact) // 6]:
         told = figures(desk, REFUSED, radius=radius, n_options=1)
-        assert cost == (pages.cost(told.ways[0].cost) if told.ways else "no way")
+        assert cost == (pages.cost(told.ways[0].cost) if told.ways else "not possible")
 
 
 def test_a_cost_between_samples_is_called_rough_until_it_is_asked_for(visit, desk):

@@ -47,7 +47,7 @@ def test_sorting_by_decision_is_by_the_words_shown(desk):
     everybody = desk.people.page("status", size=1000).people
     words = [word for word, _ in itertools.groupby(map(pages._decided, everybody))]
     order = [
-        *("Refused", "Refused, not settled", "Refused, no way"),
+        *("Refused", "Refused, not yet known", "Refused, nothing helps"),
         *("Approved, may not last", "Approved", "Cannot be used"),
     ]
     assert words == [word for word in order if word in words]

@@ -69,7 +69,7 @@ def test_ways_have_their_changes_with_their_efforts(bank):
     assert figures.status is Status.OPTIMAL
     assert figures.approved is False
     assert (figures.threshold, figures.wanted) == (0.5, "60%")
-    assert figures.crowd == "every model within a radius of 0.1 of today's"
+    assert figures.is_robust
     assert figures.validity == result.initial_validity(label)
     assert figures.gives == f"{math.floor(100 * figures.validity)}%"
     assert figures.summary == result.explain(label)
@@ -414,6 +414,8 @@ def test_whom_not_even_today_helps_is_told_that(bank):
     assert sure.plain is None
     assert sure.way is None
     assert sure.opposing is None
-    assert sure.words.startswith("No change you can make gets you 60% from today's model")
+    assert sure.words.startswith(
+        "No change you can make gets you a chance of 60% from today's model"
+    )
     with pytest.raises(ValueError, match="how_sure takes one person, but the table has 2"):
         how_sure(ask(bank), bank[0].iloc[:2])

@@ -24,8 +24,12 @@ def run_examples(page: str) -> dict:
 def test_the_example_prints_what_the_page_shows(capsys):
     names = run_examples(README)
     printed = capsys.readouterr().out
-    (shown,) = re.findall(r"```python\n.*?```\n\n```text\n(.*?)```", README, flags=re.DOTALL)
-    assert " ".join(shown.split()) == " ".join(printed.split())
+    said = r"```\n\nThis prints \(the last line is wrapped here\):\n\n```text\n(.*?)```"
+    (shown,) = re.findall(said, README, flags=re.DOTALL)
+    *table, explained = (line.rstrip() for line in printed.splitlines())
+    *shown_table, first, second, third = shown.splitlines()
+    assert shown_table == table
+    assert " ".join([first, second, third]) == explained
     assert names["advice"].status.size > 100
 
 
@@ -68,6 +72,14 @@ def test_the_examples_of_the_data_run(capsys):
     names = run_examples((ROOT / "docs" / "data.md").read_text())
     assert len(names["later"].features) == 1000
     assert "Hofmann" in capsys.readouterr().out
+
+
+def test_the_examples_of_the_models_run(capsys):
+    names = run_examples((ROOT / "docs" / "models.md").read_text())
+    assert names["actions"]["credit_amount"].unit == "DM"
+    printed = capsys.readouterr().out
+    assert "optimal" in printed
+    assert "duration from 48 to 44 months" in printed
 
 
 def test_the_examples_of_the_methods_run(capsys):

@@ -13,6 +13,7 @@ import pytest
 from service_desk import TestClient, cells, client_of, denied, german_desk
 
 from holdfast.demo.files import write_demo
+from holdfast.report.person import PersonFigures
 from holdfast.result.status import Status
 from holdfast.web import pages
 from holdfast.web.app import make_service
@@ -24,10 +25,10 @@ from holdfast.web.people import Listed
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (Status.INFEASIBLE, "Refused, no way"),
-        (Status.GAP_OPEN, "Refused, not settled"),
-        (Status.NOT_FOUND, "Refused, not settled"),
-        (Status.STILL_REFUSED, "Refused, not settled"),
+        (Status.INFEASIBLE, "Refused, nothing helps"),
+        (Status.GAP_OPEN, "Refused, not yet known"),
+        (Status.NOT_FOUND, "Refused, not yet known"),
+        (Status.STILL_REFUSED, "Refused, not yet known"),
     ],
 )
 def test_only_where_nothing_helps_there_is_no_way(status, said):
@@ -191,3 +192,20 @@ def test_people_go_by_their_keys_before_their_rows(demo):
     page = visit(demo).get("/people/10").text
     assert f"<h1>{name} <small>row 10</small></h1>" in page
     assert f"<title>{name} –" in page
+
+
+def test_what_the_models_allowed_for_give_is_said_only_where_there_are_others():
+    """Of somebody approved who may not stay so; without probabilities, others would refuse."""
+    figures = {"status": Status.OPTIMAL, "approved": True, "threshold": 0.5, "wanted": "50%"}
+    way = object()  # it is only asked whether there is one
+    for is_robust, gives, said in (
+        (
+            True,
+            "52%",
+            "; 50% is needed, but some of the models that the advice allows for would give less.",
+        ),
+        (True, "", ", but some of the models that the advice allows for would refuse."),
+        (False, "52%", "; 50% is needed."),
+    ):
+        person = PersonFigures(**figures, is_robust=is_robust, summary="", gives=gives, ways=[way])
+        assert pages._verdict(person, german_desk().recourse).why.endswith(said)

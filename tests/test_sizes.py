@@ -293,7 +293,7 @@ def test_what_was_not_looked_at_is_not_called_impossible():
 
     ends = np.array([0.0, 0.2]), np.array([1.0, 3.0]), np.array([0.2, 0.5])
     for has_end, words, drawn in (
-        (True, "no way", "out of reach"),
+        (True, "not possible", "out of reach"),
         (False, "not known", "not known"),
     ):
         curve = SizeCurve(*ends, np.array([False, True]), 0.25, has_end)

@@ -1,4 +1,4 @@
-"""An action set as YAML with a comment on every line, for people to edit."""
+"""An action set as YAML with a comment on every setting, for people to edit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ _DERIVED = """
 _WIDE = 40  # where comments begin, if there is room
 
 _NUMBER = {
-    "type": "a number",
     "unit": "its unit, for sentences",
     "immutable": "it may not change",
     "protected": "it may not change, and no explanation mentions it: age, sex",
@@ -66,7 +65,6 @@ _NUMBER_EXAMPLES: dict[str, Any] = {
     "provide_cost": 0.5,
 }
 _CATEGORY = {
-    "type": "a category",
     "levels": "all levels that exist",
     "immutable": "it may not change",
     "protected": "it may not change, and no explanation mentions it: sex, nationality",
@@ -91,7 +89,7 @@ def annotated(actions: ActionSet) -> str:
     >>> text = annotated(ActionSet([NumberFeature("age", lower=18, direction="up")]))
     >>> print("\\n".join(text.splitlines()[12:17]))
       age:
-        type: number                        # a number
+        type: number
         direction: up                       # any: up and down; up: it may only rise; down: it may \
 only fall
         lower: 18                           # nobody is advised to go below this
@@ -119,7 +117,7 @@ def _feature(name: str, feature: Any, given: dict[str, Any]) -> list[str]:
     meanings = _NUMBER if number else _CATEGORY
     examples = _NUMBER_EXAMPLES if number else _category_examples(feature)
     lines = ["", f"  {_inline(name)}:"]
-    lines += [_line(4, key, value, meanings[key], True) for key, value in given.items()]
+    lines += [_line(4, key, value, meanings.get(key, ""), True) for key, value in given.items()]
     unused = [key for key in meanings if key in examples and key not in given]
     lines += [_line(4, key, examples[key], meanings[key], False) for key in unused]
     return lines
@@ -144,6 +142,8 @@ def _category_examples(feature: Any) -> dict[str, Any]:
 
 def _line(indent: int, key: str, value: Any, meaning: str, used: bool) -> str:
     text = f"{' ' * indent}{'' if used else '# '}{key}: {_inline(value)}"
+    if not meaning:  # the type says it all
+        return text
     return f"{text:<{_WIDE}}# {meaning}" if len(text) < _WIDE else f"{text}  # {meaning}"
 
 

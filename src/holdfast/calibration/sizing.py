@@ -185,11 +185,10 @@ class Sizing:
                 f"{alone.survival:.1%}. Rehearsed with {self.n_rehearsed} people in "
                 f"{sum(self.n_worlds)} worlds."
             )
-            more = found.cost / alone.cost - 1.0 if alone.cost > 0.0 else 0.0
             lines.append(
                 f"{found.helped:.0%} of the {self.n_people} people denied can be helped "
                 f"({alone.helped:.0%} for today's model alone), at a mean cost of "
-                f"{found.cost:.3g} ({more:+.0%})."
+                f"{found.cost:.3g}{_compared(found.cost, alone.cost)}."
             )
             if self._few(found):
                 lines.append(
@@ -219,7 +218,6 @@ class Sizing:
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw survival against cost, a curve for each family, and mark the choice."""
-        need("plots", "plot", "matplotlib")
         need("plots", "Sizing.plot", "matplotlib")
         from matplotlib import pyplot as plt
 
@@ -255,6 +253,20 @@ class Sizing:
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+def _compared(cost: float, alone: float) -> str:
+    """Compare a mean cost with that of advice for today's model alone, which may be 0.
+
+    Examples
+    --------
+    >>> _compared(1.48, 1.0), _compared(0.9, 1.0), _compared(1.0, 1.0), _compared(1.0, 0.0)
+    (" (48% more than for today's model alone)", " (10% less than for today's model alone)", '', '')
+    """
+    more = round(100.0 * (cost / alone - 1.0)) if alone > 0.0 else 0
+    if not more:
+        return ""
+    return f" ({abs(more)}% {'more' if more > 0 else 'less'} than for today's model alone)"
 
 
 def _named(models: ModelSet) -> str:

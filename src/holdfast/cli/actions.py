@@ -46,7 +46,7 @@ def actions_command(
         typer.Option(help="The unit of a column, such as duration=months; may be repeated."),
     ] = None,
 ) -> Ending:
-    """Draft what people can change, as a file with a comment on every line, ready to edit.
+    """Draft what people can change, as a file with a comment on every setting, ready to edit.
 
     holdfast actions loans.csv --target default --drop id --protected age
     --unit duration=months --out actions.yaml
@@ -83,8 +83,8 @@ def actions_command(
     if suspects:
         named = " ".join(f"--protected {name}" for name in suspects)
         say(
-            f"judging by their names, {', '.join(suspects)} may be protected by law. If so, pass "
-            f"{named}, and think twice about using them in the model"
+            f"these columns may be protected by law, judging by name: {', '.join(suspects)}. If "
+            f"they are, pass {named}, and reconsider using them in the model"
         )
     print(f"{out} has {len(actions)} features, {len(free)} of which can change. Now edit it.")
     return Ending.DONE

@@ -30,7 +30,7 @@ def audit_command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="A table to write, .parquet or .csv: what became of each way."),
+        typer.Option(help="A table to write, .parquet or .csv: what became of each option."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> Ending:
@@ -39,8 +39,8 @@ def audit_command(
     holdfast audit recourse.parquet --model new_model.skops --out audit.parquet
 
     Advice holds if the other model approves whoever follows it. People must be told if they were
-    refused and advised, would still be refused, and have no way left that holds. The exit code is
-    1 if there are any.
+    refused and advised, would still be refused, and have no option left that holds. The exit code
+    is 1 if there are any.
     """
     from holdfast.files.recourse import RecourseFile
     from holdfast.report import audit
@@ -64,11 +64,11 @@ def _show(found: Audit, out: Path | None) -> None:
     table = table_of(("", "right"), ("", "left"))
     for count, meaning in (
         (found.people, "people were refused, and given advice"),
-        (found.first_holds, f"of their first ways hold: {share_range(found.survival)}"),
-        (found.some_holds, "people have at least one way that holds"),
+        (found.first_holds, f"of their first options hold: {share_range(found.survival)}"),
+        (found.some_holds, "people have at least one option that holds"),
         (found.approved_now, "people are approved by the other model without any change"),
-        (found.below_guarantee, "ways hold, but with less than was guaranteed"),
-        (found.not_read, "ways cannot be read by the other model, and so do not hold"),
+        (found.below_guarantee, "options hold, but with less than was guaranteed"),
+        (found.not_read, "options cannot be read by the other model, and so do not hold"),
     ):
         table.add_row(f"{count:,}", meaning)
     console.print(table)
@@ -81,4 +81,4 @@ def _show(found: Audit, out: Path | None) -> None:
     else:
         console.print("\nNobody needs to be told.")
     if out is not None:
-        console.print(f"What became of each way is in {out}.", soft_wrap=True)
+        console.print(f"What became of each option is in {out}.", soft_wrap=True)

@@ -72,8 +72,8 @@ def fit_command(
     if suspects:
         drops = " ".join(f"--drop {name}" for name in suspects)
         say(
-            f"judging by their names, {', '.join(suspects)} may be protected by law. If so, the "
-            f"model must not use them: {drops}"
+            f"these columns may be protected by law, judging by name: {', '.join(suspects)}. If "
+            f"they are, leave them out of the model: {drops}"
         )
     save_model(fitted.model, out, fitted.favorable_class)
     written = load_model(out)

@@ -6,7 +6,8 @@ the odds of the unwanted class are least, when the Gaussian around each unwanted
 and widened in its favour and that around each wanted one to its harm (`rbr_likelihoods`). Only
 the labels that the model gives are used.
 
-This is the method of their paper. Their public code solves something else, in three ways that show.
+This is the method of their paper. Their public code differs in three ways that affect results: see
+`holdfast.paper.rbr_as_published`.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class LastLayer(ModelSet):
         if self.radius == 0.0:
             return "today's network"
         if not self.has_size:
-            return f"the network with {self.models.crowd} as its last layer"
+            return f"{self.models.crowd_of('network')} that differ only in their last layer"
         return self.models.crowd_of("network whose last layer is")
 
     def with_radius(self, radius: float) -> LastLayer:

@@ -88,7 +88,8 @@ class RobustRecourse(BaseEstimator):  # type: ignore[misc]
     [['optimal', 'months from 48 to 7']]
     >>> result.explain(1)
     "Today's model gives you a chance of 16%. Change months from 48 to 7. This is provably the \
-cheapest way. Every model within a radius of 0.1 of today's then gives you at least 50%. The cost \
+cheapest way. Every model within a radius of 0.1 of today's then gives you a chance of at \
+least 50%. The cost \
 is 2.25."
     """
 

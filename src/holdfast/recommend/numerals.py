@@ -81,6 +81,17 @@ def points_down(points: float) -> str:
     return f"{whole} point{'' if whole == 1 else 's'}"
 
 
+def a_chance(given: str, least: str = "") -> str:
+    """Name what a model gives within a sentence: a percentage is a chance, points are points.
+
+    Examples
+    --------
+    >>> a_chance("55%", "at least "), a_chance("620 points"), a_chance("")
+    ('a chance of at least 55%', '620 points', '')
+    """
+    return f"a chance of {least}{given}" if given.endswith("%") else f"{least}{given}"
+
+
 def above(value: float) -> str:
     """Write a number rounded up to two digits.
 

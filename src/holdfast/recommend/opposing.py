@@ -11,7 +11,7 @@ from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoding, Number
 from holdfast.models.encoding.features import RawFeature
 from holdfast.models.encoding.reading import is_missing, plain
-from holdfast.recommend.numerals import numeral
+from holdfast.recommend.numerals import a_chance, numeral
 from holdfast.recommend.words import listed
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Opposing:
         if self.gives:
             less = f"less than the {self.wanted} asked for"
             outcome = "and would refuse it" if self.is_refusal else less
-            said = f"One of these models gives {what} {self.gives}, {outcome}"
+            said = f"One of these models gives {what} {a_chance(self.gives)}, {outcome}"
         lowers = [each for each in self.differences if each.drop > 0.0]
         least = _LEAST_SHARE * sum(each.drop for each in lowers)
         told = [each for each in lowers if each.drop >= least and each.name not in self.protected]

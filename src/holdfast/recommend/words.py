@@ -11,7 +11,15 @@ from scipy import special
 
 from holdfast.actions import ActionSet, NumberFeature
 from holdfast.models.encoding.reading import is_missing
-from holdfast.recommend.numerals import above, at_least, below, numeral, numerals, points_down
+from holdfast.recommend.numerals import (
+    a_chance,
+    above,
+    at_least,
+    below,
+    numeral,
+    numerals,
+    points_down,
+)
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -137,7 +145,7 @@ def _today(result: Recommendations, label: Any) -> str:
     gives = result.initially(label)
     if not gives:  # a margin is no probability
         return ""
-    return f"Today's model gives you {'' if result._points_scale else 'a chance of '}{gives}."
+    return f"Today's model gives you {a_chance(gives)}."
 
 
 def _every(result: Recommendations) -> str:
@@ -154,7 +162,7 @@ def _chance(result: Recommendations, score: float) -> str:
     if not gives:
         return "approves you"
     least = "at least " if result.robust_to.radius > 0.0 else ""
-    return f"gives you {least}{gives}"
+    return f"gives you {a_chance(gives, least)}"
 
 
 def _way_words(result: Recommendations, label: Any, option: int) -> str:
@@ -211,10 +219,10 @@ def afterwards(result: Recommendations, way: Way) -> str:
         parts = [every]
     elif score >= result._cutoff:
         known = result.robust_to.radius > 0.0 and gives
-        today = [f"Today's model then gives you {gives}."] if known else []
+        today = [f"Today's model then gives you {a_chance(gives)}."] if known else []
         parts = [*today, every]
     if score < result._cutoff:
-        more = f": it gives you {gives}" if gives else ""
+        more = f": it gives you {a_chance(gives)}" if gives else ""
         parts.append(f"Today's model would still refuse you{more}.")
     return " ".join(parts)
 
@@ -230,8 +238,8 @@ def _proof(result: Recommendations, way: Way) -> str:
         return "A cheaper way may exist."
     if way.status is Status.NOT_VALID:
         return (
-            f"No change was found that gets you {result.wanted} from {result.crowd}, but one may "
-            "still exist."
+            f"No change was found that gets you {a_chance(result.wanted)} from {result.crowd}, "
+            "but one may still exist."
         )
     best = "cheapest way" if result._is_guarantee else "best balance of cost and chance"
     if way.status.is_proven:
@@ -239,14 +247,14 @@ def _proof(result: Recommendations, way: Way) -> str:
         return f"This is provably the {best}{without}."
     if result._is_guarantee:
         return f"There may be a cheaper way, but it would cost at most {above(way.gap)} less."
-    return f"There may be a better balance, but only by {above(way.gap)} at most."
+    return f"A better balance may exist, but it would be better by at most {above(way.gap)}."
 
 
 def hopeless_words(result: Recommendations, label: Any) -> str:
     """Say that nothing helps a person, and what can be reached instead."""
     reach, radius = result.reachable(label)
     best, who = best_words(result, reach), result.crowd
-    nothing = f"No change you can make gets you {result.wanted} from {who}"
+    nothing = f"No change you can make gets you {a_chance(result.wanted)} from {who}"
     if not result._has_probabilities:
         nothing = f"No change you can make gets you approved by {who}"
     said = [f"{nothing}. The best you can reach is {best}." if best else f"{nothing}."]

@@ -51,7 +51,7 @@ class Audit:
     options, options_hold : int
         How many ways they were shown, and how many of these the other model approves.
     first_holds, some_holds : int
-        People whose first way holds; people of whom at least one does.
+        People whose first option holds; people of whom at least one does.
     approved_now : int
         People whom the other model approves as they are, without any change.
     not_read : int
@@ -83,7 +83,7 @@ class Audit:
 
     @property
     def survival(self) -> Interval:
-        """Share of people whose first way holds."""
+        """Share of people whose first option holds."""
         return wilson(self.first_holds, self.people)
 
     def to_plain(self) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def _costs(summary: Summary) -> str:
         f"{figure(quantiles['0.9'])}."
     )
     about = About("costs", "How many people pay each cost", text)
-    return histogram_chart(about, summary.costs.histogram, "cost of the first advice")
+    return histogram_chart(about, summary.costs.histogram, "cost of the first option")
 
 
 def _features(summary: Summary) -> str:

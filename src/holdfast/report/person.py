@@ -135,8 +135,8 @@ class PersonFigures:
         The probability from which on today's model approves; NaN without probabilities.
     wanted : str
         What is asked for: "50%", "600 points"; empty with a cost weight, which asks for neither.
-    crowd : str
-        The models of the set, in the singular: "every model within a radius of 0.1 of today's".
+    is_robust : bool
+        Whether the advice allows for other models than today's.
     summary : str
         All of it in words, as `Recommendations.explain` says it; but what is protected, or computed
         from something that is, is never said to be in the way.
@@ -157,7 +157,7 @@ class PersonFigures:
     approved: bool | None
     threshold: float
     wanted: str
-    crowd: str
+    is_robust: bool
     summary: str
     complaint: str = ""
     validity: float = math.nan
@@ -206,7 +206,7 @@ def look_at(result: Recommendations, label: Any) -> PersonFigures:
         approved=result.is_approved(label),
         threshold=result.threshold,
         wanted=result.wanted if math.isfinite(result.threshold) else "",
-        crowd=result.robust_to.crowd,
+        is_robust=result.robust_to.radius > 0.0,
         summary="",
         complaint=complaint or "",
     )

@@ -55,13 +55,12 @@ class Status(StrEnum):
 
 _SENTENCES = {
     Status.OPTIMAL: "This is provably the best recourse.",
-    Status.ALREADY_VALID: (
-        "Every model in the set already gives this point what was asked for; no change is needed."
-    ),
+    Status.ALREADY_VALID: "Every model in the set already gives what was asked for; no change is "
+    "needed.",
     Status.STILL_REFUSED: "This is provably the best answer to what was asked, but today's model "
     "still refuses it. To get an approval, ask for a guarantee, or for a higher one.",
     Status.INFEASIBLE: "No change within the bounds gives the guarantee.",
-    Status.NOT_FOUND: "The method did not return a finite point.",
+    Status.NOT_FOUND: "No usable recourse was found.",
     Status.PROVEN_VALID: "Every network in the set provably gives this recourse at least the "
     "guarantee. A cheaper recourse may exist.",
     Status.ACCEPTED: "The model itself accepts this recourse. The model is not linear, so "

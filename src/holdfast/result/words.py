@@ -63,7 +63,7 @@ def _of_the_guarantee(result: RecourseResult, i: int) -> str:
     if np.isnan(result.recourse_array[i, 0]):
         return status.sentence
     every = _networks(result)
-    proven = f"at least {_percent(result.worst_case_validity[i])}"
+    proven = f"a probability of at least {_percent(result.worst_case_validity[i])}"
     if status is Status.ALREADY_VALID:
         return f"{_upper(every)} provably gives this point {proven} as it is; no change is needed."
     if status is Status.NOT_VALID:
@@ -78,12 +78,13 @@ def _not_valid(result: RecourseResult, i: int) -> str:
     assert result.guarantee is not None
     if result.worst_case_score[i] >= result.goal.amount:
         return (
-            f"{_upper(every)} then provably gives at least {proven}, but today's model still "
-            "refuses that. To get an approval, ask for a higher guarantee."
+            f"{_upper(every)} then provably gives a probability of at least {proven}, but today's "
+            "model still refuses that. To get an approval, ask for a higher guarantee."
         )
+    wanted = f"{100.0 * result.guarantee:.4g}%"
     return (
-        f"No change was found that provably gets {100.0 * result.guarantee:.4g}% from {every}, "
-        f"but one may still exist. The best one found provably gets {proven}."
+        f"No change was found that provably gets a probability of {wanted} from {every}, but one "
+        f"may still exist. The best one found provably gets {proven}."
     )
 
 

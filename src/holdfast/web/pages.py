@@ -178,8 +178,9 @@ def _verdict(person: PersonFigures, recourse: RobustRecourse) -> Decision:
         why += f", and the advice asks for {person.wanted}"
     if not person.approved:
         return Decision("refused", "Refused", person.gives, f"{why}.")
-    if person.status is not Status.ALREADY_VALID and person.ways:
-        why += f", and not {person.crowd} would give that"
+    if person.status is not Status.ALREADY_VALID and person.ways and person.is_robust:
+        less = "give less" if person.gives else "refuse"
+        why += f", but some of the models that the advice allows for would {less}"
     return Decision("approved", "Approved", person.gives, f"{why}.")
 
 
@@ -535,7 +536,7 @@ def _shorten(text: str) -> str:
         return text
 
 
-_WITHOUT_COST = ("no way", "not known")
+_WITHOUT_COST = ("not possible", "not known")
 
 
 def _cost_at(stop: Stop) -> str:
@@ -543,7 +544,7 @@ def _cost_at(stop: Stop) -> str:
     if math.isnan(stop.cost):  # where nobody has looked, or the search was given up
         return "not known"
     if not math.isfinite(stop.cost):
-        return "no way"
+        return "not possible"
     return cost(stop.cost) if stop.is_exact else f"about {figure(stop.cost)}"
 
 
@@ -568,7 +569,7 @@ def _progress(progress: RunProgress) -> str:
         return "The table is being read."
     if progress.state is RunState.RUNNING:
         many = f"{progress.done:,} of {count_text(progress.total, 'person', 'people')}"
-        return f"Advice for {many} is ready; the list is sorted once all of it is."
+        return f"Advice is ready for {many}. The list will be sorted when all of it is ready."
     return ""
 
 
@@ -583,7 +584,8 @@ def _decided(person: Listed) -> str:
     if person.is_helped:
         return "Refused"
     # only of these is it known that nothing helps; for others nothing was found, or proven
-    return "Refused, no way" if person.status is Status.INFEASIBLE else "Refused, not settled"
+    is_hopeless = person.status is Status.INFEASIBLE
+    return "Refused, nothing helps" if is_hopeless else "Refused, not yet known"
 
 
 def _title(person: PersonFigures, n_ways: int) -> str:

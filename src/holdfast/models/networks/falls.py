@@ -264,7 +264,7 @@ class Falls:
     def binding(self, multipliers: Multipliers) -> dict[int, Tensor]:
         """How much of each vertex is in the bound: (rows, 2, units).
 
-        For p = 1 one vertex binds; for others all do, as Hoelder's inequality has them.
+        For p = 1 one vertex binds; for others all do, as Hölder's inequality has them.
         """
         falls = self.with_lines(multipliers)
         widths = [fall.shape[2] for fall in falls.values()]

@@ -140,7 +140,7 @@ class _Game:
     def fall_and_binding(self, shares: Tensor) -> tuple[Tensor, Tensor]:
         """The fall over the ball, and how much of each vertex is in it.
 
-        For p = 1 one vertex binds, at today's levers; for others all do, as Hoelder's inequality
+        For p = 1 one vertex binds, at today's levers; for others all do, as Hölder's inequality
         has them.
         """
         lines = shares * self.units

@@ -15,7 +15,7 @@ network the score then falls linearly in the injections, but for what activation
 So the fall of the score is at most a *convex* function of the injections. Over a ball with p = 1
 such a function is greatest at a vertex: all of the radius in one unit. For other p, whose balls
 have no vertices, the hinges are bounded by cones as well, so that the function is subadditive, and
-Hoelder's inequality bounds it by its values at single units. `docs/networks.md` derives it all.
+Hölder's inequality bounds it by its values at single units. `docs/networks.md` derives it all.
 """
 
 from __future__ import annotations
