@@ -14,7 +14,8 @@ from torch import nn
 
 import holdfast
 from holdfast.models.network import Network
-from holdfast.models.networks import falls, proof
+from holdfast.models.networks import falls
+from holdfast.models.networks import prover as prover_module
 from holdfast.models.networks.ascent import worst_network
 from holdfast.models.networks.last_layer import worst_last_layer
 from holdfast.models.networks.prover import Prover
@@ -317,14 +318,16 @@ def rises(p, radii, networks, seed=3):
 @pytest.mark.parametrize("p", NORMS)
 def test_a_larger_ball_never_proves_more_within_a_rung(p):
     for rung in (-60, -9, 9):
-        radii = 2.0 ** ((rung + np.array([1e-9, 1e-3, 0.1, 0.4, 0.9, 1.0 - 1e-9])) / proof._RUNGS)
+        radii = 2.0 ** (
+            (rung + np.array([1e-9, 1e-3, 0.1, 0.4, 0.9, 1.0 - 1e-9])) / prover_module._RUNGS
+        )
         assert rises(p, radii, 3) == 0
     assert rises(p, [0.0, 1e-12, 1e-6, 1e-3], 3) == 0
 
 
 def test_a_larger_ball_hardly_proves_more_across_rungs():
     """Lines are chosen anew at each rung, and not quite the best ones."""
-    rungs = 2.0 ** (np.arange(12, 26) / proof._RUNGS)
+    rungs = 2.0 ** (np.arange(12, 26) / prover_module._RUNGS)
     for _, network, ball, points in some_networks(50, 12):
         score = network.score(points)
         for rung in rungs[::3]:
@@ -343,7 +346,7 @@ def test_order_and_number_of_rows_make_no_difference(monkeypatch):
         assert close(prover.lower(points[order]), proven[order], size[order], 1e-10)
         one_by_one = np.concatenate([prover.lower(point[None]) for point in points])
         assert close(one_by_one, proven, size, 1e-10)
-        monkeypatch.setattr(proof, "_MEMORY", 1e-9)  # a row at a time
+        monkeypatch.setattr(prover_module, "_MEMORY", 1e-9)  # a row at a time
         assert close(prover.lower(points), proven, size, 1e-10)
         monkeypatch.undo()
         assert prover.lower(points[:0]).shape == (0,)
@@ -540,7 +543,7 @@ def test_a_part_that_is_left_out_is_overtaken(monkeypatch):
         ]
         return torch.cat(turned, 1).any(1)
 
-    monkeypatch.setattr(proof, "no_network_there", other_sides)
+    monkeypatch.setattr(prover_module, "no_network_there", other_sides)
     assert split() > found + 1.0
     assert close(prove(networks, splits=8), found)
 
@@ -559,10 +562,10 @@ def test_a_line_that_is_too_steep_is_overtaken(monkeypatch, p):
     found = Attack(networks, np.random.default_rng(42)).found
     assert found == -40.0 - 10.0 + 4.0
     assert close(prove(networks), found)
-    choose = proof.choose_lines
+    choose = prover_module.choose_lines
 
     def broken(*given):
         return {j: 1.5 * each for j, each in choose(*given).items()}
 
-    monkeypatch.setattr(proof, "choose_lines", broken)
+    monkeypatch.setattr(prover_module, "choose_lines", broken)
     assert prove(networks) > found + 1.0

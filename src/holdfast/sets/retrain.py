@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 from holdfast.machinery.numbers import Floats, Ints
 from holdfast.models.encoding.unwrap import is_a
 from holdfast.models.regressions import StatsmodelsResults
-from holdfast.sets.space import NotInSpaceError, Space
+from holdfast.sets.space import NotInSpaceError, Space, UnreadableError
 
 Draw = Callable[[np.random.Generator], Ints]
 
 _ATTEMPTS = 50  # draws for one model, until it has both classes and all levels
+_KEEP = (
+    "Bins, weights of evidence and values that are filled in become different columns when they "
+    "are fitted again: wrap such a step in sklearn.frozen.FrozenEstimator to keep it; an imputer "
+    "can also tell missing values apart (add_indicator=True)"
+)
 _COMPARED = 20  # rows on which a refit is asked itself: it is of the same kind as today's model
 
 
@@ -44,8 +49,9 @@ def retrain(
 ) -> Floats:
     """Fit the whole model once for each draw of rows, and express it in today's columns.
 
-    A draw that lacks a class, or a level that today's encoder knows, is drawn again. One model is
-    fitted after another: scikit-learn's handling of warnings does not bear threads.
+    A draw that lacks a class, or a level that today's encoder knows, is drawn again. A model that
+    reads other columns than today's, such as other bins, is an error. One model is fitted after
+    another: scikit-learn's handling of warnings does not bear threads.
 
     Returns
     -------
@@ -86,18 +92,17 @@ def _fit_one(
         fitted = clone(unfitted).fit(space.rows(rows), labels[rows])
         try:
             return space.translate("a retrained model", fitted, compare=_COMPARED)
-        except NotInSpaceError as error:
+        except UnreadableError as error:
             why = (
                 f"{error} Resamples often lack a rare category: let the encoder know all of them "
                 "(categories=...), ignore unknown ones (handle_unknown='ignore'), or merge rare "
                 "ones"
             )
+        except NotInSpaceError as error:
+            # not drawn again: the models that are left would be those most like today's
+            raise ValueError(f"{error} {_KEEP}") from None
     tried = f"{attempts} resamples" if attempts > 1 else "the rows"
-    raise ValueError(
-        f"{tried} gave no model to compare with: {why}. Bins and weights of evidence that are "
-        "fitted again become different columns: wrap such a step in "
-        "sklearn.frozen.FrozenEstimator to keep it"
-    )
+    raise ValueError(f"{tried} gave no model to compare with: {why}. {_KEEP}")
 
 
 def _unfitted(model: Any) -> Any:

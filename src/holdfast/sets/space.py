@@ -28,6 +28,10 @@ class NotInSpaceError(ValueError):
     """A model is no linear function of today's encoded columns."""
 
 
+class UnreadableError(NotInSpaceError):
+    """A model refuses rows that today's model reads: it may lack a level of theirs."""
+
+
 @dataclass(frozen=True, eq=False)
 class Space:
     """Today's model, and the columns in which all models are compared.
@@ -119,7 +123,7 @@ class Space:
         try:
             encoded = read_encoded_rows(other, self.probes)
         except ValueError as error:
-            raise NotInSpaceError(f"{name}: {error}") from None
+            raise UnreadableError(f"{name}: {error}") from None
         some = slice(compare)
         rows = self.probes.iloc[some] if hasattr(self.probes, "iloc") else self.probes[some]
         other.compare_people(rows, encoded[some], other.choose_loss(None))
