@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
@@ -423,3 +424,21 @@ def test_the_promise_holds_on_fresh_samples():
 def test_the_promise_holds_on_fresh_samples_for_all_families(truth, n):
     short = fallen_short(np.array(truth), n, 50, 100)
     assert short <= binom.ppf(0.99, 50, 0.05)
+
+
+def test_resamples_that_read_other_columns_are_not_drawn_again():
+    """Of medians that vary, only today's own would be left: then nothing varies any more."""
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(rng.normal(size=(300, 2)).round(1), columns=["a", "b"])
+    good = table["a"] + table["b"] + rng.logistic(size=300) > 0.0
+    table.loc[rng.choice(300, size=20, replace=False), "a"] = np.nan
+    imputed = make_pipeline(
+        SimpleImputer(strategy="median"), StandardScaler(), LogisticRegression()
+    )
+    asked = {"families": ["fisher"], "n_models": 30, "confidence": 0.8, "random_state": 0}
+    with pytest.raises(ValueError, match="FrozenEstimator to keep it; an imputer can also tell"):
+        calibrate(imputed.fit(table, good), table, good, **asked)
+    marked = make_pipeline(
+        SimpleImputer(strategy="median", add_indicator=True), StandardScaler(), LogisticRegression()
+    )
+    assert calibrate(marked.fit(table, good), table, good, **asked).families

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
-from holdfast import ActionSet, Ellipsoid, ModelList, NormBall, RobustRecourse, Status
+from holdfast import ActionSet, AtMost, Ellipsoid, ModelList, NormBall, RobustRecourse, Status
 from holdfast.actions import check
 
 NUMBERS = ["income", "months", "age", "debts"]
@@ -253,3 +253,16 @@ def test_a_frontier_of_what_is_missing_is_what_is_recommended():
             again = ours.set_params(guarantee=float(guarantee)).recommend(people.loc[[label]])
             (way,) = again.ways(label)
             assert way.cost == pytest.approx(cost, rel=1e-6, abs=1e-9)
+
+
+def test_whoever_misses_a_linked_number_is_told_of_the_link():
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80)}).round(2)
+    good = table["a"] + table["b"] + rng.logistic(size=80) > 0.0
+    table.loc[5, "a"] = np.nan
+    model = make_pipeline(SimpleImputer(), LogisticRegression()).fit(table, good)
+    actions = ActionSet.from_data(table)
+    actions.links.append(AtMost("a", "b"))
+    asked = {"robust_to": NormBall(2, 0.0), "actions": actions, "guarantee": 0.5}
+    advice = RobustRecourse(model, **asked).recommend(table)
+    assert "a is missing, but it is linked with b" in advice.explain(5)

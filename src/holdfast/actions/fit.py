@@ -85,11 +85,16 @@ def read_action_levels(
 
     Nor can those be used who miss a number that is linked with others.
     """
-    for name in {name for link in actions.links for name in link.names}:
-        if name in reading.numbers:
-            for i in np.flatnonzero(np.isnan(reading.numbers[name])):
-                if int(i) not in reading.reasons:
-                    reading.refuse(int(i), name, None, "it is linked")
+    for name in {name: None for link in actions.links for name in link.names}:
+        if name not in reading.numbers:
+            continue
+        others = {n: None for link in actions.links if name in link.names for n in link.names}
+        others.pop(name)
+        for i in np.flatnonzero(np.isnan(reading.numbers[name])):
+            if int(i) not in reading.reasons:
+                reading.note(
+                    int(i), f"{name} is missing, but it is linked with {' and '.join(others)}"
+                )
     for name, raw_feature in encoding.features.items():
         feature = actions[name]
         if not isinstance(feature, CategoryFeature) or feature.stays:

@@ -16,6 +16,7 @@ from holdfast.machinery.numbers import Floats
 from holdfast.machinery.threads import thread_count
 from holdfast.models import LinearModel
 from holdfast.models.encoding import Encoding
+from holdfast.models.encoding.reading import plain
 from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
 from holdfast.problem.model_set import ModelSet
@@ -99,7 +100,7 @@ class ActionAdviser(Adviser):
         if posed.refused:
             row, why = posed.refused[0]
             label = people.index[row] if hasattr(people, "index") else row
-            raise ValueError(f"X: row {label!r} does not fit the action set: {why}")
+            raise ValueError(f"X: row {plain(label)!r} does not fit the action set: {why}")
         super().__init__(today, posed.problem.problem.X, goal, n_jobs)
         self.problem, self.links = posed.problem, posed.links
 

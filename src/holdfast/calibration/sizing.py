@@ -180,7 +180,8 @@ class Sizing:
             )
             lines.append(
                 f"Of those who follow the advice, {found.survival:.1%} are approved by a "
-                f"retrained model on average, and at least {found.survival_low:.1%} with {sure} "
+                f"retrained model on average; in a single world at least "
+                f"{found.survival_low:.1%}, with {sure} "
                 f"({self.survival:.0%} was asked for); with advice for today's model alone, "
                 f"{alone.survival:.1%}. Rehearsed with {self.n_rehearsed} people in "
                 f"{sum(self.n_worlds)} worlds."

@@ -95,9 +95,13 @@ class Reading:
         )
 
     def refuse(self, row: int, name: str, value: Any, reason: str) -> None:
-        """Note why a row cannot be used."""
+        """Note why the value of a row cannot be used."""
         what = "is missing" if is_missing(value) else f"= {plain(value)!r}: {reason}"
-        self.reasons.setdefault(row, []).append(f"{name} {what}")
+        self.note(row, f"{name} {what}")
+
+    def note(self, row: int, reason: str) -> None:
+        """Note why a row cannot be used."""
+        self.reasons.setdefault(row, []).append(reason)
 
     def refused(self) -> list[tuple[int, str]]:
         """List the rows that cannot be used, with a sentence for each."""
