@@ -21,6 +21,7 @@ from holdfast.discrete import (
     solve_discrete,
     solve_linked,
 )
+from holdfast.discrete import cuts as cuts_module
 from holdfast.discrete import row_search as row_search_module
 from holdfast.discrete import solve as solve_module
 from holdfast.discrete.boxes import Best, neighbours_of
@@ -608,3 +609,39 @@ def test_far_from_0_the_unit_of_costs_does_not_decide_what_is_proven():
         np.testing.assert_allclose(one.price[both], near.price[both], rtol=1e-3)
         proven += (one.status == Status.OPTIMAL).sum()
     assert proven > 40
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0**-9, 2.0**9])
+def test_far_from_0_the_unit_of_costs_does_not_decide_whether_a_score_is_known(factor):
+    """A cost weight is measured in the unit of costs, and a score is not."""
+    start = np.full((1, 3), 2.0**17)
+    coef = np.array([5.5, 3.5, -1.5])
+    base = RecourseProblem.build(
+        start,
+        coef,
+        float(-coef @ start[0] - 1.0),
+        robust_to=NormBall(2, 0.0),
+        feature_costs=np.full(3, factor),
+        bounds=(start[0] - 8.0, start[0] + 8.0),
+    )
+    nothing = np.empty((1, 0), dtype=int)
+    problem = DiscreteProblem(base, np.ones((1, 3)), start, [], nothing, [])
+    links = Links(np.array([[1.0, -1.0, 0.0]]), np.full((1, 1), -np.inf), np.zeros((1, 1)))
+    result = solve_linked(problem, links, cost_weight=0.1 / factor)
+    assert result.status[0] is Status.GAP_OPEN  # in every unit: the score is mostly rounding
+    assert result.lower_bound[0] == 0.0
+    assert result.gap[0] == result.price[0]
+
+
+def test_what_was_known_outlives_a_bound_of_highs_that_is_a_hair_too_high(monkeypatch):
+    problem, links = tangled(np.random.default_rng(0))
+    row, own = take_row(problem, 0), row_links(links, 0)
+    goal, point = Goal.of(row.problem.loss, cost_weight=0.05), row.problem.X[0]
+    none = np.empty(0, dtype=np.int64)
+    high = Best(0.4, 0.4 + 1e-7, point, none, 1)
+    monkeypatch.setattr(cuts_module, "_solve_row", lambda *_: high)
+    best = solve_cuts(row, own, goal, 1e-9, Best(0.4, 0.3, point, none, 2))
+    assert (best.value, best.bound, best.nodes) == (0.4, 0.3, 3)
+    close = high._replace(bound=0.4 + 1e-10)
+    monkeypatch.setattr(cuts_module, "_solve_row", lambda *_: close)
+    assert solve_cuts(row, own, goal, 1e-9, Best(0.4, 0.3, point, none, 2)).bound == close.bound

@@ -170,7 +170,7 @@ def test_what_is_in_the_way_is_told_with_the_cost_of_its_release(bank):
         assert (barrier.words, barrier.cost) == (release.words, release.cost)
         assert barrier.features == [each.feature for each in release.constraints]
     assert figures.reachable.endswith("%")
-    assert f"The best you can reach is {figures.reachable}" in figures.note
+    assert f"The best you can reach with all of them is {figures.reachable}" in figures.note
     assert math.isnan(figures.reachable_radius)
     assert "impossible even with today's model alone" in figures.note
     assert figures.summary == result.explain(label)

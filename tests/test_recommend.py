@@ -206,7 +206,7 @@ def test_who_cannot_be_helped_is_told_what_is_in_the_way(bank):
     costs = [release.cost for release in releases]
     assert costs == sorted(costs)
     words = result.explain(i)
-    assert f"The best you can reach is {np.floor(100 * reach):.0f}%" in words
+    assert f"The best you can reach with all of them is {np.floor(100 * reach):.0f}%" in words
     assert releases[0].words in words
     # releasing it does help, and one constraint fewer does not
     named = {constraint.feature for constraint in releases[0].constraints}

@@ -111,3 +111,23 @@ def test_as_many_features_change_as_may():
     changed = (result.levels != problem.current).sum(axis=1)[np.isfinite(result.cost)]
     assert changed.max() == 2
     np.testing.assert_array_equal(changed, result.cost[np.isfinite(result.cost)])
+
+
+def test_of_covers_that_cost_the_same_the_one_with_most_room_is_taken():
+    """Where levels count as several changes, the problem is covered by others, each searched."""
+    base = RecourseProblem.build([[0.0, 0.0]], [1.0, 2.0], -0.5, robust_to=NormBall(2, 0.0))
+    groups = [Group(np.array([j]), np.array([[0.0], [1.0]])) for j in (0, 1)]
+    nothing, cost = np.zeros((1, 2)), np.array([[0.0, 1.0]])
+    problem = DiscreteProblem(
+        base,
+        nothing,
+        nothing,
+        groups,
+        np.array([[0, 0]]),
+        [cost, cost],
+        max_changes=2,
+        level_changes=[np.array([[0, 1]]), np.array([[0, 2]])],
+    )
+    result = solve_discrete(problem, guarantee=0.5)
+    assert result.levels.tolist() == [[0, 1]]
+    assert (result.cost[0], result.worst_case_score[0]) == (1.0, 1.5)

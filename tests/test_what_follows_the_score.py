@@ -229,7 +229,7 @@ def test_what_is_within_reach_is_calibrated_too(method, favorable):
     assert advice.status_of(label) is Status.INFEASIBLE
     assert advice.reachable(label)[0] == pytest.approx(best, rel=1e-9)
     words = advice.explain(label)
-    assert f"The best you can reach is {math.floor(100 * best)}%" in words
+    assert f"The best you can reach with all of them is {math.floor(100 * best)}%" in words
     assert "What stands in the way: months may not change" in words
 
 
@@ -748,7 +748,7 @@ def test_words_speak_of_points():
     best = math.floor(
         float(SCALE.of(np.log(1.0 / (1.0 / hopeless.reachable(people.index[0])[0] - 1))))
     )
-    assert f"The best you can reach is {best} points" in words
+    assert f"The best you can reach with all of them is {best} points" in words
     # a far higher guarantee than any probability can say
     cheap = RobustRecourse(model, guarantee_points=2000, **asked).recommend(people[:1])
     assert cheap.status_of(people.index[0]) is Status.INFEASIBLE
@@ -807,3 +807,34 @@ def test_points_below_the_threshold_are_refused():
     assert (strict.predict(advice.after()) == 1).all()
     with pytest.raises(ValueError, match="below the model's own threshold"):
         RobustRecourse(calibrated("sigmoid"), guarantee_points=470, **asked).recommend(PEOPLE[:3])
+
+
+@pytest.mark.parametrize(("threshold", "steps"), [(0.45, 0), (0.4, -1)])
+def test_at_a_threshold_the_model_itself_decides(threshold, steps):
+    """There the logit of the threshold, and the model's own arithmetic, differ by a bit."""
+    inner = LogisticRegression().fit([[-1.0], [1.0]], [0, 1])
+    inner.coef_, inner.intercept_ = np.array([[1.0]]), np.array([0.0])
+    frozen = pytest.importorskip("sklearn.frozen", reason="scikit-learn before 1.6")
+    how = {"threshold": threshold, "response_method": "predict_proba"}
+    model = thresholded(frozen.FrozenEstimator(inner), **how)
+    model.fit([[-1.0], [1.0]], [0, 1])
+    point = np.log(threshold / (1.0 - threshold))
+    for _ in range(abs(steps)):
+        point = np.nextafter(point, -9.0)
+    asked = {"robust_to": NormBall(2, 0.0), "favorable_class": 1, "cost_weight": 100.0}
+    found = find_recourse([[point]], model, **asked)
+    refused = found.status[0] is Status.STILL_REFUSED
+    assert refused == (model.predict(found.recourse_array)[0] == 0)
+
+
+def test_a_frontier_asks_for_a_yes_where_the_advice_does():
+    """An even chance is a tie, which scikit-learn refuses."""
+    table = pd.DataFrame({"a": [-1.0, 1.0, 2.0, -2.0], "b": [0.0, 1.0, 0.0, -1.0]})
+    model = LogisticRegression().fit(table, [0, 1, 1, 0])
+    model.coef_, model.intercept_ = np.array([[1.0, 0.5]]), np.array([0.0])
+    person = pd.DataFrame({"a": [0.0], "b": [0.0]})
+    asked = {"robust_to": NormBall(2, 0.0), "favorable_class": 1, "guarantee": 0.5}
+    found = find_recourse(person, model, **asked)
+    again = found.frontier(0).at_guarantee(0.5)
+    assert found.status[0] is again.status[0] is Status.OPTIMAL
+    assert found.cost[0] == again.cost[0] > 0.0

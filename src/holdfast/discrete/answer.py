@@ -135,8 +135,12 @@ def best_found(
     if len(founds) == 1:
         return founds[0]
     pairs = zip(covers, founds, strict=True)
-    prices = [make_result(part, goal, found, tolerance).price for part, found in pairs]
-    best = np.where(np.isnan(prices), np.inf, prices).argmin(axis=0)
+    results = [make_result(part, goal, found, tolerance) for part, found in pairs]
+    prices = np.array([result.price for result in results])
+    prices[np.isnan(prices)] = np.inf
+    # of those that cost the same, the one with the most room: see `ties`
+    scores = np.array([result.worst_case_score for result in results])
+    best = np.where(prices > prices.min(axis=0), -np.inf, np.nan_to_num(scores)).argmax(axis=0)
     rows, first = np.arange(problem.problem.n_rows), founds[0]
     lost = np.all([np.isnan(found.recourse).any(axis=1) for found in founds], axis=0)
     told: dict[str, Any] = {}

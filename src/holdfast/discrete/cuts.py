@@ -47,9 +47,13 @@ def solve_cuts(
         value, bound = scaled(np.array([found.value, found.bound]), exponent).tolist()
         found = found._replace(value=value, bound=max(bound, 0.0))
     best = known if known.value <= found.value and known.point is not None else found
+    bound = found.bound
+    unit = math.ldexp(0.5, int(exponent[0])) if goal.is_guarantee else 1.0
+    if best.point is not None and bound > best.value + tolerance * (abs(best.value) + unit):
+        bound = -math.inf  # HiGHS knows it less well than it is promised; what was known stays
     # without an answer, that there is none is proven by a bound of inf only
     return best._replace(
-        bound=max(known.bound if known.bound < math.inf else -math.inf, found.bound),
+        bound=max(known.bound if known.bound < math.inf else -math.inf, bound),
         nodes=known.nodes + found.nodes,
     )
 

@@ -92,8 +92,9 @@ def solve_linked(
     Returns
     -------
     RecourseResult
-        Points keep the links to 1e-9, and `lower_bound` is about points that keep them exactly: an
-        optimal row is no dearer than any of these. `nodes` counts the nodes of all searches, and
+        Points keep the links to 1e-9 of their terms, which is much where these are huge;
+        `lower_bound` is about points that keep them exactly: an optimal row is no dearer than any
+        of these. `nodes` counts the nodes of all searches, and
         the rounds of HiGHS. What an infeasible row could reach is not worked out (NaN), unless
         there are no links.
 
@@ -218,8 +219,8 @@ def _distrust(problem: DiscreteProblem, goal: Goal, found: Found, i: int) -> Non
     base = problem.problem.row(i)
     point = found.recourse[i : i + 1]
     rough = score_roundings(base, base.X if np.isnan(point).any() else point)
-    if rough[0] > GAP_TOLERANCE * (1.0 + abs(goal.amount)):
-        found.lower_bound[i] = 0.0 if goal.is_guarantee else -np.inf
+    if rough[0] > GAP_TOLERANCE * (1.0 + abs(goal.target or 0.0)):
+        found.lower_bound[i] = 0.0  # neither costs nor losses are below it
 
 
 def _are_kept(x: Floats, links: Links) -> NDArray[np.bool_]:

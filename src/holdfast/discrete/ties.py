@@ -1,7 +1,9 @@
-"""Which of several equally cheap answers is given: the one that leaves the most room.
+"""Which of several equally cheap answers is given: none that one other level would better.
 
 Costs of levels are often round numbers, so that many answers cost the same. Rounding would choose
-among them, and a model that differs in its last digits would send people another way.
+among them, and a model that differs in its last digits would send people another way. Where one
+change of a level is enough, what is given is the best of all that cost the same. Where several are,
+and where numbers change too, an answer that differs in more than one level may leave more room.
 """
 
 from __future__ import annotations

@@ -296,17 +296,19 @@ def _with_the_model(
     """Judge the recourses by the model itself: what was solved for may have been its surrogate."""
     there = np.asarray(~np.isnan(result.recourse_array).any(axis=1))
     points = result.recourse_array[there]
-    score = np.full(len(result), np.nan)
+    score, accepted = np.full(len(result), np.nan), None
     if there.any():
         labels = (
             np.flatnonzero(there) if result.problem.index is None else result.problem.index[there]
         )
-        model.compare_points(points, labels, result.problem.loss)
+        accepted = model.compare_points(points, labels, result.problem.loss)
         score[there] = model.score(points)
         _compare_raw(result, model, people, there)
     said = result.method_status
     assert said is not None
     refused = there & ~accepts(model, score)
+    if accepted is not None:  # at the cutoff a hair decides, and that is the model's own
+        refused[there] = ~accepted
     said[refused & (said != MethodStatus.NOT_RUN)] = MethodStatus.NOT_VALID
     if surrogate is not None:
         result = _of_the_surrogate(result, model, surrogate, score)

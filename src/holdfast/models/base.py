@@ -198,19 +198,22 @@ class Model:
         said = self.origin.ask_whole(X, made)
         self._compare(said, points, labels, loss, tolerance)
 
-    def compare_points(self, encoded: Any, labels: Any, loss: Loss) -> None:
+    def compare_points(self, encoded: Any, labels: Any, loss: Loss) -> NDArray[np.bool_] | None:
         """Compare what was read with what the classifier says of encoded points.
 
-        Where nothing is encoded, the whole model is asked.
+        Where nothing is encoded, the whole model is asked. Returned is whom it accepts; None where
+        it does not say.
         """
-        if self.origin is not None and len(encoded):
-            asked, whole = encoded, not self.origin.steps  # the whole reads what is not encoded
-            if whole and self.feature_names is not None:
-                import pandas as pd
+        if self.origin is None or not len(encoded):
+            return None
+        asked, whole = encoded, not self.origin.steps  # the whole reads what is not encoded
+        if whole and self.feature_names is not None:
+            import pandas as pd
 
-                asked = pd.DataFrame(encoded, columns=self.feature_names)
-            said = self.origin.ask_whole(asked) if whole else self.origin.ask_last(asked)
-            self._compare(said, encoded, labels, loss, agreement(encoded))
+            asked = pd.DataFrame(encoded, columns=self.feature_names)
+        said = self.origin.ask_whole(asked) if whole else self.origin.ask_last(asked)
+        self._compare(said, encoded, labels, loss, agreement(encoded))
+        return said.accepted
 
     def _compare(self, said: Said, X: Floats, labels: Any, loss: Loss, tolerance: float) -> None:
         ours = self.score(X)

@@ -16,6 +16,7 @@ from holdfast.problem.losses import LOGISTIC, Loss
 
 # Cost weights, in the unit of a row's costs, that can be computed with.
 _LEAST_AMOUNT = 1e-300
+_HAIR = 1e-12  # of a score
 
 
 class Mode(IntEnum):
@@ -101,7 +102,10 @@ class Goal:
                 )
             return goal
         guarantee = check_guarantee(guarantee)
-        return cls(Mode.GUARANTEE, loss, loss.score(guarantee), guarantee, cutoff)
+        amount = loss.score(guarantee)
+        if amount < cutoff <= amount + _HAIR * (1.0 + abs(amount)):
+            amount = cutoff  # a yes is asked for, and a tie may be a no
+        return cls(Mode.GUARANTEE, loss, amount, guarantee, cutoff)
 
     @classmethod
     def of_cost_weight(cls, loss: Loss, cost_weight: Any, cutoff: float = 0.0) -> Goal:

@@ -257,7 +257,8 @@ def hopeless_words(result: Recommendations, label: Any) -> str:
     nothing = f"No change you can make gets you {a_chance(result.wanted)} from {who}"
     if not result._has_probabilities:
         nothing = f"No change you can make gets you approved by {who}"
-    said = [f"{nothing}. The best you can reach is {best}." if best else f"{nothing}."]
+    every = " with all of them" if result.robust_to.radius > 0.0 else ""
+    said = [f"{nothing}. The best you can reach{every} is {best}." if best else f"{nothing}."]
     if np.isfinite(radius):
         said.append(f"It becomes possible at a radius of {below(radius)} or less.")
     elif (
