@@ -195,17 +195,18 @@ def test_people_go_by_their_keys_before_their_rows(demo):
 
 
 def test_what_the_models_allowed_for_give_is_said_only_where_there_are_others():
-    """Of somebody approved who may not stay so; without probabilities, others would refuse."""
-    figures = {"status": Status.OPTIMAL, "approved": True, "threshold": 0.5, "wanted": "50%"}
+    """Of somebody approved who may not stay so; of networks, no more than is known."""
+    figures = {"approved": True, "threshold": 0.5, "wanted": "50%", "gives": "52%", "summary": ""}
     way = object()  # it is only asked whether there is one
-    for is_robust, gives, said in (
-        (
-            True,
-            "52%",
-            "; 50% is needed, but some of the models that the advice allows for would give less.",
-        ),
-        (True, "", ", but some of the models that the advice allows for would refuse."),
-        (False, "52%", "; 50% is needed."),
+    some = ", but some of the models that the advice allows for would not give what it asks for."
+    unknown = ", but it is not proven that all models that the advice allows for would too."
+    for is_robust, status, said in (
+        (True, Status.OPTIMAL, some),
+        (True, Status.GAP_OPEN, some),
+        (True, Status.PROVEN_VALID, unknown),
+        (True, Status.NOT_VALID, unknown),
+        (False, Status.OPTIMAL, "."),
     ):
-        person = PersonFigures(**figures, is_robust=is_robust, summary="", gives=gives, ways=[way])
-        assert pages._verdict(person, german_desk().recourse).why.endswith(said)
+        person = PersonFigures(**figures, is_robust=is_robust, status=status, ways=[way])
+        why = pages._verdict(person, german_desk().recourse).why
+        assert why == f"Today’s model gives 52%; 50% is needed{said}"

@@ -346,8 +346,9 @@ def test_where_a_hair_decides_advice_asks_the_model_itself(monkeypatch, says):
 
     monkeypatch.setattr(Origin, "ask_whole", answer)
     advice = recourse.recommend(people)
-    told = {advice.status_of(label) is Status.STILL_REFUSED for label in people.index}
-    assert told == {not says}
+    for label in people.index:
+        assert (advice.status_of(label) is Status.STILL_REFUSED) == (not says)
+        assert ("Today's model would still refuse you" in advice.explain(label)) == (not says)
 
 
 def test_a_change_that_costs_nothing_is_a_change():
@@ -366,3 +367,11 @@ def test_a_bound_that_an_answer_refutes_is_not_believed():
     bound = np.array([0.5, 1.0 + 1e-12, 1.1, np.inf])
     believed = believed_bound(price, bound, np.full(4, 1e-9))
     np.testing.assert_array_equal(believed, [0.5, 1.0, 0.0, np.inf])
+
+
+def test_a_tolerance_of_0_is_none_for_rows_without_an_answer_either():
+    base = RecourseProblem.build([[0.0]], [0.0], -3.0, robust_to=NormBall(1, 0.0))
+    nothing = np.zeros((1, 1))
+    problem = DiscreteProblem(base, nothing, nothing, [], np.empty((1, 0), dtype=int), [])
+    result = solve_discrete(problem, guarantee=0.5, tolerance=0.0)
+    assert result.status[0] is Status.INFEASIBLE

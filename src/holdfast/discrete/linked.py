@@ -94,9 +94,8 @@ def solve_linked(
     RecourseResult
         Points keep the links to 1e-9 of their terms, which is much where these are huge;
         `lower_bound` is about points that keep them exactly: an optimal row is no dearer than any
-        of these. `nodes` counts the nodes of all searches, and
-        the rounds of HiGHS. What an infeasible row could reach is not worked out (NaN), unless
-        there are no links.
+        of these. `nodes` counts the nodes of all searches, and the rounds of HiGHS. What an
+        infeasible row could reach is not worked out (NaN), unless there are no links.
 
     Examples
     --------

@@ -3,7 +3,8 @@
 Costs of levels are often round numbers, so that many answers cost the same. Rounding would choose
 among them, and a model that differs in its last digits would send people another way. Where one
 change of a level is enough, what is given is the best of all that cost the same. Where several are,
-and where numbers change too, an answer that differs in more than one level may leave more room.
+where numbers change too, and where links are kept, an answer that differs in more than one level,
+or in parts that are searched apart, may leave more room.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from holdfast.problem.goal import Goal
 from holdfast.recommend.features import changed_features, take_people
 from holdfast.recommend.rounding import Draft, room_for
 from holdfast.recommend.ways import Printed, Ways, join_ways
-from holdfast.result.status import are_proven, reassess, sort_proven
+from holdfast.result.status import are_proven, believed_bound, reassess, sort_proven
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -294,10 +294,9 @@ def _attempt(judge: _Judge, trial: Printed, encoded: Encoded, *, rounded: bool) 
     """Take those who are well served by the rows of the table that are tried."""
     posed, goal, after = judge.posed, judge.goal, trial.after
     ways, holds, holds_clearly = judge(trial.ways, encoded)
-    # as in `RecourseResult.assemble`, a bound a hair above the price is rounding
-    bound = np.minimum(ways.lower_bound, ways.price)
-    gap = ways.price - bound
     room = room_for(ways, ways.price, are_proven(ways.status), goal)
+    bound = believed_bound(ways.price, ways.lower_bound, room)
+    gap = ways.price - bound
     good = holds_clearly & (gap <= room) if rounded else holds
     good = good & judge.pipeline_agrees(after, ways, good)
     if posed.actions.links:

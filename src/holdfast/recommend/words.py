@@ -211,17 +211,19 @@ def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) ->
 
 def afterwards(result: Recommendations, way: Way) -> str:
     """Say what the models make of it, and whether today's would still refuse."""
-    score, gives = way.score, result.gives(way.score)
-    end = _ENDS.get(way.status, ".")
+    gives, end = result.gives(way.score), _ENDS.get(way.status, ".")
+    refused = way.score < result._cutoff
+    if way.status.is_proven:  # it knows what the model itself said, where a hair decides
+        refused = way.status is Status.STILL_REFUSED
     every = f"{_every(result)} then {_chance(result, way.worst_case_score)}{end}"
     parts = []
     if result._is_guarantee:
         parts = [every]
-    elif score >= result._cutoff:
+    elif not refused:
         known = result.robust_to.radius > 0.0 and gives
         today = [f"Today's model then gives you {a_chance(gives)}."] if known else []
         parts = [*today, every]
-    if score < result._cutoff:
+    if refused:
         more = f": it gives you {a_chance(gives)}" if gives else ""
         parts.append(f"Today's model would still refuse you{more}.")
     return " ".join(parts)

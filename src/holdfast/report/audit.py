@@ -49,7 +49,7 @@ class Audit:
     people : int
         How many refused people were given advice.
     options, options_hold : int
-        How many ways they were shown, and how many of these the other model approves.
+        How many options they were shown, and how many of these the other model approves.
     first_holds, some_holds : int
         People whose first option holds; people of whom at least one does.
     approved_now : int

@@ -166,7 +166,9 @@ def is_proven(
 
 def promised_gap(goal: Goal, tolerance: float, price: Floats, known: Appraisal) -> Floats:
     """Return the largest gap of a proof; what differs by less is rounding."""
-    return np.asarray(tolerance * (np.abs(price) + (known.unit if goal.is_guarantee else 1.0)))
+    with np.errstate(invalid="ignore", over="ignore"):  # a tolerance of 0, an infinite price
+        unit = known.unit if goal.is_guarantee else 1.0
+        return np.asarray(tolerance * (np.abs(price) + unit))
 
 
 def believed_bound(price: Floats, lower_bound: Floats, room: Floats) -> Floats:

@@ -179,9 +179,15 @@ def _verdict(person: PersonFigures, recourse: RobustRecourse) -> Decision:
     if not person.approved:
         return Decision("refused", "Refused", person.gives, f"{why}.")
     if person.status is not Status.ALREADY_VALID and person.ways and person.is_robust:
-        less = "give less" if person.gives else "refuse"
-        why += f", but some of the models that the advice allows for would {less}"
+        why += f", but {_doubt(person.status)}"
     return Decision("approved", "Approved", person.gives, f"{why}.")
+
+
+def _doubt(status: Status) -> str:
+    """Say why somebody whom today's model approves is advised all the same."""
+    if status in (Status.PROVEN_VALID, Status.NOT_VALID):  # of networks no more is known
+        return "it is not proven that all models that the advice allows for would too"
+    return "some of the models that the advice allows for would not give what it asks for"
 
 
 def _needed(threshold: float, points: Points | None) -> str:
