@@ -42,9 +42,10 @@ def answer(problem: RecourseProblem, goal: Goal, threads: int) -> RecourseResult
     lost = np.flatnonzero(found.outcome == EXHAUSTED)
     if lost.size:
         reachable, radius = (np.full(problem.n_rows, np.nan) for _ in range(2))
-        reachable[lost] = problem.loss.probability(known.worst_score[lost])
+        hopeless = lost[found.lower_bound[lost] == np.inf]  # of others nothing is known
+        reachable[hopeless] = problem.loss.probability(known.worst_score[hopeless])
         if problem.robust_to.has_size:
-            radius[lost] = largest_radii(problem, goal.numbers(), lost, threads)
+            radius[hopeless] = largest_radii(problem, goal.numbers(), hopeless, threads)
         found.recourse[lost] = np.nan  # it was the point that proves how much can be had
         for values in known:
             values[lost] = np.nan
