@@ -8,7 +8,8 @@ Here the problem is put together. Each rule of an action set goes into it where 
 - `switches`: which level of a category may become which, and its cost;
 - `joint`: derived features, together with their parents, and all links among these;
 - `arrays`: the costs of numbers, and all other links (`AtMost`, `Follows`, `Linear`);
-- `max_changes` is a limit of the problem itself, which `holdfast.discrete` keeps to.
+- `max_changes` is a limit of the problem itself (`discrete.problem`), which the search keeps to
+  (`discrete.domains.settle_changes`).
 """
 
 from __future__ import annotations
