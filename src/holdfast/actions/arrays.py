@@ -16,13 +16,14 @@ from holdfast.actions.links import Follows, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import Range, encode_range, range_of
 from holdfast.actions.reach import Reach, find_reach
-from holdfast.actions.switches import person_costs
+from holdfast.actions.switches import all_switch_costs
 from holdfast.discrete import Group, Links
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Category, Curve, Encoding, Number
+from holdfast.models.encoding.encoding import check_agreement
 from holdfast.models.encoding.features import RawFeature
 from holdfast.models.encoding.reading import Reading
-from holdfast.models.encoding.unwrap import AGREEMENT
+from holdfast.problem.problem import frozen
 
 
 @dataclass
@@ -72,6 +73,8 @@ class Arrays:
             if isinstance(feature, NumberFeature) and isinstance(raw_feature, Number):
                 self._fill_number(feature, raw_feature)
             # else what may not change: its bounds are its value already
+        for values in (self.points, self.lower, self.upper):
+            frozen(values)  # a problem takes them as they are
 
     def _fill_number(self, feature: NumberFeature, number: Number) -> None:
         j = number.column
@@ -99,14 +102,15 @@ class Arrays:
         else:
             levels, columns, values = feature.levels, raw_feature.columns, self.codes[feature.name]
         # to miss a level, or to have an unknown one, is a level only if somebody does
-        rest = np.intersect1d(current, [len(levels), len(levels) + 1])
+        rest = np.unique(current[current >= len(levels)])
         kept = np.append(np.arange(len(levels)), rest)
         specials = () if isinstance(raw_feature, Number) else raw_feature.specials
-        costs = person_costs(feature, levels, current, specials)[:, kept]
+        costs = all_switch_costs(feature, levels, specials)[:, kept]
         values = values[kept]
         lost = ~np.isfinite(values).all(axis=1)  # the pipeline refuses such a level
         costs[:, lost], values = np.inf, np.where(lost[:, None], 0.0, values)
-        self._add(feature.name, Group(columns, values), np.searchsorted(kept, current), costs)
+        place = np.searchsorted(kept, current) if rest.size else current
+        self._add(feature.name, Group(columns, values), place, costs[current])
         self.levels[feature.name] = levels
 
     def _fill_curve(self, feature: NumberFeature, curve: Curve) -> None:
@@ -118,13 +122,7 @@ class Arrays:
     def _add(self, name: str, group: Group, current: NDArray[np.int64], costs: Floats) -> None:
         """Add a group; each person must be where the pipeline says, and then is to the last bit."""
         ours, theirs = group.values_of(current), self.points[:, group.columns]
-        wrong = ~(np.abs(ours - theirs) <= AGREEMENT * (1.0 + np.abs(theirs)))
-        if wrong.any():
-            row, column = (int(k) for k in np.argwhere(wrong)[0])
-            raise ValueError(
-                f"column {name!r} is misread: the pipeline encodes it as {theirs[row, column]}, "
-                f"not as {ours[row, column]}, in row {row}"
-            )
+        check_agreement(name, ours, theirs)
         self.points[:, group.columns] = ours
         self.groups.append(group)
         self.current.append(current)

@@ -267,25 +267,18 @@ def _check_category(
     report: _Report,
 ) -> None:
     """Check the rows that change a category."""
-    fine: set[tuple[Any, Any]] = set()  # switches that many may make are looked up once
-    switches = zip(before[rows].tolist(), after[rows].tolist(), strict=True)
+    switches = list(zip(before[rows].tolist(), after[rows].tolist(), strict=True))
+    try:
+        distinct: Iterable[tuple[Any, Any]] = set(switches)  # many make the same one
+    except TypeError:  # what cannot be hashed is no level
+        distinct = switches
+    if all(feature.refusal(plain(old), plain(new)) is None for old, new in distinct):
+        return
     for row, switch in zip(rows.tolist(), switches, strict=True):
-        if _is_among(switch, fine):
-            continue
         old, new = map(plain, switch)
         reason = feature.refusal(old, new)
-        if reason is None:
-            fine.add((old, new))
-        else:
-            said = f"{feature.name} changes from {old!r} to {new!r}, but {reason}"
-            report([row], said)
-
-
-def _is_among(switch: tuple[Any, Any], switches: set[tuple[Any, Any]]) -> bool:
-    try:
-        return switch in switches
-    except TypeError:  # what cannot be hashed is no level
-        return False
+        if reason is not None:
+            report([row], f"{feature.name} changes from {old!r} to {new!r}, but {reason}")
 
 
 def _check_count(most: int, changed: dict[Any, NDArray[np.bool_]], n: int, report: _Report) -> None:

@@ -42,13 +42,12 @@ def switch_costs(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:
     return costs
 
 
-def person_costs(
+def all_switch_costs(
     feature: CategoryFeature,
     levels: tuple[Any, ...],
-    current: NDArray[np.int64],
     codes: tuple[Any, ...] = (),
 ) -> Floats:
-    """Cost of each level for each person, (n, m + 2): after the levels a missing one, an unknown.
+    """Cost of each level by what a person has, (m + 2, m + 2): at the end a missing one, an unknown.
 
     Whose level is missing may give one, if that has a cost; whose level is unknown keeps it. Nobody
     takes either of the two, nor one of the `codes`, which are no levels that people could have.
@@ -61,7 +60,7 @@ def person_costs(
         costs[m, [k for k in range(m) if levels[k] in may_take]] = feature.provide_cost
     costs[:, [k for k in range(m) if levels[k] in codes]] = np.inf
     np.fill_diagonal(costs, 0.0)
-    return costs[current]
+    return costs
 
 
 def _rises(feature: CategoryFeature, levels: tuple[Any, ...]) -> Floats:

@@ -17,7 +17,7 @@ from holdfast.actions.cells import MOST_VALUES
 from holdfast.actions.joint import Joint
 from holdfast.actions.ranges import encode_range, range_of
 from holdfast.actions.reach import find_reach
-from holdfast.actions.switches import person_costs
+from holdfast.actions.switches import all_switch_costs
 from holdfast.discrete import DiscreteProblem, largest_reachable_score
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Curve, Number
@@ -304,7 +304,7 @@ def feature_of_person(posed: Posed, feature: NumberFeature | CategoryFeature) ->
     if count > len(levels) and current[0] == len(levels):
         is_unknown = not is_missing(posed.people[name].iloc[0])
     codes = getattr(posed.encoding[name], "specials", ())
-    costs = person_costs(feature, levels, current + is_unknown, codes)[0]
+    costs = all_switch_costs(feature, levels, codes)[current + is_unknown][0]
     return np.append(costs[: len(levels)], [0.0] * (count - len(levels)))
 
 

@@ -87,7 +87,11 @@ def _texts(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[str]:
     values = _plain(column, rows)
     if column.dtype == np.float64 and not np.isnan(values).any():
         return numerals(values)
-    return ["not given" if is_missing(value) else numeral(value) for value in values]
+    return [value if type(value) is str else _text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    return "not given" if is_missing(value) else numeral(value)
 
 
 def _plain(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[Any]:

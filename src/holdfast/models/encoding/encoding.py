@@ -389,18 +389,27 @@ class Encoding:
         for name, feature in self.features.items():
             if isinstance(feature, Number):
                 moved = feature.scale * reading.filled(feature)
-                ours, theirs = feature.shift + moved, encoded[:, feature.column]
-                size = 1.0 + np.abs(theirs) + np.abs(moved)  # the sum may cancel
+                theirs = encoded[:, feature.column]
+                size = np.abs(theirs) + np.abs(moved)  # the sum may cancel
+                check_agreement(name, feature.shift + moved, theirs, size)
             elif isinstance(feature, Category):
-                ours = feature.all_codes[reading.levels[name]]
                 theirs = encoded[:, feature.columns]
-                size = 1.0 + np.abs(theirs)
-            else:
-                continue  # its values are the pipeline's own; see `holdfast.actions.cells`
-            wrong = ~(np.abs(ours - theirs) <= AGREEMENT * size)
-            if wrong.any():
-                where = tuple(int(k) for k in np.argwhere(wrong)[0])
-                raise ValueError(
-                    f"column {name!r} is misread: the pipeline encodes it as {theirs[where]}, not "
-                    f"as {ours[where]}, in row {where[0]}"
-                )
+                check_agreement(name, feature.all_codes[reading.levels[name]], theirs)
+            # a curve's values are the pipeline's own; see `holdfast.actions.cells`
+
+
+def check_agreement(name: str, ours: Floats, theirs: Floats, size: Floats | None = None) -> None:
+    """Refuse what was read of a column where the pipeline encodes it otherwise.
+
+    `size` is that of the numbers computed with: of what the pipeline says, unless given.
+    """
+    if np.array_equal(ours, theirs):  # so it is of nearly all categories
+        return
+    size = np.abs(theirs) if size is None else size
+    wrong = ~(np.abs(ours - theirs) <= AGREEMENT * (1.0 + size))
+    if wrong.any():
+        where = tuple(int(k) for k in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"column {name!r} is misread: the pipeline encodes it as {theirs[where]}, not "
+            f"as {ours[where]}, in row {where[0]}"
+        )
