@@ -22,6 +22,7 @@ from holdfast.recommend.networks import NetworkQuestion
 from holdfast.recommend.oracle import NetworkOracle
 from holdfast.recommend.proven import ProvenRecommendations
 from holdfast.recommend.question import Question
+from holdfast.recommend.reader import Reader
 from holdfast.recommend.recommendations import Recommendations
 
 if TYPE_CHECKING:
@@ -93,8 +94,6 @@ least 50%. The cost \
 is 2.25."
     """
 
-    _encoding: Encoding | None = None  # of a model that stays as it is
-
     def __init__(
         self,
         model: Any,
@@ -121,6 +120,7 @@ is 2.25."
         self.loss = loss
         self.favorable_class = favorable_class
         self.n_jobs = n_jobs
+        self._reader = Reader()
 
     def __sklearn_clone__(self) -> RobustRecourse:
         """Copy the settings, and the model as it is fitted: nothing here is fitted again."""
@@ -129,20 +129,6 @@ is 2.25."
 
     def with_settings(self, **settings: Any) -> RobustRecourse:
         """Return a copy with some settings changed; a model that was read is not read again.
-
-        Examples
-        --------
-        See `read_once`.
-        """
-        other = type(self)(**(self.get_params(deep=False) | settings))
-        if not {"model", "favorable_class"} & settings.keys():
-            other._encoding = self._encoding
-        return other
-
-    def read_once(self) -> RobustRecourse:
-        """Return a copy that reads the model now, and not again each time people are advised.
-
-        Use it if you ask often, one person at a time, and do not change the model in between.
 
         Examples
         --------
@@ -155,17 +141,14 @@ is 2.25."
         ...     robust_to=holdfast.NormBall(p=1, radius=0.1),
         ...     actions=holdfast.ActionSet.from_data(table),
         ...     guarantee=0.5,
-        ... ).read_once()
+        ... )
         >>> surer = recourse.with_settings(guarantee=0.9)
         >>> [str(each.recommend(table[1:2]).status[0]) for each in (recourse, surer)]
         ['optimal', 'optimal']
         """
-        other = self.with_settings()
-        other._encoding = other._read()
+        other = type(self)(**(self.get_params(deep=False) | settings))
+        other._reader = self._reader
         return other
-
-    def _read(self, X: Any = None) -> Encoding:
-        return Encoding.of(self.model, favorable_class=self.favorable_class, people=X)
 
     def recommend(self, X: Any) -> Recommendations:
         """Recommend what each of the applicants should change.
@@ -183,7 +166,7 @@ is 2.25."
         check_count("n_options", self.n_options)
         check_kind("actions", self.actions, ActionSet, "start with ActionSet.from_data")
         given, X = X, as_table(X, "X")
-        encoding = self._encoding or self._read(X)
+        encoding = self._reader.read(self.model, self.favorable_class, X)
         if encoding.is_named and not hasattr(given, "columns"):
             raise ValueError(
                 "X is an array, but the model knows its columns by name: pass a data frame with "

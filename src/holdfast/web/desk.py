@@ -132,7 +132,7 @@ class Desk:
         else:
             prepared = prepare(job, n_jobs=1)
         check_unchanged(known, prepared.checksums, "the settings")
-        recourse = prepared.recourse.read_once()
+        recourse = prepared.recourse
         columns = columns_of(recourse, are_texts=True)
         _refuse_what_cannot_be_asked(recourse, columns)
         desk = cls(job, recourse, columns, people, reference, lender, _fingerprint(recourse))

@@ -1,0 +1,63 @@
+"""Reading a model once, and again only when it has changed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import joblib
+from sklearn.base import BaseEstimator
+
+from holdfast.models.encoding import Encoding
+
+
+class _Known(NamedTuple):
+    """What was read of a model, and all that was fitted in it then."""
+
+    model: Any
+    content: str
+    encoding: Encoding
+
+
+class Reader:
+    """Reads models, and remembers the last one.
+
+    Whether anything has been fitted again is found out faster than all of it is read.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> model = LogisticRegression().fit([[0.0], [1.0]], [False, True])
+    >>> reader = Reader()
+    >>> first = reader.read(model, None)
+    >>> reader.read(model, None) is first
+    True
+    >>> reader.read(model.fit([[1.0], [0.0]], [False, True]), None) is first
+    False
+    """
+
+    def __init__(self) -> None:
+        self._known: _Known | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy nothing that can be read again."""
+        return type(self), ()
+
+    def read(self, model: Any, favorable_class: Any, people: Any = None) -> Encoding:
+        """Take a model apart, as `Encoding.of` does, unless it is as it was last time."""
+        known, content = self._known, _content(model, favorable_class)
+        if known is not None and known.model is model and known.content == content:
+            return known.encoding
+        encoding = Encoding.of(model, favorable_class=favorable_class, people=people)
+        if content is not None:
+            self._known = _Known(model, content, encoding)
+        return encoding
+
+
+def _content(model: Any, favorable_class: Any) -> str | None:
+    """Tell a model from others by all that was fitted; None where that cannot be written down."""
+    if not isinstance(model, BaseEstimator):
+        return None
+    try:
+        return str(joblib.hash((model, favorable_class)))
+    except Exception:  # whatever a step of somebody's own raises: it is then read each time
+        return None
