@@ -107,7 +107,7 @@ class Arrays:
         specials = () if isinstance(raw_feature, Number) else raw_feature.specials
         costs = all_switch_costs(feature, levels, specials)[:, kept]
         values = values[kept]
-        lost = ~np.isfinite(values).all(axis=1)  # the pipeline refuses such a level
+        lost = np.asarray(~np.isfinite(values).all(axis=1))  # the pipeline refuses such a level
         costs[:, lost], values = np.inf, np.where(lost[:, None], 0.0, values)
         place = np.searchsorted(kept, current) if rest.size else current
         self._add(feature.name, Group(columns, values), place, costs[current])

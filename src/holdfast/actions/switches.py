@@ -46,7 +46,7 @@ def all_switch_costs(
     levels: tuple[Any, ...],
     codes: tuple[Any, ...] = (),
 ) -> Floats:
-    """Cost of each level by the level one has, (m + 2, m + 2): last a missing one, an unknown.
+    """Cost of each level by the level one has, (m + 2, m + 2): last a missing, an unknown one.
 
     Whose level is missing may give one, if that has a cost; whose level is unknown keeps it. Nobody
     takes either of the two, nor one of the `codes`, which are no levels that people could have.

@@ -18,11 +18,11 @@ from holdfast.problem.goal import Goal
 from holdfast.problem.model_set import ModelSet
 from holdfast.problem.points import Points
 from holdfast.recommend.advised import find_advice
+from holdfast.recommend.memory import ModelMemory
 from holdfast.recommend.networks import NetworkQuestion
 from holdfast.recommend.oracle import NetworkOracle
 from holdfast.recommend.proven import ProvenRecommendations
 from holdfast.recommend.question import Question
-from holdfast.recommend.reader import Reader
 from holdfast.recommend.recommendations import Recommendations
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ is 2.25."
         self.loss = loss
         self.favorable_class = favorable_class
         self.n_jobs = n_jobs
-        self._reader = Reader()
+        self._memory = ModelMemory()
 
     def __sklearn_clone__(self) -> RobustRecourse:
         """Copy the settings, and the model as it is fitted: nothing here is fitted again."""
@@ -147,7 +147,7 @@ is 2.25."
         ['optimal', 'optimal']
         """
         other = type(self)(**(self.get_params(deep=False) | settings))
-        other._reader = self._reader
+        other._memory = self._memory
         return other
 
     def recommend(self, X: Any) -> Recommendations:
@@ -166,7 +166,7 @@ is 2.25."
         check_count("n_options", self.n_options)
         check_kind("actions", self.actions, ActionSet, "start with ActionSet.from_data")
         given, X = X, as_table(X, "X")
-        encoding = self._reader.read(self.model, self.favorable_class, X)
+        encoding = self._memory.read(self.model, self.favorable_class, X)
         if encoding.is_named and not hasattr(given, "columns"):
             raise ValueError(
                 "X is an array, but the model knows its columns by name: pass a data frame with "

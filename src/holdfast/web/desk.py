@@ -65,7 +65,7 @@ def _refuse_what_cannot_be_asked(recourse: RobustRecourse, columns: PeopleColumn
 
 def _fingerprint(recourse: RobustRecourse) -> str:
     """Name all that answers rest on by its content: files of the same model can differ."""
-    import joblib  # type: ignore[import-untyped]  # it comes with scikit-learn
+    import joblib
 
     asked = recourse.get_params(deep=False)
     return str(joblib.hash([asked[name] for name in sorted(asked) if name != "n_jobs"]))[:12]

@@ -18,7 +18,7 @@ class _Known(NamedTuple):
     encoding: Encoding
 
 
-class Reader:
+class ModelMemory:
     """Reads models, and remembers the last one.
 
     Whether anything has been fitted again is found out faster than all of it is read.
@@ -27,11 +27,11 @@ class Reader:
     --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> model = LogisticRegression().fit([[0.0], [1.0]], [False, True])
-    >>> reader = Reader()
-    >>> first = reader.read(model, None)
-    >>> reader.read(model, None) is first
+    >>> memory = ModelMemory()
+    >>> first = memory.read(model, None)
+    >>> memory.read(model, None) is first
     True
-    >>> reader.read(model.fit([[1.0], [0.0]], [False, True]), None) is first
+    >>> memory.read(model.fit([[1.0], [0.0]], [False, True]), None) is first
     False
     """
 
