@@ -33,7 +33,7 @@ class Arrays:
     encoding: Encoding
     actions: ActionSet
     reading: Reading
-    points: Floats  # what the pipeline makes of the people
+    points: Floats  # what the pipeline makes of the people, frozen
     cells: dict[str, Cells]  # of the curves that may change
     codes: dict[str, Floats]  # of the levels of curves that are categories for people
     joints: list[tuple[Joint, Group]]  # of features that are derived, and their parents
@@ -122,8 +122,10 @@ class Arrays:
     def _add(self, name: str, group: Group, current: NDArray[np.int64], costs: Floats) -> None:
         """Add a group; each person must be where the pipeline says, and then is to the last bit."""
         ours, theirs = group.values_of(current), self.points[:, group.columns]
-        check_agreement(name, ours, theirs)
-        self.points[:, group.columns] = ours
+        if not check_agreement(name, ours, theirs):
+            if not self.points.flags.writeable:  # nearly all are there already
+                self.points = self.points.copy()
+            self.points[:, group.columns] = ours
         self.groups.append(group)
         self.current.append(current)
         self.level_costs.append(costs)

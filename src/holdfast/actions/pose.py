@@ -37,7 +37,7 @@ from holdfast.models.encoding.encoding import RefusedByStepError
 from holdfast.models.encoding.reading import as_table
 from holdfast.problem.losses import Loss
 from holdfast.problem.model_set import ModelSet
-from holdfast.problem.problem import RecourseProblem
+from holdfast.problem.problem import RecourseProblem, frozen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +115,7 @@ def pose_people(
     cells = find_cells(encoding, bent, encoded) if len(people) else {}
     codes = encoding.ask(coded, encoded)
     joints = [make_joint(bundle, encoding, actions, encoded) for bundle in bundles]
-    points = encoded.points.copy()
+    points = frozen(encoded.points)
     arrays = Arrays(encoding, actions, encoded.reading, points, cells, codes, joints)
     arrays.fill()
     coef, intercept = _own(scores, positions, len(frame))

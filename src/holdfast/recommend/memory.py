@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 from typing import Any, NamedTuple
 
-import joblib
 from sklearn.base import BaseEstimator
 
 from holdfast.models.encoding import Encoding
@@ -14,7 +15,7 @@ class _Known(NamedTuple):
     """What was read of a model, and all that was fitted in it then."""
 
     model: Any
-    content: str
+    content: bytes
     encoding: Encoding
 
 
@@ -53,11 +54,28 @@ class ModelMemory:
         return encoding
 
 
-def _content(model: Any, favorable_class: Any) -> str | None:
+class _Digest:
+    """A file that keeps no more than a digest of what is written."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=32)
+
+    def write(self, some: Any) -> None:
+        """Take in some bytes."""
+        self._hash.update(some)
+
+    def digest(self) -> bytes:
+        """Return the digest of all of them."""
+        return self._hash.digest()
+
+
+def _content(model: Any, favorable_class: Any) -> bytes | None:
     """Tell a model from others by all that was fitted; None where that cannot be written down."""
     if not isinstance(model, BaseEstimator):
         return None
+    written = _Digest()
     try:
-        return str(joblib.hash((model, favorable_class)))
+        pickle.Pickler(written, protocol=5).dump((model, favorable_class))
     except Exception:  # whatever a step of somebody's own raises: it is then read each time
         return None
+    return written.digest()

@@ -398,13 +398,15 @@ class Encoding:
             # a curve's values are the pipeline's own; see `holdfast.actions.cells`
 
 
-def check_agreement(name: str, ours: Floats, theirs: Floats, size: Floats | None = None) -> None:
+def check_agreement(name: str, ours: Floats, theirs: Floats, size: Floats | None = None) -> bool:
     """Refuse what was read of a column where the pipeline encodes it otherwise.
+
+    Return whether both are equal to the last bit.
 
     `size` is that of the numbers computed with: of what the pipeline says, unless given.
     """
     if np.array_equal(ours, theirs):  # so it is of nearly all categories
-        return
+        return True
     size = np.abs(theirs) if size is None else size
     wrong = ~(np.abs(ours - theirs) <= AGREEMENT * (1.0 + size))
     if wrong.any():
@@ -413,3 +415,4 @@ def check_agreement(name: str, ours: Floats, theirs: Floats, size: Floats | None
             f"column {name!r} is misread: the pipeline encodes it as {theirs[where]}, not "
             f"as {ours[where]}, in row {where[0]}"
         )
+    return False
