@@ -349,6 +349,22 @@ def test_where_a_hair_decides_advice_asks_the_model_itself(monkeypatch, says):
     for label in people.index:
         assert (advice.status_of(label) is Status.STILL_REFUSED) == (not says)
         assert ("Today's model would still refuse you" in advice.explain(label)) == (not says)
+        assert advice.is_approved(label) is says
+    assert (advice.to_frame()["approved"] == says).all()
+
+
+def test_whom_the_model_approves_it_says_itself():
+    """Also of those who have no way, and in a table in single precision."""
+    for seed in range(4):
+        model, people = on_the_boundary(seed)
+        actions = holdfast.ActionSet.from_data(people, immutable=list(people))
+        asked = {"robust_to": NormBall(2, 0.0), "actions": actions, "n_jobs": 1}
+        for table, wanted in ((people, 0.5), (people, 0.9), (people.astype(np.float32), 0.9)):
+            table = table.assign(f=table["f"].where(table.index > 3))  # some cannot be used
+            recourse = holdfast.RobustRecourse(model, guarantee=wanted, **asked)
+            approved = recourse.recommend(table).to_frame()["approved"]
+            assert approved[:4].tolist() == [None] * 4
+            assert approved[4:].tolist() == model.predict(table[4:]).tolist()
 
 
 def test_a_change_that_costs_nothing_is_a_change():

@@ -66,6 +66,8 @@ class Advised:
         that cannot be told. All others have these in their ways; nobody reads them here.
     score : (n,) array
         What today's model gives them as they are.
+    approved : (n,) array of bool
+        Whether it approves them so.
     reachable_validity, reachable_radius : (n,) arrays
         As in `holdfast.RecourseResult`.
     options : list of KeptWays
@@ -82,6 +84,7 @@ class Advised:
     lower_bound: Floats
     gap: Floats
     score: Floats
+    approved: NDArray[np.bool_]
     reachable_validity: Floats
     reachable_radius: Floats
     options: list[KeptWays]
@@ -193,6 +196,7 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
     lost = status == Status.NOT_FOUND
     for values in told.values():
         values[lost] = np.nan
+    score = base.score(base.X)
     return Advised(
         people=posed.people,
         positions=posed.positions,
@@ -200,7 +204,8 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
         names=question.names,
         status=status,
         **told,
-        score=base.score(base.X),
+        score=score,
+        approved=question.approves(posed, score),
         reachable_validity=answer.reachable_validity,
         reachable_radius=answer.reachable_radius,
         options=[keep_told(option, posed.names, question.names) for option in printed],

@@ -71,6 +71,7 @@ def _solve_batch(question: Question, people: pd.DataFrame, _: int) -> Advised:
         lower_bound=unknown,
         gap=unknown,
         score=score,
+        approved=asked.approves(posed, score),
         reachable_validity=unknown,
         reachable_radius=unknown,
         options=[keep_told(printed, posed.names, asked.names)],

@@ -22,7 +22,6 @@ from holdfast.discrete.answer import costs_of
 from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding import Encoded, Number
 from holdfast.models.encoding.unwrap import AGREEMENT
-from holdfast.models.origin import Said
 from holdfast.problem.goal import Goal
 from holdfast.recommend.features import changed_features, take_people
 from holdfast.recommend.rounding import Draft, room_for
@@ -206,7 +205,7 @@ class _Judge:
         which = which & ~self._is_clear(after, ways, target)
         if not which.any():
             return agrees
-        loss, said = self.posed.problem.problem.loss, self._ask(after, which)
+        loss, said = self.posed.problem.problem.loss, self.posed.encoding.ask_model(after[which])
         if said.probability is not None and loss.link is not None:
             agrees[which] = said.probability >= float(loss.probability(target))
         elif said.score is not None:
@@ -228,17 +227,10 @@ class _Judge:
             return refused
         which = np.abs(ways.score - cutoff) <= AGREEMENT * (1.0 + model.size(ways.recourse))
         which |= not self._are_exact(after)
-        said = self._ask(after, which).accepted if which.any() else None
+        said = self.posed.encoding.ask_model(after[which]).accepted if which.any() else None
         if said is not None:
             refused[which] = ~said
         return refused
-
-    def _ask(self, after: pd.DataFrame, which: NDArray[np.bool_]) -> Said:
-        """Ask the pipeline itself about some rows of the table."""
-        rows = after.loc[which, self.posed.encoding.names]
-        origin = self.posed.encoding.model.origin
-        assert origin is not None
-        return origin.ask_whole(rows if self.posed.encoding.is_named else rows.to_numpy())
 
     def _are_exact(self, after: pd.DataFrame) -> bool:
         """Whether the numbers that may change are read in double precision, as they stand."""

@@ -123,7 +123,7 @@ class Recommendations:
                     "row": advised.positions[ways.who],
                     "option": np.full(len(ways), option),
                     "status": ways.status,
-                    "approved": self._approved(advised.score[ways.who]),
+                    "approved": advised.approved[ways.who].astype(object),
                     "changes": _objects(self._all_words(option)),
                     "cost": ways.cost,
                     "price": ways.price,
@@ -180,17 +180,11 @@ class Recommendations:
             "row": rows,
             "option": np.zeros(count, dtype=np.int64),
             "status": self.status[rows],
-            "approved": self._approved(known(advised.score)),
+            "approved": np.append(advised.approved[lost].astype(object), [None] * len(refused)),
             "changes": np.full(count, "", dtype=object),
             **{name: known(getattr(advised, name)) for name in numbers},
             **self._validities(nan, nan, known(advised.score)),
         }
-
-    def _approved(self, score: Floats) -> NDArray[np.object_]:
-        """Say whether today's model approves at some scores; None where there is no score."""
-        approved = (score >= self._cutoff).astype(object)
-        approved[np.isnan(score)] = None
-        return approved
 
     def _validities(self, worst: Floats, current: Floats, initial: Floats) -> dict[str, Floats]:
         """Return what scores are worth, as `to_frame` has it: probabilities, and perhaps points."""
@@ -422,7 +416,7 @@ class Recommendations:
         """Whether today's model approves a person as they are; None if the row cannot be used."""
         if self._position(label) in self._refused:
             return None
-        return self._initial_score(label) >= self._cutoff
+        return bool(self._advised.approved[self._usable(label)])
 
     def _initial_score(self, label: Any) -> float:
         return float(self._advised.score[self._usable(label)])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from holdfast.models import Model
+    from holdfast.models.origin import Said
     from holdfast.problem.losses import Loss
 
 
@@ -334,6 +335,12 @@ class Encoding:
             raw = raw[which]
             made = raw if same else made[which]
         self.model.compare_people(raw, points, loss, made=made)
+
+    def ask_model(self, people: pd.DataFrame) -> Said:
+        """Ask the model itself about rows of a table, in the table's own precision."""
+        assert self.model.origin is not None
+        rows = people[self.names]
+        return self.model.origin.ask_whole(rows if self._named else rows.to_numpy())
 
     def _check(self, table: Any) -> pd.DataFrame:
         """Return a data frame with the columns of the fit, in their order."""
