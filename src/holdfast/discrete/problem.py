@@ -73,8 +73,9 @@ class Group:
     def values_of(self, taken: NDArray[np.int64]) -> Floats:
         """Return the columns of rows that take these levels, (n, c)."""
         values = self.by_row
-        rows = np.arange(len(taken)) if len(values) > 1 else 0
-        return np.asarray(values[rows, taken])
+        if len(values) > 1:
+            return np.asarray(values[np.arange(len(taken)), taken])
+        return values[0].take(taken, axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -401,7 +401,7 @@ class Encoding:
                 check_agreement(name, feature.shift + moved, theirs, size)
             elif isinstance(feature, Category):
                 theirs = encoded[:, feature.columns]
-                check_agreement(name, feature.all_codes[reading.levels[name]], theirs)
+                check_agreement(name, feature.all_codes.take(reading.levels[name], axis=0), theirs)
             # a curve's values are the pipeline's own; see `holdfast.actions.cells`
 
 

@@ -148,7 +148,7 @@ class Category:
         What is unknown stays as it was given in the `column`.
         """
         if places.max(initial=0) < len(self.levels):
-            return self.level_array[places]
+            return self.level_array.take(places)
         values = np.array(column, dtype=object)
         known = places < len(self.levels)
         values[known] = self.level_array[places[known]]

@@ -135,9 +135,9 @@ def as_table(table: Any, name: str = "table") -> pd.DataFrame:
     import pandas as pd
 
     if isinstance(table, pd.DataFrame):
-        duplicates = table.columns[table.columns.duplicated()].tolist()
-        if duplicates:
-            raise ValueError(f"{name} has several columns named {duplicates[0]!r}")
+        if not table.columns.is_unique:
+            twice = table.columns[table.columns.duplicated()]
+            raise ValueError(f"{name} has several columns named {twice[0]!r}")
         if not len(table.columns):
             raise ValueError(f"{name} has no columns")
         return table
@@ -160,7 +160,7 @@ def positions(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int
     codes, found = pd.factorize(column.array)  # a missing value has the code -1
     levels_found = [known.get(plain(value), -1) for value in found.tolist()]
     place = np.array([*levels_found, -1], dtype=np.int64)
-    return np.asarray(place[codes], dtype=np.int64)
+    return place.take(codes)
 
 
 def _has_only_numbers(levels: tuple[Any, ...]) -> bool:
