@@ -75,7 +75,7 @@ class Group:
         values = self.by_row
         if len(values) > 1:
             return np.asarray(values[np.arange(len(taken)), taken])
-        return values[0].take(taken, axis=0)
+        return np.take(values[0], taken, axis=0)
 
 
 @dataclass(frozen=True, eq=False)

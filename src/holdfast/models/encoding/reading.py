@@ -160,7 +160,7 @@ def positions(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int
     codes, found = pd.factorize(column.array)  # a missing value has the code -1
     levels_found = [known.get(plain(value), -1) for value in found.tolist()]
     place = np.array([*levels_found, -1], dtype=np.int64)
-    return place.take(codes)
+    return np.asarray(place.take(codes), dtype=np.int64)
 
 
 def _has_only_numbers(levels: tuple[Any, ...]) -> bool:
