@@ -260,6 +260,17 @@ def test_nobody_is_advised_a_code_and_who_has_one_stays():
     assert advise(far, [0.0], step=None, upper=40.0)[0] == [Status.INFEASIBLE]
 
 
+@pytest.mark.parametrize("protected", [False, True])
+def test_a_code_is_named_unless_it_is_protected(protected):
+    card = Card([5.0], [-1, 1], specials={7.0: -2.0})
+    actions = ActionSet([NumberFeature("x0", protected=protected)])
+    model = AdditiveModel(card, [1.0])
+    ours = RobustRecourse(model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5)
+    said = ours.recommend(np.array([[7.0]])).explain(0)
+    assert ("x0" in said) == (not protected)
+    assert said.endswith("Even with every removable constraint removed, no change is enough.")
+
+
 @pytest.mark.parametrize("scale", [StandardScaler(), MinMaxScaler(), RobustScaler()])
 @pytest.mark.parametrize("step", [1.0, 0.5, 0.1])
 def test_edges_that_a_scaler_has_moved(scale, step):

@@ -281,6 +281,22 @@ def test_a_person_is_the_same_in_any_batch_and_everything_can_be_said():
     assert "used from" not in said  # nobody changes it as such
 
 
+def test_nothing_protected_is_named_where_nothing_helps():
+    """Nor what is derived from it: not even as something that was not tried."""
+    people, recourse, actions, _ = person_and_question()
+    hopeless = recourse.with_settings(guarantee=1.0 - 1e-9)
+    first, more = ("age", "home"), ("limit",)
+    for protected, named in (first, {"balance", "limit", "used"}), (more, {"balance"}):
+        for name in protected:
+            actions[name].protected = True
+        result = hopeless.recommend(people.iloc[:4])
+        for label in people.index[:4]:
+            assert result.status_of(label) is Status.INFEASIBLE
+            said = result.explain(label)
+            words = said.partition("those on ")[2].partition(" were not tried")[0]
+            assert set(words.replace(" and ", ", ").split(", ")) == named, said
+
+
 def test_who_cannot_be_used_is_told_why(monkeypatch):
     people, recourse, actions, _ = person_and_question()
     some = people.iloc[:4].copy()

@@ -122,13 +122,16 @@ def liftable(question: Question, given: frozenset[str] = frozenset()) -> list[Co
 
 
 def untried(question: Question) -> list[str]:
-    """Name features with constraints that nobody tried to lift: their values are tried together."""
+    """Name features with constraints that nobody tried to lift: their values are tried together.
+
+    Nothing protected is named.
+    """
     lifted = {constraint[:2] for constraint in liftable(question)}
     derived = {n for each in question.actions.derived for n in (each.feature, *each.parents)}
     return [
         name
         for name in question.actions
-        if not question.actions[name].protected
+        if name not in question.actions.protected_names
         and any(
             (name, setting) not in lifted and setting not in question.actions[name].physical
             for setting, _ in _settings(question.actions[name])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -109,20 +109,15 @@ def explanation(
     result: Recommendations,
     label: Any,
     releases: list[Release] | None = None,
-    unsaid: Collection[str] = (),
 ) -> str:
-    """Say what a person can do, or why nothing helps.
-
-    `releases` may be given where they are known; features in `unsaid` are not named as being in
-    the way.
-    """
+    """Say what a person can do, or why nothing helps; `releases` may be given if they are known."""
     why = result.why_refused(label)
     if why is not None:
         return f"This row cannot be used: {why}."
     said = [_today(result, label)]
     if result.status_of(label) is Status.INFEASIBLE:
         releases = result.releases(label) if releases is None else releases
-        said += [hopeless_words(result, label), in_the_way(result, label, releases, unsaid)]
+        said += [hopeless_words(result, label), in_the_way(result, label, releases)]
     elif result.ways(label) and result.status_of(label) is not Status.ALREADY_VALID:
         said += [_way_words(result, label, option + 1) for option in range(len(result.ways(label)))]
     else:
@@ -274,13 +269,8 @@ def hopeless_words(result: Recommendations, label: Any) -> str:
     return " ".join(said)
 
 
-def in_the_way(
-    result: Recommendations,
-    label: Any,
-    releases: list[Release],
-    unsaid: Collection[str] = (),
-) -> str:
-    """Say what is in the way of a person whom nothing helps; features in `unsaid` are not named."""
+def in_the_way(result: Recommendations, label: Any, releases: list[Release]) -> str:
+    """Say what is in the way of a person whom nothing helps; nothing protected is named."""
     if releases:
         first, *others = releases
         that = "this constraint" if len(first.constraints) == 1 else "these constraints"
@@ -296,17 +286,17 @@ def in_the_way(
     stays = [
         f"{text} is a code and stays as it is."
         for name, text in codes.items()
-        if name not in unsaid
+        if name not in result.actions.protected_names
     ]
-    untried = [name for name in result._untried if name not in unsaid]
     if not result._are_releases_settled(label):
         end = (
             "It could not be determined whether lifting constraints would help: there are too "
             "many combinations to try."
         )
-    elif untried:
-        end = f"Lifting other constraints does not help; those on {listed(untried)} were not tried."
-    elif result._has_facts or codes or result._untried:
+    elif result._untried:
+        names = listed(result._untried)
+        end = f"Lifting other constraints does not help; those on {names} were not tried."
+    elif result._has_facts or codes:
         end = "Even with every removable constraint removed, no change is enough."
     else:
         end = "Even with every constraint removed, no change is enough."

@@ -296,14 +296,13 @@ def _sure_words(
 
 def _look_at_hopeless(result: Recommendations, label: Any, about: PersonFigures) -> PersonFigures:
     """Say what is in the way; no constraint of anything protected is among the releases."""
-    releases, kept = result.releases(label), result.actions.protected_names
-    reach, radius = result.reachable(label)
+    releases, (reach, radius) = result.releases(label), result.reachable(label)
     told = [hopeless_words(result, label)]
     if not releases:
-        told.append(in_the_way(result, label, releases, kept))
+        told.append(in_the_way(result, label, releases))
     return replace(
         about,
-        summary=explanation(result, label, releases, kept),
+        summary=explanation(result, label, releases),
         barriers=[_barrier(release) for release in releases[:MOST_BARRIERS]],
         reachable=best_words(result, reach),
         reachable_radius=radius,
