@@ -17,7 +17,7 @@ import pytest
 import holdfast
 from holdfast.machinery import compile as compiling
 from holdfast.machinery.compile import Notice, first_writable
-from holdfast.machinery.kept import KernelCache
+from holdfast.machinery.kernel_cache import KernelCache
 from holdfast.machinery.whole import Kernel
 
 PACKAGE = Path(holdfast.__file__).parent

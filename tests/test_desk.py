@@ -36,7 +36,7 @@ from holdfast.report import (
 )
 from holdfast.report.people import Source, sort_people
 from holdfast.web.desk import Desk
-from holdfast.web.kept import Kept
+from holdfast.web.made_once import MadeOnce
 from holdfast.web.people import RunState
 
 TODAY = LetterSettings(lender="Hanse Bank", today=date(2026, 11, 16))
@@ -439,7 +439,7 @@ def test_nobody_waits_for_another_thing(job, desk, monkeypatch):
         return group
 
     monkeypatch.setattr(Desk, "_summarise", summarise)
-    other = replace(desk, _kept=Kept())
+    other = replace(desk, _made=MadeOnce())
     assert other.groupable() == desk.groupable()
     late = "the overview by employment is still being prepared"
     with limited(0.0), pytest.raises(LookupError, match=late):
@@ -450,8 +450,8 @@ def test_nobody_waits_for_another_thing(job, desk, monkeypatch):
 
 
 def test_what_could_not_be_made_is_tried_again():
-    kept = Kept()
+    made = MadeOnce()
     with pytest.raises(ValueError, match="not yet"):
-        kept.get("it", lambda: (_ for _ in ()).throw(ValueError("not yet")))
-    assert kept.get("it", lambda: 1) == 1
-    assert kept.get("it", lambda: 2) == 1
+        made.get("it", lambda: (_ for _ in ()).throw(ValueError("not yet")))
+    assert made.get("it", lambda: 1) == 1
+    assert made.get("it", lambda: 2) == 1

@@ -25,7 +25,7 @@ from holdfast.machinery.numbers import EPS, Floats
 from holdfast.machinery.structs import Struct
 from holdfast.problem.ball import dual_norm, power
 from holdfast.problem.goal import GUARANTEE
-from holdfast.problem.model_set import score_of, worst_score_of
+from holdfast.problem.model_set import copy_into, score_of, worst_score_of
 from holdfast.problem.outcome import EXHAUSTED, FOUND, UNBOUNDED
 
 
@@ -58,9 +58,9 @@ def solve_lp(row, intercept, ball, goal, scratch, y):
         terms += abs(row.coef[i] * row.start[i])
     most = most_gain(row, ball)
     low = Side(most, start_score - stop_score(goal, most))
-    copy(row.start, scratch.low)
+    copy_into(scratch.low, row.start)
     if low.excess >= 0.0:
-        copy(row.start, y)
+        copy_into(y, row.start)
         return FOUND, gain_at(goal, start_score, math.inf)
 
     if goal.mode == GUARANTEE:
@@ -79,10 +79,10 @@ def solve_lp(row, intercept, ball, goal, scratch, y):
         if high.excess >= 0.0:
             break
         if goal.mode != GUARANTEE or gain < 1e-300:
-            copy(scratch.high, y)
+            copy_into(y, scratch.high)
             return FOUND, gain
         low = high
-        copy(scratch.high, scratch.low)
+        copy_into(scratch.low, scratch.high)
         gain = max(0.25 * gain, least)
 
     settled, low, high = settle_jumps(row, intercept, ball, goal, scratch, low, high, norm, y)
@@ -90,12 +90,6 @@ def solve_lp(row, intercept, ball, goal, scratch, y):
         return FOUND, low.gain
     noise = 4.0 * EPS * terms  # of a score: no root is sharper than that
     return FOUND, close_bracket(row, intercept, ball, goal, scratch, low, high, norm, noise, y)
-
-
-@kernel
-def copy(source, target):
-    for i in range(source.size):
-        target[i] = source[i]
 
 
 @kernel
@@ -132,7 +126,7 @@ def settle_jumps(row, intercept, ball, goal, scratch, low, high, norm, y):
         stop = stop_score(goal, gain)
         if score >= stop:
             high = Side(gain, score - stop)
-            copy(y, scratch.high)
+            copy_into(scratch.high, y)
             continue
         for j in range(y.size):
             if ball.scale[j] == 0.0 and row.coef[j] / row.cost[j] == gain:
@@ -144,7 +138,7 @@ def settle_jumps(row, intercept, ball, goal, scratch, low, high, norm, y):
                 y[j] = row.upper[j]
                 score += row.coef[j] * room
         low = Side(gain, score - stop)
-        copy(y, scratch.low)
+        copy_into(scratch.low, y)
     return False, low, high
 
 
@@ -172,7 +166,7 @@ def close_bracket(row, intercept, ball, goal, scratch, low, high, norm, noise, y
         excess = score - stop_score(goal, gain)
         if score < math.inf and abs(excess) <= noise:
             return gain
-        copy(y, scratch.low if excess < 0.0 else scratch.high)
+        copy_into(scratch.low if excess < 0.0 else scratch.high, y)
         c, fc = a, fa
         if (excess < 0.0) != (fa < 0.0):
             c, fc, b, fb = b, fb, a, fa

@@ -16,6 +16,7 @@ from holdfast.core.row import ROUNDING
 from holdfast.discrete.branch import heaviest
 from holdfast.discrete.domains import write_candidates
 from holdfast.discrete.layout import feature_of, load_coefficients
+from holdfast.discrete.leaf import fix_level
 from holdfast.discrete.leaves import call_leaf
 from holdfast.discrete.relax import bound_node, make_asked
 from holdfast.machinery.compile import choice
@@ -167,11 +168,7 @@ def worst_of_node(layout, buffers, solver, dual):
     for g in range(layout.level_start.size - 1):
         best, _ = heaviest(relaxed, dual.share, feature_of(numbers, g))
         k = layout.level_start[g] + int(relaxed.candidates.value[best])
-        first = layout.group_start[g]
-        for i in range(first, layout.group_start[g + 1]):
-            j = layout.group_columns[i]
-            value = data.values[layout.value_start[k] + i - first]
-            leaf.start[j] = leaf.lower[j] = leaf.upper[j] = value
+        fix_level(layout, data, leaf, g, k)
     leaf.is_node[0] = 1
     call_leaf(solver.address, solver.packed)
     leaf.is_node[0] = 0

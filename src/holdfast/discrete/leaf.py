@@ -84,14 +84,20 @@ def fix_columns(layout, data, state, leaf):
     for g in range(layout.level_start.size - 1):
         k = layout.level_start[g] + int(chosen[feature_of(layout.columns.size, g)])
         fixed += data.level_cost[k]
-        first = layout.group_start[g]
-        for i in range(first, layout.group_start[g + 1]):
-            j = layout.group_columns[i]
-            value = data.values[layout.value_start[k] + i - first]
-            leaf.start[j] = leaf.lower[j] = leaf.upper[j] = value
+        fix_level(layout, data, leaf, g, k)
     for j in range(leaf.start.size):
         leaf.point[j] = leaf.start[j]
     return fixed, touched, any_free
+
+
+@kernel
+def fix_level(layout, data, leaf, g, k):
+    """Let the columns of a group take one of its levels, and no other."""
+    first = layout.group_start[g]
+    for i in range(first, layout.group_start[g + 1]):
+        j = layout.group_columns[i]
+        value = data.values[layout.value_start[k] + i - first]
+        leaf.start[j] = leaf.lower[j] = leaf.upper[j] = value
 
 
 @kernel

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.files.tables import COMPLAINT, MISSING, nullified, parse_numbers
+from holdfast.machinery.numbers import objects_of
 from holdfast.models.encoding import Category, Encoding
 from holdfast.models.encoding.reading import is_missing, plain
 
@@ -114,8 +115,8 @@ class PeopleColumns:
             cells = cells.cast(pa.string())
             if self.are_texts:
                 return _parsed(cells) if levels is None else _as_levels(cells, levels)
-            return _objects(cells.to_pylist())
-        return _numbers(cells) if levels is None else _objects(cells.to_pylist())
+            return objects_of(cells.to_pylist())
+        return _numbers(cells) if levels is None else objects_of(cells.to_pylist())
 
     def _unfelt(self, cells: Any) -> Any:
         """Return what the classifier does not read, though steps before it may see it."""
@@ -204,12 +205,6 @@ def _level(text: str | None, levels: tuple[Any, ...]) -> Any:
         return _TRUTHS.get(text.lower(), text)
     number = _number(text, text)
     return next((level for level in levels if level == number), number)
-
-
-def _objects(values: list[Any]) -> Any:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def complaints_of(table: pa.Table) -> list[str | None]:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import numba
 from numba.core import event
 
-from holdfast.machinery.kept import KernelCache
+from holdfast.machinery.kernel_cache import KernelCache
 from holdfast.machinery.whole import Choice, Kernel
 
 PACKAGE = Path(__file__).parents[1]

@@ -108,6 +108,13 @@ def is_series(values: Any) -> bool:
     return pandas is not None and isinstance(values, pandas.Series)
 
 
+def objects_of(values: list[Any]) -> NDArray[np.object_]:
+    """Return values as they are: an array of texts would give all the width of the longest."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
 def read_floats(name: str, values: Any) -> Floats:
     """Return a C-ordered copy as float64, nobody else's; missing values become NaN.
 

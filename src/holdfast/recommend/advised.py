@@ -18,7 +18,7 @@ from holdfast.models.encoding import Curve, Number
 from holdfast.models.encoding.features import RawFeature
 from holdfast.models.encoding.reading import read_numbers
 from holdfast.recommend.features import hold_still, take_people
-from holdfast.recommend.kept import KeptPoints
+from holdfast.recommend.packed import PackedPoints
 from holdfast.recommend.printed import settle, stack
 from holdfast.recommend.question import Question
 from holdfast.recommend.ways import Printed, Ways, join_ways, other_ways
@@ -43,7 +43,7 @@ class KeptWays(NamedTuple):
 
     ways: Ways
     after: pd.DataFrame
-    points: KeptPoints
+    points: PackedPoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +231,7 @@ def keep_told(printed: Printed, names: list[str], all_names: list[str]) -> KeptW
         recourse=np.empty((len(ways), 0)),  # no views, which would keep what they are of
         levels=np.empty((len(ways), 0), dtype=np.int64),
     )
-    return KeptWays(kept, after, KeptPoints.of(ways.recourse))
+    return KeptWays(kept, after, PackedPoints.of(ways.recourse))
 
 
 def _solve_held(
@@ -334,7 +334,7 @@ def _joined(batches: list[Advised]) -> Advised:
         some = [option.pop(0) for option in held["options"] if option]
         ways, after, points = (list(each) for each in zip(*some, strict=True))
         some.clear()
-        options.append(KeptWays(join_ways(ways), stack(after), KeptPoints.joined(points)))
+        options.append(KeptWays(join_ways(ways), stack(after), PackedPoints.joined(points)))
     arrays = [name for name, values in held.items() if isinstance(values[0], np.ndarray)]
     return Advised(
         people=stack(held.pop("people")),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,29 +219,15 @@ class _Judge:
 
         Whatever reaches a target that is no lower than the cutoff has been asked about already.
         """
-        model, cutoff, target = self.posed.encoding.model, self.goal.cutoff, self.goal.target
+        cutoff, target = self.goal.cutoff, self.goal.target
         if target is not None and target >= cutoff:
             return np.zeros(len(ways), dtype=bool)
-        refused = np.asarray(ways.score < cutoff)
-        if model.origin is None:
-            return refused
-        which = np.abs(ways.score - cutoff) <= AGREEMENT * (1.0 + model.size(ways.recourse))
-        which |= not self._are_exact(after)
-        said = self.posed.encoding.ask_model(after[which]).accepted if which.any() else None
-        if said is not None:
-            refused[which] = ~said
-        return refused
-
-    def _are_exact(self, after: pd.DataFrame) -> bool:
-        """Whether the numbers that may change are read in double precision, as they stand."""
-        joined = [name for joint in self.posed.joints for name in joint.bundle.names]
-        dtypes = dict(zip(after.columns, after.dtypes, strict=True))
-        return all(_is_exact(dtypes[name]) for name in [*self.posed.ranges, *joined])
+        return ~self.posed.encoding.accepts(after, ways.recourse, ways.score, cutoff)
 
     def _is_clear(self, after: pd.DataFrame, ways: Ways, target: float) -> NDArray[np.bool_]:
         """Say where a model that agrees with what was read out of it must also say yes."""
         loss = self.posed.problem.problem.loss
-        if not self._are_exact(after):
+        if not self.posed.encoding.are_exact(after):
             return np.zeros(len(after), dtype=bool)  # the model computes with other numbers
         near = AGREEMENT * (1.0 + self.posed.encoding.model.size(ways.recourse))
         clear = ways.score - max(target, self.goal.cutoff) > near
@@ -249,11 +235,6 @@ class _Judge:
             above = loss.probability(ways.score) - loss.probability(target)
             clear &= np.asarray(above > near)
         return np.asarray(clear)
-
-
-def _is_exact(dtype: Any) -> bool:
-    """Whether a column is read in double precision, as it stands."""
-    return isinstance(dtype, np.dtype) and (dtype.kind in "biu" or dtype == np.float64)
 
 
 def _print(judge: _Judge, draft: Draft, trial: Printed, encoded: Encoded) -> list[Printed]:
@@ -269,7 +250,7 @@ def _print(judge: _Judge, draft: Draft, trial: Printed, encoded: Encoded) -> lis
         left = np.flatnonzero(~np.isin(draft.ways.who, done[-1].ways.who))
         if not draft.is_rounding or not left.size:
             return done
-        draft = draft.tried_so_far(left)
+        draft = draft.still_to_try(left)
         trial = draft.trial()
         encoded = judge.encode(trial.after)
 

@@ -15,7 +15,6 @@ from holdfast.discrete import DiscreteProblem, Links, answer_linked
 from holdfast.discrete.answer import chosen_levels
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding import Encoded, Encoding, Number
-from holdfast.models.origin import agreement
 from holdfast.problem.goal import Goal
 from holdfast.problem.model_set import ModelSet
 from holdfast.problem.points import Points
@@ -69,17 +68,9 @@ class Question:
         return posed
 
     def approves(self, posed: Posed, score: Floats) -> NDArray[np.bool_]:
-        """Say whom today's model approves as they are; it is asked itself where a hair decides."""
-        model, points = self.encoding.model, posed.problem.problem.X
-        approved: NDArray[np.bool_] = score >= self.goal.cutoff
-        if model.origin is None or not len(points):
-            return approved
-        near = agreement(posed.people[self.encoding.names]) * (1.0 + model.size(points))
-        which = np.abs(score - self.goal.cutoff) <= near
-        said = self.encoding.ask_model(posed.people[which]).accepted if which.any() else None
-        if said is not None:
-            approved[which] = said
-        return approved
+        """Say whom today's model approves as they are, by their score or its own word."""
+        points = posed.problem.problem.X
+        return self.encoding.accepts(posed.people, points, score, self.goal.cutoff)
 
     def _scores(self) -> tuple[Any, Any, ModelSet]:
         """Return the linear score that is solved for, and the set around it."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holdfast.actions.check import costs_by_feature
 from holdfast.machinery.labels import position_of
-from holdfast.machinery.numbers import Floats, check_count
+from holdfast.machinery.numbers import Floats, check_count, objects_of
 from holdfast.models.encoding import Number
 from holdfast.models.encoding.reading import plain
 from holdfast.problem.model_set import ModelSet, check_models
@@ -124,7 +124,7 @@ class Recommendations:
                     "option": np.full(len(ways), option),
                     "status": ways.status,
                     "approved": advised.approved[ways.who].astype(object),
-                    "changes": _objects(self._all_words(option)),
+                    "changes": objects_of(self._all_words(option)),
                     "cost": ways.cost,
                     "price": ways.price,
                     "lower_bound": ways.lower_bound,
@@ -136,7 +136,7 @@ class Recommendations:
         joined = {  # what has been joined is not held twice
             name: np.concatenate([each.pop(name) for each in options]) for name in list(options[0])
         }
-        joined["status"] = _objects([str(each) for each in joined["status"]])
+        joined["status"] = objects_of([str(each) for each in joined["status"]])
         row = joined.pop("row")
         order = np.lexsort((joined["option"], row))
         index = self.labels.take(row[order])
@@ -520,10 +520,3 @@ class Recommendations:
 
 def _can_miss(dtype: Any) -> bool:
     return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
-
-
-def _objects(texts: list[str]) -> NDArray[np.object_]:
-    """Return texts as they are: an array of texts would give all the width of the longest."""
-    array = np.empty(len(texts), dtype=object)
-    array[:] = texts
-    return array

@@ -130,7 +130,7 @@ class Draft:
         digits = [self.digits[some] + more for more, some in enumerate(chosen)]
         return self._of(chosen, np.concatenate(digits))
 
-    def tried_so_far(self, left: NDArray[np.int64]) -> Draft:
+    def still_to_try(self, left: NDArray[np.int64]) -> Draft:
         """Return what is left to be tried where what was tried did not do."""
         draft = self._of([left], np.minimum(self.digits[left] + self._count, _DIGITS))
         draft._skip_digits()

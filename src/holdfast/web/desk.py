@@ -29,7 +29,7 @@ from holdfast.report.person import (
     look_at,
 )
 from holdfast.web.helpers import Helpers
-from holdfast.web.kept import Kept
+from holdfast.web.made_once import MadeOnce
 from holdfast.web.people import People, RunState
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Desk:
     reference: Path | None = None
     lender: str = ""
     fingerprint: str = ""
-    _kept: Kept = field(default_factory=Kept, repr=False)
+    _made: MadeOnce = field(default_factory=MadeOnce, repr=False)
 
     @functools.cached_property
     def _helpers(self) -> Helpers:
@@ -257,7 +257,7 @@ class Desk:
         It is that of the reference table, else of the people of the table; a ValueError says why
         there is none.
         """
-        return cast("Reference", self._kept.get("the typical applicant", self._find_typical))
+        return cast("Reference", self._made.get("the typical applicant", self._find_typical))
 
     def _find_typical(self) -> Reference:
         from holdfast.report.letter import find_reference, read_reference
@@ -355,7 +355,7 @@ class Desk:
         """Name the columns that the overview can compare people by: those with few values."""
         if self.people is None:
             return []
-        return cast("list[str]", self._kept.get("the list of columns", self.people.groupable))
+        return cast("list[str]", self._made.get("the list of columns", self.people.groupable))
 
     def overview(self, group: str | None = None) -> Summary:
         """Return the figures of the report on the people of the table; made once for each group.
@@ -369,7 +369,7 @@ class Desk:
         if group is not None and group not in self.groupable():
             raise ValueError(f"people cannot be compared by {group!r}")
         name = "the overview" if group is None else f"the overview by {group}"
-        return cast("Summary", self._kept.get(name, lambda: self._summarise(file, group)))
+        return cast("Summary", self._made.get(name, lambda: self._summarise(file, group)))
 
     def _summarise(self, file: RecourseFile, group: str | None) -> Summary:
         from holdfast.report import summarise

@@ -342,6 +342,31 @@ class Encoding:
         rows = people[self.names]
         return self.model.origin.ask_whole(rows if self._named else rows.to_numpy())
 
+    def accepts(
+        self, people: pd.DataFrame, points: Floats, score: Floats, cutoff: float
+    ) -> NDArray[np.bool_]:
+        """Say whom the model accepts, encoded as `points`; it is asked itself where a hair decides.
+
+        Scores that are computed apart differ by a hair, and so may the decision.
+        """
+        accepted: NDArray[np.bool_] = score >= cutoff
+        if self.model.origin is None:
+            return accepted
+        which = np.abs(score - cutoff) <= AGREEMENT * (1.0 + self.model.size(points))
+        which |= not self.are_exact(people)
+        said = self.ask_model(people[which]).accepted if which.any() else None
+        if said is not None:
+            accepted[which] = said
+        return accepted
+
+    def are_exact(self, people: pd.DataFrame) -> bool:
+        """Whether the model computes with the numbers of a table in double precision, as we do."""
+        columns = zip(people.columns, people.dtypes, strict=True)
+        return all(
+            isinstance(self.features.get(name), (Category, type(None))) or _is_exact(dtype)
+            for name, dtype in columns
+        )
+
     def _check(self, table: Any) -> pd.DataFrame:
         """Return a data frame with the columns of the fit, in their order."""
         if self._named and not hasattr(table, "columns"):
@@ -403,6 +428,10 @@ class Encoding:
                 theirs = encoded[:, feature.columns]
                 check_agreement(name, feature.all_codes.take(reading.levels[name], axis=0), theirs)
             # a curve's values are the pipeline's own; see `holdfast.actions.cells`
+
+
+def _is_exact(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and (dtype.kind in "biu" or dtype == np.float64)
 
 
 def check_agreement(name: str, ours: Floats, theirs: Floats, size: Floats | None = None) -> bool:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import PowerTransformer
 from small_banks import small_bank
 
 from holdfast import ActionSet, NormBall, RobustRecourse
-from holdfast.recommend.kept import KeptPoints
+from holdfast.recommend.packed import PackedPoints
 
 
 @settings(deadline=None, max_examples=40)
@@ -28,7 +28,7 @@ def test_points_come_back_as_they_were(seed):
         points[:, other] = rng.normal(size=(len(points), other.sum()))
         parts.append(points)
     together = np.concatenate(parts)
-    kept = KeptPoints.joined([KeptPoints.of(points) for points in parts])
+    kept = PackedPoints.joined([PackedPoints.of(points) for points in parts])
     assert np.array_equal(kept.points(), together)
     order = rng.permutation(len(together))
     assert np.array_equal(kept.take(order).points(), together[order])

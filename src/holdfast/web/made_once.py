@@ -11,15 +11,15 @@ from typing import Any
 from holdfast.machinery.threads import time_left
 
 
-class Kept:
+class MadeOnce:
     """Things by name; each is made on a thread of its own, so that none waits for another.
 
     What could not be made is tried again when somebody asks again.
 
     Examples
     --------
-    >>> kept = Kept()
-    >>> kept.get("the answer", lambda: 6 * 7), kept.get("the answer", lambda: 0)
+    >>> made = MadeOnce()
+    >>> made.get("the answer", lambda: 6 * 7), made.get("the answer", lambda: 0)
     (42, 42)
     """
 

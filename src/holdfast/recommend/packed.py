@@ -1,4 +1,4 @@
-"""Encoded points as they are kept: a bit where a column holds none but 0 and 1."""
+"""Encoded points, packed: a bit where a column holds none but 0 and 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.machinery.numbers import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class KeptPoints:
+class PackedPoints:
     """Points, a row each, in as little memory as their categories need.
 
     Attributes
@@ -25,8 +25,8 @@ class KeptPoints:
 
     Examples
     --------
-    >>> kept = KeptPoints.of(np.array([[1.5, 0.0, 1.0], [2.5, 1.0, 0.0]]))
-    >>> kept.bits.shape, kept.take(np.array([1])).points()
+    >>> packed = PackedPoints.of(np.array([[1.5, 0.0, 1.0], [2.5, 1.0, 0.0]]))
+    >>> packed.bits.shape, packed.take(np.array([1])).points()
     ((2, 1), array([[2.5, 1. , 0. ]]))
     """
 
@@ -35,17 +35,17 @@ class KeptPoints:
     floats: Floats
 
     @classmethod
-    def of(cls, points: Floats) -> KeptPoints:
-        """Keep points."""
+    def of(cls, points: Floats) -> PackedPoints:
+        """Pack points."""
         return cls._split(points, ((points == 0.0) | (points == 1.0)).all(axis=0))
 
     @classmethod
-    def _split(cls, points: Floats, is_bit: NDArray[np.bool_]) -> KeptPoints:
+    def _split(cls, points: Floats, is_bit: NDArray[np.bool_]) -> PackedPoints:
         bits = np.packbits(points[:, is_bit] == 1.0, axis=1)
         return cls(is_bit, bits, points[:, ~is_bit])
 
     @classmethod
-    def joined(cls, batches: list[KeptPoints]) -> KeptPoints:
+    def joined(cls, batches: list[PackedPoints]) -> PackedPoints:
         """Put points one below another."""
         is_bit = np.logical_and.reduce([some.is_bit for some in batches])
         # few columns hold only 0 and 1 in one batch and other numbers in another
@@ -56,9 +56,9 @@ class KeptPoints:
         bits = np.concatenate([some.bits for some in alike])
         return cls(is_bit, bits, np.concatenate([some.floats for some in alike]))
 
-    def take(self, which: NDArray[np.int64] | slice) -> KeptPoints:
+    def take(self, which: NDArray[np.int64] | slice) -> PackedPoints:
         """Return some of the points."""
-        return KeptPoints(self.is_bit, self.bits[which], self.floats[which])
+        return PackedPoints(self.is_bit, self.bits[which], self.floats[which])
 
     def points(self) -> Floats:
         """Return them as they were."""
