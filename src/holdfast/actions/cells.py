@@ -154,7 +154,7 @@ def _differ(codes: Floats) -> NDArray[np.bool_]:
 
 
 def _without_holes(cells: Cells) -> Cells:
-    """Leave out what the pipeline makes nothing finite of: nobody is there, or may go there."""
+    """Leave out values that the pipeline does not encode as finite numbers: nobody may take one."""
     kept = np.isfinite(cells.codes).all(axis=1)
     if kept.all():
         return cells

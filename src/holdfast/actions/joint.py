@@ -86,7 +86,7 @@ def check_bundle(bundle: Bundle, actions: ActionSet) -> None:
 
 
 def read_bundle(bundle: Bundle, reading: Reading, frame: pd.DataFrame, actions: ActionSet) -> None:
-    """Read the features of a bundle, and refuse people of whom it does not hold."""
+    """Read the features of a bundle, and refuse people whose values contradict it."""
     for name in bundle.names:
         if name not in frame.columns:
             raise ValueError(

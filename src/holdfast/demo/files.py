@@ -14,7 +14,7 @@ WAYS = 3
 
 
 def write_demo(directory: Path) -> Job:
-    """Write the lender of `holdfast demo` into a directory; return what is asked of it.
+    """Write the model, people and actions of `holdfast demo` as files; return the job to run.
 
     Examples
     --------

@@ -201,7 +201,7 @@ class Program:
         return forms
 
     def keeps_links(self, x: Floats) -> bool:
-        """Whether a point keeps the links, as anybody computes them."""
+        """Whether a point keeps the links, computed from the point alone."""
         return keeps_all(self.links, x)
 
     def link(self, coef: Floats, lower: float, upper: float, score: float = 0.0) -> None:

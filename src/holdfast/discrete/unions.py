@@ -222,7 +222,7 @@ def _merged(part: Part, columns: NDArray[np.int64], link: Link) -> Iterator[Part
 
 
 def along(part: Part, link: Link) -> Iterator[Part]:
-    """Make two numbers one that keep to the upper end of a link, each on one side of its start.
+    """Merge two numbers that move along the upper end of a link, each on one side of its start.
 
     Steps and fixed costs are left out: this is to find a good answer, and proves nothing.
     """

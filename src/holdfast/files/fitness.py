@@ -188,7 +188,7 @@ class _Faults:
                 self.counts[name, what] += int(mask.sum())
 
     def _sort(self, reason: str, people: pd.DataFrame, row: int) -> tuple[str, str, str]:
-        """Part a reason into a feature, what is the matter whoever has it, and an example."""
+        """Split a reason into the feature, what is wrong with it in general, and an example."""
         whose = [str(name) for name in people.columns if reason.startswith(f"{name} ")]
         name = max(whose, key=len, default="")
         if reason == f"{name} is missing":

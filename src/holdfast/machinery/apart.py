@@ -66,7 +66,7 @@ def intrinsic(in_python: Callable[..., Any]) -> Callable[[Any], Callable[..., An
 
 
 class Packing:
-    """How many arguments become one: kept in memory by whoever calls, for as long as it runs.
+    """Packs many arguments into one, which the caller keeps in memory while the kernel runs.
 
     An array is seven numbers, and a tuple of arrays a hundred, which a call would pass one by one.
 

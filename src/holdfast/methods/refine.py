@@ -194,7 +194,7 @@ class Refine(Method):
 
 
 class _Opponent(Protocol):
-    """Who chooses the network that a point is judged by: a row of `changes` for each point."""
+    """Chooses the network by which each point is judged: a row of `changes` for each point."""
 
     def rows_in(self, mib: float) -> int:
         """How many rows can be taken at once in so many MiB."""

@@ -29,7 +29,7 @@ _GIVEN_UP = "the search for the lowest cost was stopped: there are too many comb
 
 
 class NoSizes(ValueError):
-    """The cost of every size cannot be told, for what is asked."""
+    """No curve of sizes can be drawn for this question."""
 
 
 @dataclass(frozen=True, eq=False)
