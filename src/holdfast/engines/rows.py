@@ -185,7 +185,7 @@ def _if_it_is(value: Any, make: Callable[[Any], Any]) -> Any:
 
 
 def columns_of(recourse: RobustRecourse, *, are_texts: bool = False) -> PeopleColumns:
-    """Return what is read of each person; refuse a network: its advice is to be had in Python only."""
+    """Return what is read of each person; refuse a network, for which only Python gives advice."""
     encoding = Encoding.of(recourse.model, favorable_class=recourse.favorable_class)
     if encoding.model.kind == "network":
         raise ValueError(
