@@ -24,7 +24,7 @@ from holdfast.datasets import load_german
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 AWKWARD = st.sampled_from(
-    ["yes", "no", "null", "1", "1.0", "1e3", "~", " ", "a: b", "#", "-", "0x1"]
+    ["yes", "no", "null", "1", "1.0", "1e3", "~", " ", "a: b", "#", "-", "0x1", "a\x85b"]
 )
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**12), 10**12)
 POSITIVE = st.floats(1e-300, 1e300) | st.integers(1, 10**9)

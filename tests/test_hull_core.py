@@ -355,7 +355,8 @@ def test_clarabel_finds_the_same_price(loss):
             value = cp.logistic(-score) if loss == "logistic" else cp.pos(1 - score)
             cost = case.row.cost @ cp.abs(x - case.row.start)
             below, above = np.isfinite(case.row.lower), np.isfinite(case.row.upper)
-            bounds = [x[below] >= case.row.lower[below], x[above] <= case.row.upper[above]]
+            bounds = [x[j] >= case.row.lower[j] for j in np.flatnonzero(below)]
+            bounds += [x[j] <= case.row.upper[j] for j in np.flatnonzero(above)]
             question = cp.Problem(cp.Minimize(value + weight * cost), bounds)
             question.solve(solver=cp.CLARABEL)
             answer = ask(case, PRICE, weight, LOSSES[loss].code)

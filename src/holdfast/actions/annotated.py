@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.plain import to_plain
+from holdfast.machinery.plain_files import to_yaml
 
 _HEAD = """\
 # What a person can change, in the units of the table. This is a draft: go through it line by line.
@@ -149,9 +148,8 @@ def _line(indent: int, key: str, value: Any, meaning: str, used: bool) -> str:
 
 def _inline(value: Any) -> str:
     """Write a value on one line, as it may stand anywhere in YAML."""
-    endless = 10**9
-    how: dict[str, Any] = {"width": endless, "sort_keys": False, "allow_unicode": True}
-    text: str = yaml.safe_dump([value], default_flow_style=True, **how)
+    how: dict[str, Any] = {"width": 10**9, "default_flow_style": True}
+    text = to_yaml([value], **how)
     if "\n" in text.rstrip("\n"):  # a text of several lines: with its breaks spelled out
-        text = yaml.safe_dump([value], default_flow_style=True, default_style='"', **how)
+        text = to_yaml([value], default_style='"', **how)
     return text.strip()[1:-1]

@@ -16,6 +16,7 @@ from holdfast.machinery.plain_files import (
     load_plain,
     naming,
     suffix_of,
+    to_yaml,
     write_text,
 )
 
@@ -28,12 +29,7 @@ def save(actions: ActionSet, path: str | Path) -> None:
     suffix = suffix_of(path, ACTION_SET)
     actions.validate()
     content = to_plain(actions)
-    if suffix == ".json":
-        text = json.dumps(content, indent=2) + "\n"
-    else:
-        import yaml
-
-        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    text = json.dumps(content, indent=2) + "\n" if suffix == ".json" else to_yaml(content)
     write_text(path, text)
 
 

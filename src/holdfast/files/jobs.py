@@ -19,6 +19,7 @@ from holdfast.machinery.plain_files import (
     checksum,
     load_plain,
     naming,
+    to_yaml,
     write_text,
 )
 from holdfast.problem import Points
@@ -92,11 +93,8 @@ class Job:
         self, path: Path, run: dict[str, Any] | None = None, drafts: Path | None = None
     ) -> None:
         """Write the job as YAML, perhaps with what became of it."""
-        import yaml
-
         content = self.to_plain(path.parent) | ({} if run is None else {"run": run})
-        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-        write_text(path, text, drafts)
+        write_text(path, to_yaml(content), drafts)
 
     def _is_path(self, name: str) -> bool:
         if name == "robust_to":

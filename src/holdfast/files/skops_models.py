@@ -16,6 +16,7 @@ _TRUSTED = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     "sklearn.calibration._TemperatureScaling",
+    "sklearn.compose._column_transformer._RemainderColsList",  # of releases 1.5 and 1.6
     "sklearn.metrics._classification.balanced_accuracy_score",
     "sklearn.metrics._scorer._CurveScorer",
     "sklearn.metrics._scorer._PassthroughScorer",

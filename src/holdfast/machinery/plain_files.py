@@ -141,6 +141,39 @@ def _yaml_loader() -> Any:
     return Loader
 
 
+def to_yaml(content: Any, **how: Any) -> str:
+    """Write plain content as YAML that reads back as the same; `how` as in ``yaml.dump``.
+
+    Examples
+    --------
+    >>> to_yaml({"Größe": [1, "1"]}, default_flow_style=True)
+    "{Größe: [1, '1']}\\n"
+    """
+    import yaml
+
+    text: str = yaml.dump(content, Dumper=_yaml_dumper(), **_AS_IT_IS | how)
+    return text
+
+
+_AS_IT_IS: dict[str, Any] = {"sort_keys": False, "allow_unicode": True}
+
+
+@functools.cache
+def _yaml_dumper() -> Any:
+    """Return what writes YAML; PyYAML's own leaves a "next line" in a text, and reads a blank."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def write(dumper: Any, text: str) -> Any:
+        style = '"' if "\x85" in text else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, write)
+    return Dumper
+
+
 def _without_sixties(tag: str, pattern: re.Pattern[str]) -> re.Pattern[str]:
     if tag.rpartition(":")[2] not in ("int", "float"):
         return pattern
