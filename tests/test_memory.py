@@ -102,6 +102,29 @@ def test_a_model_that_changes_in_place_is_read_again(change):
     assert not after.equals(before)
 
 
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_result_stays_the_same_when_the_model_changes(change):
+    model = fitted()
+    hopeless = holdfast.ActionSet.from_data(people(9), immutable=["home", "debt"])
+    hopeless.set("income", max_increase=1)
+    for actions in (hopeless, holdfast.ActionSet.from_data(people(9), immutable=["home"])):
+        recourse = asking(model, actions=actions)
+        result, other = (recourse.recommend(people(8, 4)) for _ in range(2))
+        said = [everything_said(result, label) for label in result.labels]
+        change(model)
+        assert said == [everything_said(other, label) for label in other.labels]
+        model = fitted()
+
+
+def everything_said(result, label):
+    """What is worked out when somebody asks for it."""
+    said = [result.explain(label), result.releases(label)]
+    if result.ways(label):
+        said += [result.changes(label), result.frontier(label, n_points=4).cost.tolist()]
+        said += [result.sizes(label, n_points=4).cost.tolist(), result.encoded(label).tolist()]
+    return said
+
+
 def test_a_threshold_that_changes_is_read_again():
     model = FixedThresholdClassifier(fitted(), threshold=0.5, pos_label="paid")
     table = people(0)

@@ -8,7 +8,7 @@ import functools
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -16,6 +16,7 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScale
 
 from holdfast import ActionSet, AtMost, Ellipsoid, ModelList, NormBall, RobustRecourse, Status
 from holdfast.actions import check
+from holdfast.recommend.reasons import Constraint
 
 NUMBERS = ["income", "months", "age", "debts"]
 N = 260
@@ -239,6 +240,63 @@ def test_releases_and_frontiers_of_people_with_missing_values():
         ours.set_params(actions=actions)
     assert released >= 3
     assert drawn >= 1
+
+
+def question_of_the_missing(seed):
+    """Three numbers, of which two may be missing, and given only if they may change."""
+    rng = np.random.default_rng([50, seed])
+    n = 300
+    table = pd.DataFrame(rng.integers([0, 27, 3], [9, 31, 8], (n, 3)) * 1.0, columns=list("abc"))
+    table["b"] = table["b"].where(rng.random(n) > 0.3)
+    table["c"] = table["c"].where(rng.random(n) > 0.3)
+    score = table["a"] + 0.2 * table["b"].fillna(0) + 0.7 * table["c"].fillna(3)
+    filled = make_column_transformer(
+        (SimpleImputer(strategy="constant", add_indicator=bool(rng.random() < 0.5)), ["b"]),
+        (SimpleImputer(add_indicator=bool(rng.random() < 0.5)), ["c"]),
+        ("passthrough", ["a"]),
+    )
+    model = make_pipeline(filled, LogisticRegression(C=10)).fit(
+        table, score + rng.normal(size=n) > score.median()
+    )
+    actions = ActionSet.from_data(table)
+    actions.set("a", max_increase=1)
+    for name, lower in (("b", 27), ("c", 3)):
+        actions.set(name, provide_cost=0.3, lower=lower, cost=0.7, step=1.0)
+        actions[name].immutable = bool(rng.random() < 0.7)
+    return table, model, actions
+
+
+def cost_without(constraints, recourse, person):
+    """Ask what one person must do where some constraints are lifted; inf: nothing helps."""
+    lifted = copy.deepcopy(recourse.actions)
+    for each in constraints:
+        lifted[each.feature].set(**{each.setting: FREE[each.setting]})
+    result = recourse.with_settings(actions=lifted).recommend(person)
+    ways = result.ways(person.index[0])
+    return ways[0].cost if ways else np.inf
+
+
+def test_what_a_release_costs_is_what_is_recommended_without_it():
+    compared = 0
+    for seed in range(10):
+        table, model, actions = question_of_the_missing(seed)
+        ball = NormBall(2, 0.01)
+        ours = RobustRecourse(model, robust_to=ball, actions=actions, guarantee=0.9, n_jobs=1)
+        result = ours.recommend(table.iloc[:60])
+
+        lost = [k for k in result.labels if result.status_of(k) is Status.INFEASIBLE]
+        for label in lost[:5]:
+            releases = result.releases(label)
+            for release in releases:
+                cost = cost_without(release.constraints, ours, table.loc[[label]])
+                assert cost == pytest.approx(release.cost, rel=1e-9)
+                compared += 1
+            named = [[each.feature for each in release.constraints] for release in releases]
+            for name in (name for name in table if actions[name].immutable):
+                alone = [Constraint(name, "immutable", "")]
+                helps = cost_without(alone, ours, table.loc[[label]]) < np.inf
+                assert helps == ([name] in named)
+    assert compared >= 30
 
 
 def test_a_frontier_of_what_is_missing_is_what_is_recommended():

@@ -76,7 +76,9 @@ def find_reach(feature: NumberFeature, cells: Cells, value: Floats, fill: float 
     costs[~cells.is_advice[place]] = np.inf  # a code, or nothing, is no number to start from
     if is_missing.any():
         away = np.abs(from_nowhere - presumed) if fill is not None else 0.0 * from_nowhere
-        given = np.inf if feature.provide_cost is None else feature.provide_cost
+        given = feature.provide_cost
+        if given is None or feature.stays:
+            given = np.inf
         costs[is_missing] = given + feature.cost * away
     costs[:, ~cells.is_advice] = np.inf
     costs[np.isnan(costs)] = np.inf

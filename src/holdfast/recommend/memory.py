@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import pickle
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ class _Known(NamedTuple):
 
 
 class ModelMemory:
-    """Reads models, and remembers the last one.
+    """Reads models, of which it takes a copy, and remembers the last one.
 
     Whether anything has been fitted again is found out faster than all of it is read.
 
@@ -48,10 +49,20 @@ class ModelMemory:
         known, content = self._known, _content(model, favorable_class)
         if known is not None and known.model is model and known.content == content:
             return known.encoding
-        encoding = Encoding.of(model, favorable_class=favorable_class, people=people)
+        # what becomes of the model later must not reach results that rest on this reading
+        whole = model if content is None else _copied(model)
+        encoding = Encoding.of(whole, favorable_class=favorable_class, people=people)
         if content is not None:
             self._known = _Known(model, content, encoding)
         return encoding
+
+
+def _copied(model: Any) -> Any:
+    """Return a copy of a model; the model itself where it cannot be copied."""
+    try:
+        return copy.deepcopy(model)
+    except Exception:  # whatever a step of somebody's own raises
+        return model
 
 
 class _Digest:

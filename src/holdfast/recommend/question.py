@@ -57,9 +57,17 @@ class Question:
         """All features that anybody may change, in the order of the model and the action set."""
         return list(dict.fromkeys([*self.encoding.features, *self.actions]))
 
-    def pose(self, people: pd.DataFrame, actions: ActionSet | None = None) -> Posed:
-        """State what people can do as a discrete problem; perhaps with another action set."""
-        return self._posed(people, self.actions if actions is None else actions)[0]
+    def pose(
+        self,
+        people: pd.DataFrame,
+        actions: ActionSet | None = None,
+        given: frozenset[str] | None = None,
+    ) -> Posed:
+        """State what people can do as a discrete problem; perhaps with another action set.
+
+        Numbers that are `given` are those of `given_numbers`, unless they are named.
+        """
+        return self._posed(people, self.actions if actions is None else actions, given)[0]
 
     def pose_compared(self, people: pd.DataFrame) -> Posed:
         """State it, and compare what the model itself says of people with what was read."""
@@ -76,24 +84,33 @@ class Question:
         """Return the linear score that is solved for, and the set around it."""
         return *own_scores(self.encoding), self.robust_to
 
-    def _posed(self, people: pd.DataFrame, actions: ActionSet) -> tuple[Posed, Encoded]:
+    def _posed(
+        self, people: pd.DataFrame, actions: ActionSet, given: frozenset[str] | None = None
+    ) -> tuple[Posed, Encoded]:
         coef, intercept, models = self._scores()
-        given = {name for names in self.given_numbers(people) for name in names}
-        encoding = self.encoding.bending(frozenset(given))
+        if given is None:
+            given = frozenset[str]().union(*self.given_numbers(people))
+        encoding = self.encoding.bending(given)
         scores = (coef, intercept)
         return pose_people(people, encoding, actions, models, self.goal.loss, scores)
 
-    def given_numbers(self, people: pd.DataFrame) -> list[frozenset[str]]:
+    def given_numbers(
+        self, people: pd.DataFrame, actions: ActionSet | None = None
+    ) -> list[frozenset[str]]:
         """Return for each person the numbers that are missing, can be given, and are told apart.
 
         Where an indicator tells what is missing, giving a number moves two columns at once. Where
         it is taken for a number that is not allowed, what lies on the way is not allowed either.
+        Whoever misses a linked number cannot be used.
         """
+        actions = self.actions if actions is None else actions
+        linked = {name for link in actions.links for name in link.names}
         names = [
             name
             for name, feature in self.encoding.features.items()
-            if isinstance(feature, Number) and _can_be_given(self.actions[name])
-            if feature.indicators or _is_outside(self.actions[name], feature.fill)
+            if isinstance(feature, Number) and _can_be_given(actions[name])
+            if name not in linked
+            if feature.indicators or _is_outside(actions[name], feature.fill)
         ]
         if not names:
             return [frozenset()] * len(people)

@@ -82,9 +82,9 @@ def find_releases(person: pd.DataFrame, question: Question) -> Releases:
     then). Where a smallest set is not found within 400 trials, one is returned of which nothing
     can be left out.
     """
-    (given,) = question.given_numbers(person)
+    given = given_if_lifted(person, question)
     constraints = tuple(liftable(question, given))
-    trials = _Trials(person, question, constraints)
+    trials = _Trials(person, question, constraints, given)
     if not trials.is_usable:
         return Releases([], True)
     if not np.isfinite(trials.costs([constraints])[0]):
@@ -101,6 +101,19 @@ def find_releases(person: pd.DataFrame, question: Question) -> Releases:
             return Releases(sorted(found, key=lambda release: release.cost), True)
     needed = _shortened(constraints, trials)
     return Releases([Release(needed, float(trials.costs([needed])[0]))], True)
+
+
+def given_if_lifted(person: pd.DataFrame, question: Question) -> frozenset[str]:
+    """Return the numbers that a person misses and may give, if they may change at all.
+
+    They are told apart by the bounds as they are: to lift these is not tried for such numbers.
+    """
+    free = copy.deepcopy(question.actions)
+    for name, setting, _ in constraints_of(question.actions):
+        if name is not None and setting == "immutable":
+            _release(free[name], [setting])
+    (given,) = question.given_numbers(person, free)
+    return given
 
 
 def liftable(question: Question, given: frozenset[str] = frozenset()) -> list[Constraint]:
@@ -121,12 +134,12 @@ def liftable(question: Question, given: frozenset[str] = frozenset()) -> list[Co
     return found
 
 
-def untried(question: Question) -> list[str]:
+def untried(question: Question, given: frozenset[str] = frozenset()) -> list[str]:
     """Name features with constraints that nobody tried to lift: their values are tried together.
 
-    Nothing protected is named.
+    `given` are numbers that a person misses and may give. Nothing protected is named.
     """
-    lifted = {constraint[:2] for constraint in liftable(question)}
+    lifted = {constraint[:2] for constraint in liftable(question, given)}
     derived = {n for each in question.actions.derived for n in (each.feature, *each.parents)}
     return [
         name
@@ -136,7 +149,7 @@ def untried(question: Question) -> list[str]:
             (name, setting) not in lifted and setting not in question.actions[name].physical
             for setting, _ in _settings(question.actions[name])
         )
-        and (name in derived or isinstance(question.encoding.features.get(name), Curve))
+        and (name in derived | given or isinstance(question.encoding.features.get(name), Curve))
     ]
 
 
@@ -177,7 +190,11 @@ class _Trials:
     gave_up = False
 
     def __init__(
-        self, person: pd.DataFrame, question: Question, constraints: ConstraintSet
+        self,
+        person: pd.DataFrame,
+        question: Question,
+        constraints: ConstraintSet,
+        given: frozenset[str],
     ) -> None:
         self.question = question
         self.features: dict[tuple[str, frozenset[str]], Any] = {}
@@ -186,7 +203,7 @@ class _Trials:
             _release(free[name], [c.setting for c in constraints if c.feature == name])
         free.max_changes = None
         # without any constraint everything is in the problem that could ever be
-        self.posed = question.pose(person, free)
+        self.posed = question.pose(person, free, given)
         self.is_usable = len(self.posed.positions) == 1
 
     @property

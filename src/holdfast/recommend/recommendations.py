@@ -23,6 +23,7 @@ from holdfast.recommend.reasons import (
     Release,
     Releases,
     find_releases,
+    given_if_lifted,
     liftable,
     settings_of,
     untried,
@@ -443,10 +444,11 @@ class Recommendations:
             if not isinstance(feature, Number) and plain(person[name]) in feature.specials
         }
 
-    @property
-    def _untried(self) -> list[str]:
-        """The features whose constraints were not tried to be lifted."""
-        return untried(self._question)
+    def _untried(self, label: Any) -> list[str]:
+        """The features whose constraints were not tried to be lifted for a person."""
+        k = self._usable(label)
+        person = self._advised.people.iloc[k : k + 1]
+        return untried(self._question, given_if_lifted(person, self._question))
 
     @property
     def _has_probabilities(self) -> bool:

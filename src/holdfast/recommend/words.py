@@ -293,8 +293,8 @@ def in_the_way(result: Recommendations, label: Any, releases: list[Release]) -> 
             "It could not be determined whether lifting constraints would help: there are too "
             "many combinations to try."
         )
-    elif result._untried:
-        names = listed(result._untried)
+    elif untried := result._untried(label):
+        names = listed(untried)
         end = f"Lifting other constraints does not help; those on {names} were not tried."
     elif result._has_facts or codes:
         end = "Even with every removable constraint removed, no change is enough."
