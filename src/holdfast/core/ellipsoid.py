@@ -16,8 +16,14 @@ in the direction beta (of length 1 after division by ``speed``). With ``D^2 = 1 
     N v_j = N w_j - a_j.(Q eta_0 N + Q beta tau + rho r^)
 
 everything that can happen (a feature starts, returns, reaches its bound, leaves it; the score
-reaches a target; nothing is left to gain) is a root of ``A N(tau) + B tau + C``. For rho = 0, where
-all that the adversary feels is free, N has a kink, and nothing else changes.
+reaches a target; nothing is left to gain) is a root of ``A N(tau) + B tau + C``.
+
+For rho = 0, where all that the adversary feels is free, N has a kink: at y = 0 the point stands
+still, and the worst model alone moves as kappa falls. There y no longer tells u. So a rho that may
+be rounding counts as 0, and stands as a number that is too small to be felt; r^ is what Q leaves of
+the u that the piece before ended with, and the gain, not |y|, says where on the new piece the walk
+stands. Whichever features come to their start or a bound at y = 0 itself, u then never leaps, so
+that no feature is overlooked that must start before kappa is 0.
 
 A feature whose row depends on those of the free ones costs the adversary nothing new: it is bought
 at one gain, along the direction in which y stays, until a feature gets in the way.
@@ -39,10 +45,15 @@ from holdfast.problem.outcome import FOUND, UNBOUNDED, UNSETTLED
 
 REST, FREE, BOUND = 0, 1, 2  # where a feature is
 _DEPENDENT = 1e-10  # relative to its length, what is left of a row that depends on others
+_NO_LENGTH = 1e-12  # of y, relative to the terms that it is the sum of: no more than rounding
+_KINK = 1e6  # |tau| is so many rho where a kink ends: from there on u stays, to rounding
+_BESIDE = 1e-9  # relative: a gain that is so near to that beside a kink may be it
+_NO_PART = 1e-11  # of u: what is shorter has no direction
 _NOTHING = 1e-30  # relative: what stands for a length of 0
 _LEAST_D = 1e-15  # of D^2: below it, the model is as long as the radius, to rounding
 
 _TIE = 1e-14  # relative: what is no more than that above 0 falls now, together with others
+_TWIN = 1e-12  # relative: rows and costs that differ by no more are the same
 
 # what an event is about
 RETURNS, ARRIVES, STARTS, GOAL, END, NEVER = 0, 1, 2, 3, 4, 5
@@ -91,6 +102,7 @@ class Arc(NamedTuple):
 
     n_free: int
     rho: float
+    at_kink: bool  # rho stands for 0
     depth: float  # D
     gain: float  # kappa_0
     speed: float
@@ -133,7 +145,8 @@ def exit_of(piece, by_norm, by_tau, fixed, tau, last):
     """Return the first tau' >= tau at which ``by_norm N + by_tau tau' + fixed`` falls below 0.
 
     The sum is convex or concave, so that it falls through 0 once at most; inf where it does not,
-    or does so beyond `last`.
+    or does so beyond `last`. One that rounding has put below 0 counts as 0 at tau: if it rises and
+    falls again, it falls through where it comes back to what it is at tau.
     """
     a, b, c, rho = by_norm / piece.depth, by_tau, fixed, piece.rho
     now = distance(rho, tau)
@@ -151,6 +164,8 @@ def exit_of(piece, by_norm, by_tau, fixed, tau, last):
             return math.inf
     p = (a - b) * (a + b)
     inside = c * c - p * rho * rho
+    if value < 0.0 and a < -abs(b) and (inside < 0.0 or c < 0.0):  # it does not even come to 0
+        return max(-2.0 * b * (a * now + b * tau) / p - tau, tau)
     if inside < 0.0:
         return math.inf
     q = b * c + math.copysign(abs(a) * math.sqrt(inside), b * c)
@@ -217,20 +232,26 @@ def solve_corner(scratch, count, values):
 
 @kernel
 def write_rest(scratch, ellipsoid, y):
-    """Write what features that are not free, and the intercept, contribute to y."""
+    """Write what features that are not free, and the intercept, contribute to y.
+
+    Return the length that it may have by rounding alone.
+    """
     rest, factor, radius, d = scratch.rest, ellipsoid.factor, ellipsoid.radius, y.size
+    terms = ellipsoid.intercept_scale
     for m in range(rest.size):
         rest[m] = radius * factor[d, m]
     for j in range(d):
         if scratch.where[j] != FREE and y[j] != 0.0:
+            terms += ellipsoid.scale[j] * abs(y[j])
             for m in range(rest.size):
                 rest[m] += radius * factor[j, m] * y[j]
+    return _NO_LENGTH * radius * terms
 
 
 @kernel
 def make_arc(row, intercept, ellipsoid, scratch, count, y):
     """Work out the piece of the walk on which the first `count` of `scratch.free` are free."""
-    write_rest(scratch, ellipsoid, y)
+    rounding = write_rest(scratch, ellipsoid, y)
     rest, whole = scratch.rest, math.sqrt(dot(scratch.rest, scratch.rest))
     for i in range(count):
         scratch.rest_in[i] = 0.0
@@ -242,7 +263,8 @@ def make_arc(row, intercept, ellipsoid, scratch, count, y):
                 rest[m] -= part * scratch.axes[i, m]
     rho = math.sqrt(dot(rest, rest))
     floor = _NOTHING * (whole + scratch.corner[0, 0])
-    if rho <= 8.0 * EPS * whole or rho <= floor:  # nothing but rounding
+    at_kink = rho <= max(rounding, floor)
+    if at_kink:
         rho = floor
         for m in range(rest.size):
             rest[m] = 0.0
@@ -290,19 +312,53 @@ def make_arc(row, intercept, ellipsoid, scratch, count, y):
         if scratch.where[j] != FREE:
             fixed += row.coef[j] * y[j]
     depth = math.sqrt(max(1.0 - size, _LEAST_D))
-    return Arc(count, rho, depth, across / speed, speed, by_norm, by_tau, fixed)
+    return Arc(count, rho, at_kink, depth, across / speed, speed, by_norm, by_tau, fixed)
 
 
 @kernel
 def tau_of(piece, place):
     """Return where on a piece the walk stands."""
     ahead = (piece.gain - place.gain) * piece.speed
-    if place.norm > 1e6 * piece.rho or abs(ahead) >= piece.depth:
-        tau = ahead * place.norm
-        if place.norm > 0.0:
-            return tau
+    beside = place.norm > _KINK * piece.rho
+    if piece.at_kink:  # within the kink such a norm is rounding
+        beside = beside and abs(ahead) > (1.0 - _BESIDE) * piece.depth
+    else:
+        beside = beside or abs(ahead) >= piece.depth
+    if beside and place.norm > 0.0:
+        return ahead * place.norm
     left = max((piece.depth - ahead) * (piece.depth + ahead), 1e-20)
     return piece.rho * ahead / math.sqrt(left)
+
+
+@kernel
+def keep_direction(scratch, piece, tau, dual):
+    """Let r^ be what Q leaves of u, where r says nothing of it; what u has beyond stays out."""
+    rest = scratch.rest
+    copy_into(rest, dual)
+    for _ in range(2):  # the second time against rounding
+        for i in range(piece.n_free):
+            part = dot(scratch.axes[i], rest)
+            for m in range(rest.size):
+                rest[m] -= part * scratch.axes[i, m]
+    part = math.sqrt(dot(rest, rest))  # rho |r^| / N
+    size = max(part, piece.rho / norm_at(piece, tau))  # |r^| is 1 at most
+    for m in range(rest.size):
+        rest[m] = rest[m] / size if part > _NO_PART else 0.0
+
+
+@kernel
+def is_twin(row, piece, j, s, near, ahead, left):
+    """Whether feature j does and costs what a mixture of the free ones does: nothing is gained.
+
+    ``s v_j - kappa c_j`` then stays 0 along the piece, but for rounding.
+    """
+    w, even, pace = row.coef[j], row.cost[j] * piece.gain, row.cost[j] / piece.speed
+    size = abs(w) + abs(near) + abs(even) + pace
+    return (
+        abs(s * (w - near) - even) <= _TWIN * size
+        and abs(pace - s * ahead) <= _TWIN * (pace + abs(ahead))
+        and abs(left) <= _TWIN * size * piece.rho
+    )
 
 
 @kernel
@@ -321,7 +377,11 @@ def next_event(row, ellipsoid, scratch, piece, tau):
             found = exit_of(piece, -by_norm, -by_tau, s * (bound - fixed), tau, first)
             if found < first:
                 first, what, who, side = found, ARRIVES, i, s
-    for j in range(row.coef.size):
+    resting = row.coef.size
+    if piece.at_kink:  # beside a kink no v_j changes, and kappa does not fall
+        resting = resting if tau < _KINK * piece.rho else 0
+        tau = max(tau, -_KINK * piece.rho)
+    for j in range(resting):
         if scratch.where[j] == FREE or row.lower[j] == row.upper[j]:
             continue
         own = ellipsoid.factor[j]
@@ -342,7 +402,9 @@ def next_event(row, ellipsoid, scratch, piece, tau):
                 found = exit_of(piece, even - s * by_norm, s * ahead - pace, s * left, tau, first)
             else:
                 continue
-            if found < first:
+            if not found < first:
+                continue
+            if found > tau or not is_twin(row, piece, j, s, near, ahead, left):
                 first, what, who, side = found, STARTS, j, s
     found = exit_of(piece, piece.gain, -1.0 / piece.speed, 0.0, tau, first)
     if found <= first:
@@ -411,6 +473,13 @@ def goal_on(goal, piece, tau, last):
             high = tau + step
     elif missing_at(goal, piece, high) > 0.0:
         return math.inf
+    for k in range(-1, 2):  # a kink is so short that halving would not find it
+        middle = k * _KINK * piece.rho
+        if piece.at_kink and low < middle < high:
+            if missing_at(goal, piece, middle) > 0.0:
+                low = middle
+            else:
+                high = middle
     return root_between(goal, piece, low, high)
 
 
@@ -472,10 +541,12 @@ def jump(row, ellipsoid, scratch, goal, place, j, side, count, y):
     if back:
         end = row.start[j]
     room, at = abs(end - y[j]), -1
+    least = _DEPENDENT * ellipsoid.radius * ellipsoid.scale[j]
     for i in range(count):
         f = scratch.free[i]
-        forward = step[i] * scratch.sign[f]
-        far = math.inf
+        forward, far = step[i] * scratch.sign[f], math.inf
+        if abs(step[i]) * scratch.corner[i, i] <= least:
+            continue  # it only seems to move: without it the row depends on the others all the same
         if forward > 0.0:
             far = abs((row.upper[f] if step[i] > 0.0 else row.lower[f]) - y[f]) / abs(step[i])
         elif forward < 0.0:
@@ -544,8 +615,10 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
     copy_into(y, row.start)
     for j in range(d):
         scratch.where[j], scratch.sign[j] = REST, 0.0
-    write_rest(scratch, ellipsoid, y)
+    rounding = write_rest(scratch, ellipsoid, y)
     norm = math.sqrt(dot(scratch.rest, scratch.rest))
+    if norm <= rounding:
+        norm = 0.0
     score = intercept - norm
     for j in range(d):
         score += row.coef[j] * y[j]
@@ -562,6 +635,8 @@ def solve_ellipsoid(row, intercept, ellipsoid, goal, scratch, y, dual):
         else:
             piece = make_arc(row, intercept, ellipsoid, scratch, count, y)
             tau = tau_of(piece, place)
+            if piece.at_kink:
+                keep_direction(scratch, piece, tau, dual)
             event, what, who, side = next_event(row, ellipsoid, scratch, piece, tau)
             found = goal_on(goal, piece, tau, event)
             if found <= event and found < math.inf:
