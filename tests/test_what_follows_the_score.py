@@ -838,3 +838,26 @@ def test_a_frontier_asks_for_a_yes_where_the_advice_does():
     again = found.frontier(0).at_guarantee(0.5)
     assert found.status[0] is again.status[0] is Status.OPTIMAL
     assert found.cost[0] == again.cost[0] > 0.0
+
+
+def test_a_tie_at_what_was_asked_for_is_no_yes():
+    """Where a calibrator is flat at the even chance, the model says no there."""
+    table = pd.DataFrame({"a": np.repeat([1, 2, 3], 40)})
+    paid = np.repeat([0, 1, 0, 1, 0, 1], [36, 4, 20, 20, 4, 36])
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    model = CalibratedClassifierCV(pipeline, method="isotonic", ensemble=False, cv=2)
+    people = pd.DataFrame({"a": [1, 2]})
+    model.fit(table, paid)
+    assert model.predict_proba(people)[:, 1].tolist() == [0.5, 0.5]
+    actions = ActionSet.from_data(table, immutable=["a"])
+    settings = {"robust_to": NormBall(2, 0.0), "actions": actions, "guarantee": 0.5}
+    advice = RobustRecourse(model, favorable_class=1, **settings).recommend(people)
+    assert not advice.to_frame()["approved"].any()
+    for label in people.index:
+        assert advice.status_of(label) is Status.INFEASIBLE
+        assert (
+            "gets you approved by today's model. The best you can reach is 50%, at which the "
+            in (advice.explain(label))
+        )
+    other = RobustRecourse(model, favorable_class=0, **settings).recommend(people)
+    assert (other.status == Status.ALREADY_VALID).all()

@@ -107,20 +107,20 @@ class Model:
                     f"calibrator around {name}, whatever its loss; leave out loss"
                 )
             return get_loss(self.loss or "logistic").calibrated(calibrator)
+        whole = None if self.origin is None else self.origin.whole
+        silent = whole is not None and not hasattr(whole, "predict_proba")
         if said is None and not self.loss:
+            fit = [name for name, loss in LOSSES.items() if not (silent and loss.link)]
             raise ValueError(
                 f"{name} was fitted with a loss that Holdfast does not know; say which loss to "
-                f"judge recourse by, loss = one of {', '.join(LOSSES)}, or fit a "
-                "LogisticRegression"
+                f"judge recourse by, loss = one of {', '.join(fit)}, or fit a LogisticRegression"
             )
         loss = get_loss(self.loss if said is None else said)
-        whole = None if self.origin is None else self.origin.whole
         if loss.link is None and whole is not None and not hasattr(whole, "decision_function"):
             raise ValueError(
                 f"loss = {loss.name!r} treats the score as a margin, but {name} has no "
                 "decision_function to compare it with"
             )
-        silent = self.origin is not None and not hasattr(self.origin.whole, "predict_proba")
         if silent and loss.link is not None:
             margins = " or ".join(name for name, loss in LOSSES.items() if loss.link is None)
             raise ValueError(

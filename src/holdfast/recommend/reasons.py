@@ -26,6 +26,7 @@ from holdfast.problem.problem import frozen
 from holdfast.recommend.features import take_people
 from holdfast.recommend.numerals import numeral
 from holdfast.recommend.question import Question
+from holdfast.recommend.words import listed
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Release:
     @property
     def words(self) -> str:
         """The constraints, in words."""
-        return " and ".join(constraint.words for constraint in self.constraints)
+        return listed([constraint.words for constraint in self.constraints])
 
 
 class Releases(NamedTuple):

@@ -256,7 +256,11 @@ def hopeless_words(result: Recommendations, label: Any) -> str:
     reach, radius = result.reachable(label)
     best, who = best_words(result, reach), result.crowd
     nothing = f"No change you can make gets you {a_chance(result.wanted)} from {who}"
-    if not result._has_probabilities:
+    if best and result.guarantee is not None and reach >= result.guarantee:
+        # a yes is asked for, and at exactly so much the model says no
+        nothing = f"No change you can make gets you approved by {who}"
+        best = f"{best}, at which the answer is still no"
+    elif not result._has_probabilities:
         nothing = f"No change you can make gets you approved by {who}"
     every = " with all of them" if result.robust_to.radius > 0.0 else ""
     said = [f"{nothing}. The best you can reach{every} is {best}." if best else f"{nothing}."]
