@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
@@ -81,6 +82,29 @@ def kinked_problem(rng: np.random.Generator) -> RecourseProblem:
     )
 
 
+def nearly_dependent_problem(rng: np.random.Generator) -> RecourseProblem:
+    """Return a row some of whose directions the models hardly know, in units far apart."""
+    d, intercept = int(rng.integers(2, 9)), bool(rng.random() < 0.6)
+    rank = int(rng.integers(1, d + 1))
+    root = rng.normal(size=(d + intercept, rank)) @ rng.normal(size=(rank, rank))
+    faint = 10.0 ** rng.uniform(-11, -6) * rng.normal(size=root.shape)
+    scale = 10.0 ** rng.choice([0, 0, 3, 6])
+    root = np.hstack([root, faint])
+    root[:d] /= scale
+    start = np.round(2.0 * rng.normal(size=d), 1) * scale
+    room = scale * rng.choice([0.0, 1.0, 3.0, np.inf], size=(2, d))
+    return RecourseProblem.build(
+        start[None, :],
+        rng.normal(size=d) / scale,
+        float(rng.normal() - 1.0),
+        robust_to=Ellipsoid(
+            root @ root.T, float(rng.choice([0.1, 0.3, 0.6, 1.0])), intercept=intercept
+        ),
+        feature_costs=rng.uniform(0.2, 3.0, size=d) / scale,
+        bounds=(start - room[0], start + room[1]),
+    )
+
+
 def is_proven(seed: int) -> bool:
     """Whether the certificate, which knows nothing of the walk, bears out all that it says."""
     problem = kinked_problem(np.random.default_rng(seed))
@@ -123,6 +147,35 @@ def test_a_walk_goes_on_beyond_a_kink_at_which_features_return():
     assert largest_score(problem) == math.inf
     assert solve_problem(problem, guarantee=0.6).status[0] is Status.OPTIMAL
     assert agrees_with_clarabel(2969)
+
+
+def test_a_length_that_y_has_is_not_taken_for_rounding():
+    """Rows that hardly differ leave few digits of the gain, but enough of the norm."""
+    open_rows = 0
+    for seed in range(300):
+        problem = nearly_dependent_problem(np.random.default_rng([51, seed]))
+        status = solve_problem(problem, guarantee=0.6).status[0]
+        price = solve_problem(problem, cost_weight=0.1)
+        open_rows += status not in (*SOLVED, Status.INFEASIBLE)
+        open_rows += price.gap[0] > 1e-8 * (1.0 + price.price[0])
+    assert open_rows <= 1  # what is too ill-conditioned is not called solved
+
+
+def test_a_tiny_ellipsoid_is_nearly_none():
+    compared = 0
+    for seed in range(60):
+        problem = kinked_problem(np.random.default_rng([52, seed]))
+        costs = []
+        for radius in (0.0, 1e-12, 1e-10, 1e-8, 1e-7):
+            robust_to = problem.robust_to.with_radius(radius)
+            told = solve_problem(replace(problem, robust_to=robust_to), guarantee=0.6)
+            costs.append(told.cost[0])
+            if np.isfinite(costs[0]):
+                assert told.status[0] in SOLVED, (seed, radius)
+        if np.isfinite(costs[0]):
+            np.testing.assert_allclose(costs, costs[0], rtol=1e-4, atol=1e-5)
+            compared += 1
+    assert compared > 30
 
 
 def test_a_walk_that_begins_at_a_kink_does_not_end_there():

@@ -46,8 +46,8 @@ from holdfast.problem.outcome import FOUND, UNBOUNDED, UNSETTLED
 REST, FREE, BOUND = 0, 1, 2  # where a feature is
 _DEPENDENT = 1e-10  # relative to its length, what is left of a row that depends on others
 _NO_LENGTH = 1e-12  # of y, relative to the terms that it is the sum of: no more than rounding
-_KINK = 1e6  # |tau| is so many rho where a kink ends: from there on u stays, to rounding
-_BESIDE = 1e-9  # relative: a gain that is so near to that beside a kink may be it
+_KINK = 1e6  # |tau| is so many rho where a kink ends: beyond it u stays as it is, to rounding
+_BESIDE = 1e-9  # relative: from a gain that is so near to that beside a kink, it has ended
 _NO_PART = 1e-11  # of u: what is shorter has no direction
 _NOTHING = 1e-30  # relative: what stands for a length of 0
 _LEAST_D = 1e-15  # of D^2: below it, the model is as long as the radius, to rounding
@@ -103,6 +103,7 @@ class Arc(NamedTuple):
     n_free: int
     rho: float
     at_kink: bool  # rho stands for 0
+    noise: float  # the length that y may have by rounding alone
     depth: float  # D
     gain: float  # kappa_0
     speed: float
@@ -263,7 +264,8 @@ def make_arc(row, intercept, ellipsoid, scratch, count, y):
                 rest[m] -= part * scratch.axes[i, m]
     rho = math.sqrt(dot(rest, rest))
     floor = _NOTHING * (whole + scratch.corner[0, 0])
-    at_kink = rho <= max(rounding, floor)
+    noise = max(rounding, floor)
+    at_kink = rho <= noise
     if at_kink:
         rho = floor
         for m in range(rest.size):
@@ -312,7 +314,7 @@ def make_arc(row, intercept, ellipsoid, scratch, count, y):
         if scratch.where[j] != FREE:
             fixed += row.coef[j] * y[j]
     depth = math.sqrt(max(1.0 - size, _LEAST_D))
-    return Arc(count, rho, at_kink, depth, across / speed, speed, by_norm, by_tau, fixed)
+    return Arc(count, rho, at_kink, noise, depth, across / speed, speed, by_norm, by_tau, fixed)
 
 
 @kernel
@@ -320,8 +322,9 @@ def tau_of(piece, place):
     """Return where on a piece the walk stands."""
     ahead = (piece.gain - place.gain) * piece.speed
     beside = place.norm > _KINK * piece.rho
-    if piece.at_kink:  # within the kink such a norm is rounding
-        beside = beside and abs(ahead) > (1.0 - _BESIDE) * piece.depth
+    if piece.at_kink:  # within the kink, a norm that rounding may have made is none
+        is_long = place.norm > piece.noise or abs(ahead) > (1.0 - _BESIDE) * piece.depth
+        beside = beside and is_long
     else:
         beside = beside or abs(ahead) >= piece.depth
     if beside and place.norm > 0.0:
