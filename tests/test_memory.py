@@ -167,9 +167,35 @@ class Sealed(LogisticRegression):
         raise TypeError("sealed")
 
 
-def test_what_cannot_be_written_down_is_read_each_time():
+class Forgetful(LogisticRegression):
+    """It leaves out what was fitted."""
+
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name != "coef_"}
+
+
+STORE = {}
+
+
+class Stored(LogisticRegression):
+    """It writes down the name of a thing that is kept elsewhere."""
+
+    def __reduce__(self):
+        STORE["it"] = self
+        return STORE.get, ("it",)
+
+
+class Shared(LogisticRegression):
+    """A copy of it is itself."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+@pytest.mark.parametrize("kind", [Sealed, Forgetful, Stored, Shared])
+def test_what_chooses_what_is_written_down_is_read_each_time(kind):
     table = people(0)[["debt", "income"]]
-    model = Sealed().fit(table, outcomes(people(0), 0))
+    model = kind().fit(table, outcomes(people(0), 0))
     memory = ModelMemory()
     first = memory.read(model, "paid")
     assert memory.read(model, "paid") is not first

@@ -23,7 +23,6 @@ from holdfast.models.encoding import Category, Curve, Encoding, Number
 from holdfast.models.encoding.encoding import check_agreement
 from holdfast.models.encoding.features import RawFeature
 from holdfast.models.encoding.reading import Reading
-from holdfast.problem.problem import frozen
 
 
 @dataclass
@@ -73,8 +72,6 @@ class Arrays:
             if isinstance(feature, NumberFeature) and isinstance(raw_feature, Number):
                 self._fill_number(feature, raw_feature)
             # else what may not change: its bounds are its value already
-        for values in (self.points, self.lower, self.upper):
-            frozen(values)  # a problem takes them as they are
 
     def _fill_number(self, feature: NumberFeature, number: Number) -> None:
         j = number.column

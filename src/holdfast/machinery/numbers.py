@@ -116,10 +116,7 @@ def objects_of(values: list[Any]) -> NDArray[np.object_]:
 
 
 def read_floats(name: str, values: Any) -> Floats:
-    """Return a C-ordered copy as float64, nobody else's; missing values become NaN.
-
-    A read-only array of that kind, which owns its numbers, is taken as it is.
-    """
+    """Return a C-ordered copy as float64, nobody else's; missing values become NaN."""
     if is_frame(values):
         if not values.columns.is_unique:
             raise ValueError(
@@ -145,19 +142,12 @@ def _as_floats(values: Any) -> Floats:
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.asarray(values, dtype=np.float64).filled(np.nan)
     array = np.asarray(values)
-    if array.dtype == np.float64 and _is_frozen(array):
-        return array
     if array.dtype.kind == "O":
         if any(isinstance(v, (str, bytes, complex)) for v in array.flat):
             raise TypeError("it holds text or complex numbers")
     elif array.dtype.kind not in "biuf":
         raise TypeError(f"it holds {array.dtype} values")
     return np.array(array, dtype=np.float64, order="C")
-
-
-def _is_frozen(array: NDArray[Any]) -> bool:
-    flags = array.flags
-    return bool(flags.c_contiguous and flags.owndata and not flags.writeable)
 
 
 def read_matrix(name: str, values: Any, columns: int | None = None) -> Floats:

@@ -164,7 +164,8 @@ def _yaml_dumper() -> Any:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        pass
+        def ignore_aliases(self, data: Any) -> bool:
+            return True  # what is read back has none
 
     def write(dumper: Any, text: str) -> Any:
         style = '"' if "\x85" in text else None

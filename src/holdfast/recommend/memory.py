@@ -21,9 +21,11 @@ class _Known(NamedTuple):
 
 
 class ModelMemory:
-    """Reads models, of which it takes a copy, and remembers the last one.
+    """Reads models, and remembers the last one, of which it takes a copy.
 
-    Whether anything has been fitted again is found out faster than all of it is read.
+    Whether anything has been fitted again is found out faster than all of it is read. A model that
+    is no estimator of scikit-learn's kind, or chooses by itself what is pickled or copied, is read
+    each time, and not copied.
 
     Examples
     --------
@@ -50,19 +52,20 @@ class ModelMemory:
         if known is not None and known.model is model and known.content == content:
             return known.encoding
         # what becomes of the model later must not reach results that rest on this reading
-        whole = model if content is None else _copied(model)
+        whole = None if content is None else _copied(model)
+        if whole is None:
+            return Encoding.of(model, favorable_class=favorable_class, people=people)
         encoding = Encoding.of(whole, favorable_class=favorable_class, people=people)
-        if content is not None:
-            self._known = _Known(model, content, encoding)
+        self._known = _Known(model, content, encoding)
         return encoding
 
 
 def _copied(model: Any) -> Any:
-    """Return a copy of a model; the model itself where it cannot be copied."""
+    """Return a copy of a model; None where it cannot be copied."""
     try:
         return copy.deepcopy(model)
-    except Exception:  # whatever a step of somebody's own raises
-        return model
+    except Exception:  # whatever a step of somebody's own raises: it is then read each time
+        return None
 
 
 class _Digest:
@@ -80,13 +83,36 @@ class _Digest:
         return self._hash.digest()
 
 
+class _Pickler(pickle.Pickler):
+    """Writes down all that objects hold; refuses those that choose what is written, or copied."""
+
+    def reducer_override(self, some: Any) -> Any:
+        kind = type(some)
+        if kind.__module__.partition(".")[0] in _WHOLE or issubclass(kind, type):
+            return NotImplemented
+        if any(getattr(kind, name, None) not in plain for name, plain in _PLAIN.items()):
+            raise pickle.PicklingError(f"{kind.__name__} is not pickled as objects usually are")
+        return NotImplemented
+
+
+# Of these packages it is known that they leave out nothing that a model feels.
+_WHOLE = ("builtins", "functools", "numpy", "pandas", "scipy", "sklearn")
+_PLAIN: dict[str, tuple[Any, ...]] = {
+    "__reduce__": (object.__reduce__,),
+    "__reduce_ex__": (object.__reduce_ex__,),
+    "__getstate__": (object.__getstate__, BaseEstimator.__getstate__),  # type: ignore[attr-defined]
+    "__deepcopy__": (None,),
+    "__copy__": (None,),
+}
+
+
 def _content(model: Any, favorable_class: Any) -> bytes | None:
     """Tell a model from others by all that was fitted; None where that cannot be written down."""
     if not isinstance(model, BaseEstimator):
         return None
     written = _Digest()
     try:
-        pickle.Pickler(written, protocol=5).dump((model, favorable_class))
+        _Pickler(written, protocol=5).dump((model, favorable_class))
     except Exception:  # whatever a step of somebody's own raises: it is then read each time
         return None
     return written.digest()
