@@ -57,9 +57,7 @@ class Arrays:
             self._add(joint.bundle.key, group, nowhere, joint.costs)
             self.levels[joint.bundle.key] = joint
         self.lower, self.upper = self.points.copy(), self.points.copy()
-        for group in self.groups:
-            self.lower[:, group.columns] = group.by_row.min(axis=1)
-            self.upper[:, group.columns] = group.by_row.max(axis=1)
+        self._bound_groups()
         self.costs = np.ones((1, self.encoding.n_columns))
         self.fixed_costs = np.zeros((1, self.encoding.n_columns))
         self.step = np.zeros((1, self.encoding.n_columns))
@@ -72,6 +70,17 @@ class Arrays:
             if isinstance(feature, NumberFeature) and isinstance(raw_feature, Number):
                 self._fill_number(feature, raw_feature)
             # else what may not change: its bounds are its value already
+
+    def _bound_groups(self) -> None:
+        """Let columns of groups go from the least to the largest of their levels."""
+        # of groups whose levels all people share, all columns are written at once
+        shared = [group for group in self.groups if len(group.by_row) == 1]
+        for groups in (shared, *([group] for group in self.groups if len(group.by_row) > 1)):
+            if not groups:
+                continue
+            columns = np.concatenate([group.columns for group in groups])
+            self.lower[:, columns] = np.hstack([group.by_row.min(axis=1) for group in groups])
+            self.upper[:, columns] = np.hstack([group.by_row.max(axis=1) for group in groups])
 
     def _fill_number(self, feature: NumberFeature, number: Number) -> None:
         j = number.column

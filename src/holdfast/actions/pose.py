@@ -125,11 +125,16 @@ def pose_people(
         intercept,
         robust_to=robust_to,
         feature_costs=arrays.costs,
-        bounds=(arrays.lower, arrays.upper),
         loss=encoding.model.loss if loss is None else loss,
     )
-    # a frame with these labels would say the same, and be taken apart at once
-    problem = replace(problem, feature_names=column_names(encoding), index=people.index)
+    # what was made here needs no reading
+    problem = replace(
+        problem,
+        lower=frozen(arrays.lower),
+        upper=frozen(arrays.upper),
+        feature_names=column_names(encoding),
+        index=people.index,
+    )
     discrete = DiscreteProblem(
         problem=problem,
         step=arrays.step,
@@ -192,7 +197,9 @@ def _usable(
     read_action_levels(reading, frame, encoding, actions)
     read_derived(reading, frame, encoding, actions)
     refused = reading.refused()
-    positions = np.setdiff1d(np.arange(len(frame)), [row for row, _ in refused])
+    positions = np.arange(len(frame))
+    if refused:
+        positions = np.setdiff1d(positions, [row for row, _ in refused])
     # people are kept, and what becomes of the table later must not reach them
     people = frame.iloc[positions] if refused else frame.copy()
     reading = reading.take(positions) if refused else reading

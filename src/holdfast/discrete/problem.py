@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
-from holdfast.problem.costs import even_exponents, is_uneven, scaled
+from holdfast.problem.costs import Evening
 from holdfast.problem.problem import RecourseProblem
 
 
@@ -208,13 +208,10 @@ class DiscreteProblem:
         sizes = {part.shape[0] for part in parts}
         n = (sizes - {1}).pop() if sizes != {1} else 1  # what all rows share has one row
         costs = np.concatenate([in_rows(part, n) for part in parts], axis=1)
-        exponent, uneven = even_exponents(costs), is_uneven(costs)
+        evening = Evening.of(costs)
 
         def even(values: Floats) -> Floats:
-            result = scaled(in_rows(values, n), -exponent[:, None])
-            result[uneven] = np.nan
-            result.flags.writeable = False
-            return result
+            return evening.applied(in_rows(values, n))
 
         return (
             replace(
@@ -223,5 +220,5 @@ class DiscreteProblem:
                 level_costs=[even(costs) for costs in self.level_costs],
                 fixed_costs=even(self.all_fixed_costs),
             ),
-            exponent,
+            evening.exponent,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,24 +50,26 @@ def scaled(values: Floats, exponent: NDArray[np.int64]) -> Floats:
         return np.asarray(np.ldexp(values, exponent), dtype=np.float64)
 
 
-def _exponents(costs: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the least and the largest power of two among the positive, finite costs of rows."""
-    used = np.isfinite(costs) & (costs > 0.0)
-    _, powers = np.frexp(np.where(used, costs, 1.0))
-    wide = powers.astype(np.int64)
-    none = ~used.any(axis=1)
-    low = np.where(used, wide, 2000).min(axis=1, initial=2000)
-    high = np.where(used, wide, -2000).max(axis=1, initial=-2000)
-    return np.where(none, 0, low), np.where(none, 0, high)
+class Evening(NamedTuple):
+    """How costs of rows are brought to about 1: what all of them have in common is taken out."""
 
+    exponent: NDArray[np.int64]  # the power of two in the middle of the costs of each row
+    is_uneven: NDArray[np.bool_]  # which rows have costs too far apart to be computed with
 
-def even_exponents(costs: Floats) -> NDArray[np.int64]:
-    """Return the power of two in the middle of the costs of each row."""
-    low, high = _exponents(costs)
-    return np.asarray((low + high) // 2)
+    @classmethod
+    def of(cls, costs: Floats) -> Evening:
+        """Look at the positive, finite costs of each row."""
+        used = np.isfinite(costs) & (costs > 0.0)
+        _, powers = np.frexp(np.where(used, costs, 1.0))
+        none = ~used.any(axis=1)
+        low = np.where(used, powers, 2000).min(axis=1, initial=2000).astype(np.int64)
+        high = np.where(used, powers, -2000).max(axis=1, initial=-2000).astype(np.int64)
+        low[none] = high[none] = 0
+        return cls((low + high) // 2, high - low > MOST_SPREAD)
 
-
-def is_uneven(costs: Floats) -> NDArray[np.bool_]:
-    """Say which rows have costs that are too far apart to be computed with."""
-    low, high = _exponents(costs)
-    return np.asarray(high - low > MOST_SPREAD)
+    def applied(self, costs: Floats) -> Floats:
+        """Return the costs of rows without the power of two; NaN where they are uneven."""
+        even = scaled(costs, -self.exponent[:, None])
+        even[self.is_uneven] = np.nan
+        even.flags.writeable = False
+        return even

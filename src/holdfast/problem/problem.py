@@ -18,7 +18,7 @@ from holdfast.machinery.numbers import (
     refuse,
 )
 from holdfast.machinery.structs import Struct
-from holdfast.problem.costs import even_exponents, is_uneven, scaled
+from holdfast.problem.costs import Evening
 from holdfast.problem.losses import Loss, get_loss
 from holdfast.problem.model_set import ModelSet, check_models
 
@@ -173,13 +173,11 @@ class RecourseProblem:
         answer, and all of its costs are to be multiplied by ``2**exponent``. Costs that are too far
         apart to be computed with become NaN.
         """
-        exponent = even_exponents(self.feature_costs)
-        costs = scaled(self.feature_costs, -exponent[:, None])
-        costs[is_uneven(self.feature_costs)] = np.nan
-        costs.flags.writeable = False
+        evening = Evening.of(self.feature_costs)
+        costs = evening.applied(self.feature_costs)
         even = replace(self, feature_costs=costs)
         even.__dict__["_rows"] = self.rows().replaced(cost=costs)  # all others are the same
-        return even, exponent
+        return even, evening.exponent
 
     def score(self, X: Floats) -> Floats:
         """Score of point i under the model of row i."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import hashlib
 import pickle
 from typing import Any, NamedTuple
@@ -53,7 +54,7 @@ class ModelMemory:
             return known.encoding
         # what becomes of the model later must not reach results that rest on this reading
         whole = None if content is None else _copied(model)
-        if whole is None:
+        if content is None or whole is None:
             return Encoding.of(model, favorable_class=favorable_class, people=people)
         encoding = Encoding.of(whole, favorable_class=favorable_class, people=people)
         self._known = _Known(model, content, encoding)
@@ -90,7 +91,8 @@ class _Pickler(pickle.Pickler):
         kind = type(some)
         if kind.__module__.partition(".")[0] in _WHOLE or issubclass(kind, type):
             return NotImplemented
-        if any(getattr(kind, name, None) not in plain for name, plain in _PLAIN.items()):
+        is_plain = all(getattr(kind, name, None) in plain for name, plain in _PLAIN.items())
+        if not is_plain or kind in copyreg.dispatch_table:
             raise pickle.PicklingError(f"{kind.__name__} is not pickled as objects usually are")
         return NotImplemented
 
@@ -100,7 +102,7 @@ _WHOLE = ("builtins", "functools", "numpy", "pandas", "scipy", "sklearn")
 _PLAIN: dict[str, tuple[Any, ...]] = {
     "__reduce__": (object.__reduce__,),
     "__reduce_ex__": (object.__reduce_ex__,),
-    "__getstate__": (object.__getstate__, BaseEstimator.__getstate__),  # type: ignore[attr-defined]
+    "__getstate__": (object.__getstate__, BaseEstimator.__getstate__),
     "__deepcopy__": (None,),
     "__copy__": (None,),
 }

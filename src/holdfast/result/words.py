@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.problem.costs import is_uneven
+from holdfast.problem.costs import Evening
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem, wrong_bounds
 from holdfast.result.appraisal import score_roundings
@@ -178,7 +178,7 @@ def unusable(row: RecourseProblem) -> str:
                 f"The row cannot be used: the cost of {name} is {cost}, but it must be positive "
                 "and finite."
             )
-    if is_uneven(row.feature_costs)[0]:
+    if Evening.of(row.feature_costs).is_uneven[0]:
         low, high = np.argmin(row.feature_costs[0]), np.argmax(row.feature_costs[0])
         return (
             f"The row cannot be used: the costs of {names[low]} and {names[high]} differ too much "
