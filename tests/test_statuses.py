@@ -341,8 +341,8 @@ def test_where_a_hair_decides_advice_asks_the_model_itself(monkeypatch, says):
     recourse = holdfast.RobustRecourse(model, **asked)
     ask = Origin.ask_whole
 
-    def answer(self, X, made=None):
-        return ask(self, X, made)._replace(accepted=np.full(len(X), says))
+    def answer(self, X):
+        return ask(self, X)._replace(accepted=np.full(len(X), says))
 
     monkeypatch.setattr(Origin, "ask_whole", answer)
     advice = recourse.recommend(people)

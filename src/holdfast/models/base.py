@@ -179,11 +179,10 @@ class Model:
                 f"{least:.6g}, so people would still be refused; ask for at least that"
             )
 
-    def compare_people(self, X: Any, encoded: Any, loss: Loss, *, made: Any = None) -> None:
+    def compare_people(self, X: Any, encoded: Any, loss: Loss) -> None:
         """Compare what was read with what the whole model says of people, given in raw columns.
 
-        Rows that are not finite once encoded are passed over. A difference is an error. What the
-        model's own encoders have `made` of these rows they need not make once more.
+        Rows that are not finite once encoded are passed over. A difference is an error.
         """
         points = np.asarray(encoded, dtype=np.float64)
         rows = np.flatnonzero(np.isfinite(points).all(axis=1))
@@ -193,10 +192,19 @@ class Model:
         tolerance = agreement(X, encoded)
         labels = X.index[rows] if hasattr(X, "iloc") else rows
         if rows.size < len(points):
-            X, made = (X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]), None
+            X = X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
             points = points[rows]
-        said = self.origin.ask_whole(X, made)
+        said = self.origin.ask_whole(X)
         self._compare(said, points, labels, loss, tolerance)
+
+    def compare_made(self, made: Any, points: Floats, labels: Any, loss: Loss) -> None:
+        """Compare as `compare_people` does, by what the model's own encoders have made of people.
+
+        All are finite, and the model does nothing but hand on what it has made (`Origin.hands_on`).
+        """
+        if self.origin is not None:
+            said = self.origin.ask_made(made)
+            self._compare(said, points, labels, loss, agreement(points))
 
     def compare_points(self, encoded: Any, labels: Any, loss: Loss) -> NDArray[np.bool_] | None:
         """Compare what was read with what the classifier says of encoded points.

@@ -99,15 +99,21 @@ class Origin:
             return None
         return [str(name) for name in names]
 
-    def ask_whole(self, X: Any, made: Any = None) -> Said:
-        """Ask the whole of it about raw rows, of which its encoders may have `made` something.
-
-        A pipeline of scikit-learn's own does nothing but hand that to its classifier.
-        """
-        known = made is not None and _is_plain_pipeline(self.whole)
-        if known and self.whole[-1] is self.last:
-            return self._ask(self.last, made)
+    def ask_whole(self, X: Any) -> Said:
+        """Ask the whole of it about raw rows."""
         return self._ask(self.whole, X)
+
+    @property
+    def hands_on(self) -> bool:
+        """Whether the whole does nothing but hand what its encoders make to its classifier.
+
+        A pipeline of scikit-learn's own does.
+        """
+        return _is_plain_pipeline(self.whole) and self.whole[-1] is self.last
+
+    def ask_made(self, made: Any) -> Said:
+        """Ask about what the encoders have made of rows; only where that is handed on."""
+        return self._ask(self.last, made)
 
     def ask_last(self, encoded: Any) -> Said:
         """Ask the classifier about encoded rows."""

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.columns import Affine, EncodedColumn
-from holdfast.models.encoding.features import Category, Curve, Number, RawFeature, gather
-from holdfast.models.encoding.reading import Reading, as_table, joined
+from holdfast.models.encoding.features import Category, Number, RawFeature, gather
+from holdfast.models.encoding.given import Given
+from holdfast.models.encoding.parts import Parts
+from holdfast.models.encoding.reading import Reading, as_table
 from holdfast.models.encoding.steps import raw_names, walk
 from holdfast.models.encoding.unwrap import AGREEMENT, unwrap
 
@@ -34,7 +36,7 @@ class Encoded(NamedTuple):
     """Rows that the encoders of a pipeline have been asked about; not to be written to."""
 
     reading: Reading
-    raw: Any  # as the pipeline was given them
+    given: Given
     made: Any  # of them, as the last encoder gave it
     points: Floats  # the same as numbers, (n, d)
 
@@ -42,9 +44,9 @@ class Encoded(NamedTuple):
         """Return some of the rows."""
         if which.all():
             return self
-        raw = self.raw[which]
-        made = raw if self.made is self.raw else self.made[which]
-        return Encoded(self.reading.take(which), raw, made, self.points[which])
+        given, made = self.given.take(which), self.made
+        made = made[which] if made is not None else None
+        return Encoded(self.reading.take(which), given, made, self.points[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,7 @@ class Encoding:
     n_columns: int
     _steps: list[Any] = field(repr=False)
     _named: bool = field(repr=False)
+    _parts: Parts | None = field(repr=False)  # of the only step, where it can be asked so
 
     @classmethod
     def of(cls, pipeline: Any, *, favorable_class: Any = None, people: Any = None) -> Encoding:
@@ -139,7 +142,8 @@ class Encoding:
         silent = "the classifier reads no column made from it"
         unused = {name: silent for name in names if name not in features}
         transformers = [step for _, step in steps]
-        return cls(names, features, unused, model, count, transformers, named)
+        quick = Parts.of(transformers[0]) if named and len(transformers) == 1 else None
+        return cls(names, features, unused, model, count, transformers, named, quick)
 
     def bending(self, names: frozenset[str]) -> Encoding:
         """Return the encoding with some numbers as curves, of which all columns move together.
@@ -220,13 +224,27 @@ class Encoding:
         if not any(sizes):
             none = np.empty((0, self.n_columns))
             pairs = zip(frames, readings, strict=True)
-            return [Encoded(reading, frame, None, none) for frame, reading in pairs]
-        raw = self._prepare(frames, readings)
-        made, points = self._transform(raw)
-        encoded = Encoded(Reading.joined(readings), raw, made, points)
+            return [Encoded(r, self._give([frame], [r]), None, none) for frame, r in pairs]
+        given = self._give(frames, readings)
+        made, points = self._ask(given)
+        encoded = Encoded(Reading.joined(readings), given, made, points)
         self._compare(points, encoded.reading)
         place = np.repeat(np.arange(len(frames)), sizes)
         return [encoded.take(place == k) for k in range(len(frames))]
+
+    def _give(self, frames: list[pd.DataFrame], readings: list[Reading]) -> Given:
+        return Given.of(frames, readings, self.names, self.features, is_named=self._named)
+
+    def _ask(self, given: Given) -> tuple[Any, Floats]:
+        """Return what `_transform` does, by way of the step's parts where that is the same."""
+        points = None if self._parts is None else self._parts.ask(given)
+        if self._parts is None or points is None:
+            return self._transform(given.table)
+        if not self._parts.are_same:
+            made, theirs = self._transform(given.table)
+            self._parts.compare(points, made)
+            return made, theirs
+        return points, points
 
     def _transform(self, raw: Any) -> tuple[Any, Floats]:
         """Return what the encoders make of raw rows, and the same as numbers."""
@@ -242,7 +260,7 @@ class Encoding:
     def refusals(self, table: pd.DataFrame, reading: Reading) -> dict[int, str]:
         """Say which rows, all of which could be read, a step of the pipeline itself refuses."""
         frame, found = self._check(table), dict[int, str]()
-        raw = self._prepare([frame], [reading])
+        raw = self._give([frame], [reading]).table
         waiting = [np.arange(len(frame))]
         while waiting:
             rows = waiting.pop()
@@ -268,7 +286,8 @@ class Encoding:
         if not most or not len(like.points):  # nobody is there to be like, nor to need it
             return {name: np.zeros((len(some), widths[name])) for name, some in values.items()}
         same = np.zeros(most, dtype=np.int64)
-        rows = like.raw.iloc[same].copy() if self._named else like.raw[same].copy()
+        raw = like.given.table
+        rows = raw.iloc[same].copy() if self._named else raw[same].copy()
         for name, some in values.items():
             padded = np.concatenate([some, np.full(most - len(some), some[0] if len(some) else 0)])
             if self._named:
@@ -327,14 +346,13 @@ class Encoding:
         `points` are what is computed with in place of ``rows.points``; with a mask `which`, those
         of some of the rows.
         """
-        if not len(points):
+        if not len(points) or self.model.origin is None:
             return
-        raw, made = rows.raw, rows.made
-        if which is not None and not which.all():
-            same = made is raw
-            raw = raw[which]
-            made = raw if same else made[which]
-        self.model.compare_people(raw, points, loss, made=made)
+        rows = rows if which is None else rows.take(which)
+        if self._steps and self.model.origin.hands_on and np.isfinite(points).all():
+            self.model.compare_made(rows.made, points, rows.given.index, loss)
+        else:
+            self.model.compare_people(rows.given.table, points, loss)
 
     def ask_model(self, people: pd.DataFrame) -> Said:
         """Ask the model itself about rows of a table, in the table's own precision."""
@@ -379,41 +397,6 @@ class Encoding:
         if missing:
             raise ValueError(f"X lacks columns of the model: {missing}")
         return frame if frame.columns.tolist() == self.names else frame[self.names]
-
-    def _prepare(self, frames: list[pd.DataFrame], readings: list[Reading]) -> Any:
-        """Bring the columns to plain types: float32 or objects would be encoded less exactly.
-
-        The rows of several tables come one below another.
-        """
-        import pandas as pd
-
-        columns: dict[str, Any] = {}
-        labels = pd.Index(self.names, dtype=object)  # encoders look them up so
-        index = frames[0].index
-        if len(frames) > 1:
-            index = index.append([frame.index for frame in frames[1:]])
-        if all(isinstance(self.features.get(name), (Number, Curve)) for name in self.names):
-            values = np.array(
-                [joined([reading.numbers[name] for reading in readings]) for name in self.names]
-            )
-            # a table of one array is read at once, not column by column
-            return pd.DataFrame(values.T, index, labels, copy=False) if self._named else values.T
-        for name in self.names:
-            feature = self.features.get(name)
-            if feature is None:
-                parts = [frame[name] for frame in frames]
-                columns[name] = parts[0] if len(parts) == 1 else pd.concat(parts)
-                continue
-            if isinstance(feature, Category):
-                pairs = zip(frames, readings, strict=True)
-                values = joined([feature.given(f[name], r.levels[name]) for f, r in pairs])
-            else:
-                values = joined([reading.numbers[name] for reading in readings])
-            # its type is said, or texts would be made another type, and unmade by the encoder
-            columns[name] = pd.Series(values, index, values.dtype, copy=False)
-        plain = pd.DataFrame(columns, index, copy=False)
-        plain.columns = labels
-        return plain if self._named else plain.to_numpy()
 
     def _compare(self, encoded: Floats, reading: Reading) -> None:
         if encoded.shape[1] != self.n_columns:

@@ -129,7 +129,7 @@ def _column_transformer(step: Any, columns: list[EncodedColumn], where: str) -> 
         if isinstance(inner, str) and inner == "drop":
             continue
         here = f"{where} / transformer {name!r}"
-        places = _positions(selected, names, len(columns), here)
+        places = selected_columns(step, selected, here)
         if not places:
             continue
         if names is not None:
@@ -143,8 +143,9 @@ def _column_transformer(step: Any, columns: list[EncodedColumn], where: str) -> 
     return result
 
 
-def _positions(selected: Any, names: Any, n: int, where: str) -> list[int]:
+def selected_columns(step: Any, selected: Any, where: str) -> list[int]:
     """Positions of the columns that a ColumnTransformer selects, in whatever way it says so."""
+    names, n = getattr(step, "feature_names_in_", None), step.n_features_in_
     position = {} if names is None else {name: j for j, name in enumerate(names)}
     if isinstance(selected, slice):
         ends = [selected.start, selected.stop]
