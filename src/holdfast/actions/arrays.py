@@ -61,7 +61,7 @@ class Arrays:
         self.costs = np.ones((1, self.encoding.n_columns))
         self.fixed_costs = np.zeros((1, self.encoding.n_columns))
         self.step = np.zeros((1, self.encoding.n_columns))
-        self.anchor = self.points.copy()
+        self.anchor = self.points
         joined = {name for joint, _ in self.joints for name in joint.bundle.names}
         for name, raw_feature in self.encoding.features.items():
             feature = self.actions[name]
@@ -90,7 +90,10 @@ class Arrays:
         self.ranges[feature.name] = raw
         self.lower[:, j], self.upper[:, j] = encoded.lower, encoded.upper
         self.step[0, j] = encoded.step
-        if encoded.step > 0.0:  # elsewhere it is the point, which is there
+        # as a rule people are on the lattice, and their anchor is their own point
+        if encoded.step > 0.0 and not np.array_equal(encoded.anchor, self.points[:, j]):
+            if self.anchor is self.points:
+                self.anchor = self.points.copy()
             self.anchor[:, j] = encoded.anchor
         self.costs[0, j] = feature.cost / abs(number.scale)
         self.fixed_costs[:, j] = feature.fixed_cost

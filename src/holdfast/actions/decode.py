@@ -104,8 +104,7 @@ def decode_people(
             values = known.values(who[moved], levels[moved, k])
             result[name] = _replaced(result[name], moved, values)
         else:
-            taken = [known[level] for level in levels[moved, k].tolist()]
-            result[name] = _relabelled(result[name], moved, taken)
+            result[name] = _relabelled(result[name], moved, known, levels[:, k])
     return result
 
 
@@ -139,10 +138,16 @@ def _replaced(column: Any, moved: NDArray[np.int64], values: Floats) -> Any:
     return _with(column, moved, cast)
 
 
-def _relabelled(column: Any, moved: NDArray[np.int64], taken: list[Any]) -> Any:
+def _relabelled(
+    column: Any, moved: NDArray[np.int64], known: tuple[Any, ...], levels: NDArray[np.int64]
+) -> Any:
     """Put levels into a column; a pandas category learns those that it does not know."""
     import pandas as pd
 
+    is_text = isinstance(column.dtype, pd.StringDtype) and set(map(type, known)) == {str}
+    if is_text and levels.max() < len(known):  # all of it is written anew, at once
+        return pd.Series(pd.array(known, dtype=column.dtype).take(levels), column.index)
+    taken = [known[level] for level in levels[moved].tolist()]
     if isinstance(column.dtype, pd.CategoricalDtype):
         new = [level for level in dict.fromkeys(taken) if level not in column.cat.categories]
         column = column.cat.add_categories(new) if new else column

@@ -119,17 +119,19 @@ def pose_people(
     arrays = Arrays(encoding, actions, encoded.reading, points, cells, codes, joints)
     arrays.fill()
     coef, intercept = _own(scores, positions, len(frame))
+    is_shared = np.ndim(coef) == 1 and np.ndim(intercept) == 0
     problem = RecourseProblem.build(
-        arrays.points,
+        arrays.points[:1] if is_shared else arrays.points,
         coef,
         intercept,
         robust_to=robust_to,
         feature_costs=arrays.costs,
         loss=encoding.model.loss if loss is None else loss,
     )
-    # what was made here needs no reading
+    # what was made here needs no reading: only what the model and the action set say
     problem = replace(
         problem,
+        X=frozen(arrays.points),
         lower=frozen(arrays.lower),
         upper=frozen(arrays.upper),
         feature_names=column_names(encoding),

@@ -134,6 +134,15 @@ def read_floats(name: str, values: Any) -> Floats:
         raise ValueError(f"{name} cannot be read as numbers: {why}") from None
 
 
+def seen_floats(name: str, values: Any) -> Floats:
+    """Return what `read_floats` does, only to be looked at: no copy where there is nothing to read.
+
+    What is read-only is copied, for kernels are compiled for arrays that are not.
+    """
+    is_plain = type(values) is np.ndarray and values.dtype == np.float64 and values.flags.carray
+    return values if is_plain else read_floats(name, values)
+
+
 def _as_floats(values: Any) -> Floats:
     if is_frame(values):
         values = values.to_numpy(dtype=np.float64, na_value=np.nan)

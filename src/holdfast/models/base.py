@@ -322,9 +322,14 @@ class LinearModel(Model):
 
     def size(self, X: ArrayLike) -> Floats:
         """How large the terms of each score are."""
-        terms = np.abs(np.asarray(X, dtype=np.float64)) @ np.abs(self.coef)
-        return np.asarray(terms + abs(self.intercept))
+        points, size = np.asarray(X, dtype=np.float64), np.abs(self.coef)
+        # a few rows at a time: to fetch memory takes longer than to compute
+        blocks = range(0, max(len(points), 1), _ROWS_AT_ONCE)
+        terms = [np.abs(points[k : k + _ROWS_AT_ONCE]) @ size for k in blocks]
+        return np.asarray(np.concatenate(terms) + abs(self.intercept))
 
+
+_ROWS_AT_ONCE = 256
 
 # A probability of exactly 0 or 1 has no log-odds; a forest gives many.
 _LEAST_PROBABILITY = 1e-12

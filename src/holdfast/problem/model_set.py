@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.machinery.compile import choice, kernel
-from holdfast.machinery.numbers import EPS, Floats, read_floats, shown
+from holdfast.machinery.numbers import EPS, Floats, read_floats, seen_floats, shown
 
 
 @kernel
@@ -158,10 +158,10 @@ def as_compiled(values: Floats) -> Floats:
 def read_batch(
     X: ArrayLike, coef: ArrayLike, intercept: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
-    """Read points with the model of all of them, or of each."""
-    x = np.atleast_2d(read_floats("X", X))
-    w = np.atleast_2d(read_floats("coef", coef))
-    b = np.atleast_1d(read_floats("intercept", intercept))
+    """Read points with the model of all of them, or of each; not to be written to."""
+    x = np.atleast_2d(seen_floats("X", X))
+    w = np.atleast_2d(seen_floats("coef", coef))
+    b = np.atleast_1d(seen_floats("intercept", intercept))
     if (
         x.ndim != 2
         or w.shape not in ((1, x.shape[1]), x.shape)

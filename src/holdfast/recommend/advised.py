@@ -133,7 +133,7 @@ class _Batches(NamedTuple):
         batches: list[Advised] = []
         usable, size = 0, min(batch_size(self.question, people, self.n_options), self.most)
         for begin in range(0, max(len(people), 1), size):
-            some = people.iloc[begin : begin + size]
+            some = people if size >= len(people) else people.iloc[begin : begin + size]
             batch = self.solve(self.question, some, self.n_options)
             batches.append(_moved(batch, np.arange(begin, begin + len(some)), usable))
             usable += len(batch.positions)

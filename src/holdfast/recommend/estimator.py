@@ -189,9 +189,9 @@ is 2.25."
         if encoding.model.kind == "network":
             self._refuse_for_network()
         goal = self._goal(encoding.model)
-        self.actions.validate()
-        check_fit(encoding, self.actions)
+        # what is copied is checked: lists and dicts inside may have been changed by hand
         actions, robust_to = copy.deepcopy((self.actions, self.robust_to))
+        check_fit(encoding, actions)
         asked = (
             encoding,
             actions,

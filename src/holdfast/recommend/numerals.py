@@ -34,15 +34,17 @@ def numeral(value: Any) -> str:
 
 
 def numerals(values: list[float]) -> list[str]:
-    """Write many floats as `numeral` does; most of them take neither of its turns.
+    """Write many plain numbers as `numeral` does; most of them take none of its turns.
 
     Examples
     --------
-    >>> numerals([48.0, 0.1, 1234567.25])
-    ['48', '0.1', '1,234,567.25']
+    >>> numerals([48.0, 0.1, 1234567.25, 12, 12345])
+    ['48', '0.1', '1,234,567.25', '12', '12,345']
     """
     return [
-        repr(value) if -_GROUPED < value < _GROUPED and not value.is_integer() else numeral(value)
+        repr(value)
+        if -_GROUPED < value < _GROUPED and (type(value) is int or not value.is_integer())
+        else numeral(value)
         for value in values
     ]
 

@@ -57,7 +57,8 @@ def linear_worth(problem: DiscreteProblem, points: Floats) -> Worth:
     """Say what points are worth by the linear scores of a problem, exactly."""
     base = problem.problem
     worst, score = base.robust_to.worst_score(points, base.coef, base.intercept), base.score(points)
-    size = np.abs(points * base.coef).sum(axis=1) + np.abs(base.intercept)
+    terms = points * base.coef
+    size = np.abs(terms, out=terms).sum(axis=1) + np.abs(base.intercept)
     return Worth(worst, score, size + np.abs(score - worst))
 
 

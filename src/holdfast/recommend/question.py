@@ -89,7 +89,7 @@ class Question:
     ) -> tuple[Posed, Encoded]:
         coef, intercept, models = self._scores()
         if given is None:
-            given = frozenset[str]().union(*self.given_numbers(people))
+            given = frozenset[str]().union(*set(self.given_numbers(people)))
         encoding = self.encoding.bending(given)
         scores = (coef, intercept)
         return pose_people(people, encoding, actions, models, self.goal.loss, scores)

@@ -145,7 +145,7 @@ class Recommendations:
             index = index.rename("person")
         columns: dict[str, Any] = {name: joined.pop(name)[order] for name in list(joined)}
         for name, values in self._afterwards(order, index).items():
-            missing = _can_miss(values.dtype) and bool(values.isna().any())
+            missing = _can_miss(values.dtype) and values.hasnans
             columns[f"recourse.{name}"] = values.to_numpy() if missing else values
         return pd.DataFrame(columns, index=index, copy=False)
 

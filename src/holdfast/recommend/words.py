@@ -85,7 +85,7 @@ def changed_columns(
 def _texts(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[str]:
     """Write some values of a column."""
     values = _plain(column, rows)
-    if column.dtype == np.float64 and not np.isnan(values).any():
+    if column.dtype == np.int64 or (column.dtype == np.float64 and not np.isnan(values).any()):
         return numerals(values)
     return [value if type(value) is str else _text(value) for value in values]
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
+from holdfast.models.encoding.array_encoders import ArrayEncoders
 from holdfast.models.encoding.columns import Affine, EncodedColumn
 from holdfast.models.encoding.features import Category, Number, RawFeature, gather
 from holdfast.models.encoding.given import Given
-from holdfast.models.encoding.parts import Parts
 from holdfast.models.encoding.reading import Reading, as_table
 from holdfast.models.encoding.steps import raw_names, walk
 from holdfast.models.encoding.unwrap import AGREEMENT, unwrap
@@ -98,7 +98,7 @@ class Encoding:
     n_columns: int
     _steps: list[Any] = field(repr=False)
     _named: bool = field(repr=False)
-    _parts: Parts | None = field(repr=False)  # of the only step, where it can be asked so
+    _encoders: ArrayEncoders | None = field(repr=False)  # of the only step; None: ask the step
 
     @classmethod
     def of(cls, pipeline: Any, *, favorable_class: Any = None, people: Any = None) -> Encoding:
@@ -142,7 +142,7 @@ class Encoding:
         silent = "the classifier reads no column made from it"
         unused = {name: silent for name in names if name not in features}
         transformers = [step for _, step in steps]
-        quick = Parts.of(transformers[0]) if named and len(transformers) == 1 else None
+        quick = ArrayEncoders.of(transformers[0]) if named and len(transformers) == 1 else None
         return cls(names, features, unused, model, count, transformers, named, quick)
 
     def bending(self, names: frozenset[str]) -> Encoding:
@@ -236,13 +236,13 @@ class Encoding:
         return Given.of(frames, readings, self.names, self.features, is_named=self._named)
 
     def _ask(self, given: Given) -> tuple[Any, Floats]:
-        """Return what `_transform` does, by way of the step's parts where that is the same."""
-        points = None if self._parts is None else self._parts.ask(given)
-        if self._parts is None or points is None:
+        """Return what `_transform` does; from the encoders apart where that is the same."""
+        points = None if self._encoders is None else self._encoders.ask(given)
+        if self._encoders is None or points is None:
             return self._transform(given.table)
-        if not self._parts.are_same:
+        if not self._encoders.are_same:
             made, theirs = self._transform(given.table)
-            self._parts.compare(points, made)
+            self._encoders.compare(points, made)
             return made, theirs
         return points, points
 
@@ -255,7 +255,7 @@ class Encoding:
         except ValueError as error:
             raise RefusedByStepError(f"{type(step).__name__}: {error}") from error
         values = made.toarray() if hasattr(made, "toarray") else made
-        return made, np.asarray(values, dtype=np.float64)
+        return made, np.ascontiguousarray(values, dtype=np.float64)
 
     def refusals(self, table: pd.DataFrame, reading: Reading) -> dict[int, str]:
         """Say which rows, all of which could be read, a step of the pipeline itself refuses."""

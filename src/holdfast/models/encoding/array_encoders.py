@@ -1,10 +1,10 @@
-"""A fitted step asked through its parts, each with an array: most of a table's time is checks.
+"""The encoders of a fitted step, asked apart and with arrays: tables take much longer.
 
 scikit-learn finds out of every column of a table what kind of table it comes from, which takes as
 long as to encode a thousand people. An array it takes as it is. Encoders of its own that have
-forgotten the names of their columns take arrays, and give what they would give of a table. What a
-step and its parts make of the first rows is compared; only if it is the same to the last bit, the
-parts are asked about all others.
+forgotten the names of their columns take arrays, and give what they would give of a table. What the
+step itself makes of the first rows is compared with that; only if it is the same to the last bit,
+the encoders alone are asked about all others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.models.encoding.unwrap import skipped, thawed
 _ROOMS = ("sklearn.preprocessing", "sklearn.impute")
 
 
-class Parts:
+class ArrayEncoders:
     """The encoders of a fitted step that know nothing of names, and the columns of each.
 
     Examples
@@ -33,10 +33,10 @@ class Parts:
     >>> from sklearn.preprocessing import OneHotEncoder, StandardScaler
     >>> table = pd.DataFrame({"age": [20.0, 70.0], "home": ["own", "rent"]})
     >>> step = make_column_transformer((StandardScaler(), ["age"]), (OneHotEncoder(), ["home"]))
-    >>> parts = Parts.of(step.fit(table))
+    >>> encoders = ArrayEncoders.of(step.fit(table))
     >>> columns = [np.array([45.0]), np.array(["rent"], dtype=object)]
     >>> rows = Given(["age", "home"], True, table.index[:1], columns, [True, True])
-    >>> parts.ask(rows)
+    >>> encoders.ask(rows)
     array([[0., 0., 1.]])
     """
 
@@ -45,7 +45,7 @@ class Parts:
         self._are_same: bool | None = None  # to the step itself; None: nobody has asked yet
 
     @classmethod
-    def of(cls, step: Any) -> Parts | None:
+    def of(cls, step: Any) -> ArrayEncoders | None:
         """Take a fitted step apart; None where it must be asked itself."""
         step = thawed(step)
         if type(step).__name__ != "ColumnTransformer":
@@ -76,8 +76,8 @@ class Parts:
                 values = encoder.transform(block)
             except ValueError:  # the step itself says it better
                 return None
-            made.append(values.toarray() if hasattr(values, "toarray") else np.asarray(values))
-        return np.asarray(np.hstack(made), dtype=np.float64)
+            made.append(values)
+        return _side_by_side(made)
 
     @property
     def are_same(self) -> bool:
@@ -85,10 +85,28 @@ class Parts:
         return self._are_same is True
 
     def compare(self, ours: Floats, made: Any) -> None:
-        """Note whether what they give of rows is what the step itself has made of them."""
-        is_table = hasattr(made, "columns")  # which the classifier may know by name
+        """Note whether what they give of rows is what the step itself has made of them.
+
+        A table, which the classifier may know by name, is not; nor are other floats than doubles.
+        """
         theirs = made.toarray() if hasattr(made, "toarray") else made
-        self._are_same = not is_table and np.array_equal(ours, theirs, equal_nan=True)
+        is_alike = isinstance(theirs, np.ndarray) and theirs.dtype == np.float64
+        self._are_same = is_alike and np.array_equal(ours, theirs, equal_nan=True)
+
+
+def _side_by_side(blocks: list[Any]) -> Floats:
+    """Put what encoders have made, dense or sparse, into one array."""
+    wide = np.zeros((blocks[0].shape[0], sum(block.shape[1] for block in blocks)))
+    begin = 0
+    for block in blocks:
+        end = begin + block.shape[1]
+        if hasattr(block, "tocoo"):
+            entries = block.tocoo()
+            wide[entries.row, begin + entries.col] = entries.data
+        else:
+            wide[:, begin:end] = block
+        begin = end
+    return wide
 
 
 def _nameless(fitted: Any) -> Any:
