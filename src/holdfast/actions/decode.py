@@ -77,35 +77,35 @@ def decode_people(
 ) -> pd.DataFrame:
     """Decode points of some people, by position: a row for each of them."""
     start, current = posed.problem.problem.X, posed.problem.current
-    result = posed.people_at(who).copy()
+    people, new = posed.people_at(who), dict[str, Any]()
     differs = points != start[who]
     for name, raw in posed.ranges.items():
         number = posed.encoding[name]
         assert isinstance(number, Number)
         moved = np.flatnonzero(differs[:, number.column])
-        old, new = start[who[moved], number.column], points[moved, number.column]
-        seen = np.abs(new - old) > UNCHANGED * (1.0 + np.abs(old))
+        was, is_now = start[who[moved], number.column], points[moved, number.column]
+        seen = np.abs(is_now - was) > UNCHANGED * (1.0 + np.abs(was))
         if not seen.all():
-            moved, old, new = moved[seen], old[seen], new[seen]
+            moved, was, is_now = moved[seen], was[seen], is_now[seen]
         if moved.size:
-            values = _raw_values(raw, number, who[moved], old, new)
-            result[name] = _replaced(result[name], moved, values)
+            values = _raw_values(raw, number, who[moved], was, is_now)
+            new[name] = _replaced(people[name], moved, values)
     for k, (name, known) in enumerate(posed.levels.items()):
         moved = np.flatnonzero(levels[:, k] != current[who, k])
         if not moved.size:
             continue
         if isinstance(known, Joint):
-            new, old = known.raw[who[moved], levels[moved, k]], known.raw[who[moved], 0]
+            taken, own = known.raw[who[moved], levels[moved, k]], known.raw[who[moved], 0]
             for j, each in enumerate(known.bundle.names):
-                other = new[:, j] != old[:, j]
+                other = taken[:, j] != own[:, j]
                 if other.any():
-                    result[each] = _replaced(result[each], moved[other], new[other, j])
+                    new[each] = _replaced(people[each], moved[other], taken[other, j])
         elif isinstance(known, Reach):
             values = known.values(who[moved], levels[moved, k])
-            result[name] = _replaced(result[name], moved, values)
+            new[name] = _replaced(people[name], moved, values)
         else:
-            result[name] = _relabelled(result[name], moved, known, levels[:, k])
-    return result
+            new[name] = _relabelled(people[name], moved, known, levels[:, k])
+    return people.assign(**new)
 
 
 def _raw_values(

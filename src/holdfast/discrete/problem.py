@@ -200,25 +200,16 @@ class DiscreteProblem:
         As `RecourseProblem.in_even_costs`, with fixed costs and the costs of levels among them.
         """
         base, numbers = self.problem, self.number_columns
-        parts = [
-            base.feature_costs[:, numbers],
-            self.all_fixed_costs[:, numbers],
-            *self.level_costs,
-        ]
-        sizes = {part.shape[0] for part in parts}
-        n = (sizes - {1}).pop() if sizes != {1} else 1  # what all rows share has one row
-        costs = np.concatenate([in_rows(part, n) for part in parts], axis=1)
-        evening = Evening.of(costs)
-
-        def even(values: Floats) -> Floats:
-            return evening.applied(in_rows(values, n))
-
+        fixed_costs = self.all_fixed_costs
+        evening = Evening.of(
+            base.feature_costs[:, numbers], fixed_costs[:, numbers], *self.level_costs
+        )
         return (
             replace(
                 self,
-                problem=replace(base, feature_costs=even(base.feature_costs)),
-                level_costs=[even(costs) for costs in self.level_costs],
-                fixed_costs=even(self.all_fixed_costs),
+                problem=replace(base, feature_costs=evening.applied(base.feature_costs)),
+                level_costs=[evening.applied(costs) for costs in self.level_costs],
+                fixed_costs=evening.applied(fixed_costs),
             ),
             evening.exponent,
         )

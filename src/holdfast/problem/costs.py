@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,14 +58,13 @@ class Evening(NamedTuple):
     is_uneven: NDArray[np.bool_]  # which rows have costs too far apart to be computed with
 
     @classmethod
-    def of(cls, costs: Floats) -> Evening:
-        """Look at the positive, finite costs of each row."""
-        used = np.isfinite(costs) & (costs > 0.0)
-        _, powers = np.frexp(np.where(used, costs, 1.0))
-        none = ~used.any(axis=1)
-        low = np.where(used, powers, 2000).min(axis=1, initial=2000).astype(np.int64)
-        high = np.where(used, powers, -2000).max(axis=1, initial=-2000).astype(np.int64)
-        low[none] = high[none] = 0
+    def of(cls, *parts: Floats) -> Evening:
+        """Look at the positive, finite costs of each row; what all rows share has one row."""
+        ends = [_ends(part) for part in parts]
+        low = np.asarray(functools.reduce(np.minimum, [low for low, _ in ends]))
+        high = np.asarray(functools.reduce(np.maximum, [high for _, high in ends]))
+        none = low > high
+        low, high = np.where(none, 0, low), np.where(none, 0, high)
         return cls((low + high) // 2, high - low > MOST_SPREAD)
 
     def applied(self, costs: Floats) -> Floats:
@@ -73,3 +73,15 @@ class Evening(NamedTuple):
         even[self.is_uneven] = np.nan
         even.flags.writeable = False
         return even
+
+
+def _ends(costs: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the least and the largest power of two among the positive, finite costs of rows."""
+    used = np.isfinite(costs) & (costs > 0.0)
+    powers = np.frexp(np.where(used, costs, 1.0))[1].astype(np.int64)
+    low = np.where(used, powers, _FAR).min(axis=1, initial=_FAR)
+    high = np.where(used, powers, -_FAR).max(axis=1, initial=-_FAR)
+    return low, high
+
+
+_FAR = 2000  # beyond the powers of two of all floats

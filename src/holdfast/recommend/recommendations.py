@@ -330,7 +330,7 @@ class Recommendations:
         """Say what a person changes, feature by feature: 'duration from 48 to 36 months'."""
         place = self._place(label, option)
         columns = self._columns(option, slice(place, place + 1))
-        return [words for column in columns for _, words in column.words()]
+        return [words for column in columns for words in column.words()]
 
     def told_changes(self, label: Any, option: int = 1) -> dict[Change, float]:
         """Return everything that changes in a person's row, as it is shown, with the cost of each.
@@ -484,7 +484,7 @@ class Recommendations:
         """Say in one text what each of those who have an option changes."""
         texts = [""] * len(self._advised.options[option - 1].ways)
         for column in self._columns(option, slice(None)):
-            for row, words in column.words():
+            for row, words in zip(column.rows, column.words(), strict=True):
                 texts[row] = f"{texts[row]}, {words}" if texts[row] else words
         return texts
 

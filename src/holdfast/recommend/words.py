@@ -48,17 +48,17 @@ class ChangedColumn(NamedTuple):
     before: list[str]
     after: list[str]
 
-    def words(self) -> Iterator[tuple[int, str]]:
+    def words(self) -> list[str]:
         """Say what each of them changes.
 
         Examples
         --------
-        >>> list(ChangedColumn("duration", "months", [3], ["48"], ["36"]).words())
-        [(3, 'duration from 48 to 36 months')]
+        >>> ChangedColumn("duration", "months", [3], ["48"], ["36"]).words()
+        ['duration from 48 to 36 months']
         """
-        unit = f" {self.unit}" if self.unit else ""
-        for row, was, is_now in zip(self.rows, self.before, self.after, strict=True):
-            yield row, f"{self.name} from {was} to {is_now}{unit}"
+        name, unit = self.name, f" {self.unit}" if self.unit else ""
+        pairs = zip(self.before, self.after, strict=True)
+        return [f"{name} from {was} to {is_now}{unit}" for was, is_now in pairs]
 
 
 def changed_columns(

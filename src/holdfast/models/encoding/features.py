@@ -142,14 +142,14 @@ class Category:
                 return array
         return np.array(self.levels, dtype=object)
 
-    def given(self, column: Any, places: NDArray[np.int64]) -> NDArray[Any]:
+    def given(self, table: Any, places: NDArray[np.int64]) -> NDArray[Any]:
         """Return raw values as the pipeline takes them, by their places among `all_codes`.
 
-        What is unknown stays as it was given in the `column`.
+        What is unknown stays as it was given in the `table`.
         """
         if places.max(initial=0) < len(self.levels):
             return self.level_array.take(places)
-        values = np.array(column, dtype=object)
+        values = np.array(table[self.name], dtype=object)
         known = places < len(self.levels)
         values[known] = self.level_array[places[known]]
         values[places == len(self.levels)] = self.missing_as

@@ -70,7 +70,7 @@ class Given:
             elif isinstance(feature, Category):
                 places = [reading.levels[name] for reading in readings]
                 pairs = zip(frames, places, strict=True)
-                values = joined([feature.given(frame[name], own) for frame, own in pairs])
+                values = joined([feature.given(frame, own) for frame, own in pairs])
                 is_plain = values.dtype.kind != "O" or feature.are_texts_at(places)
             else:
                 values, is_plain = joined([reading.numbers[name] for reading in readings]), True
