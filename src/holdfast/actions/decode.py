@@ -77,7 +77,8 @@ def decode_people(
 ) -> pd.DataFrame:
     """Decode points of some people, by position: a row for each of them."""
     start, current = posed.problem.problem.X, posed.problem.current
-    people, new = posed.people_at(who), dict[str, Any]()
+    people = posed.people_at(who)
+    result = people.copy(deep=False)  # columns that nobody changes are shared, and never written to
     differs = points != start[who]
     for name, raw in posed.ranges.items():
         number = posed.encoding[name]
@@ -89,7 +90,7 @@ def decode_people(
             moved, was, is_now = moved[seen], was[seen], is_now[seen]
         if moved.size:
             values = _raw_values(raw, number, who[moved], was, is_now)
-            new[name] = _replaced(people[name], moved, values)
+            result[name] = _replaced(people[name], moved, values)
     for k, (name, known) in enumerate(posed.levels.items()):
         moved = np.flatnonzero(levels[:, k] != current[who, k])
         if not moved.size:
@@ -99,13 +100,13 @@ def decode_people(
             for j, each in enumerate(known.bundle.names):
                 other = taken[:, j] != own[:, j]
                 if other.any():
-                    new[each] = _replaced(people[each], moved[other], taken[other, j])
+                    result[each] = _replaced(people[each], moved[other], taken[other, j])
         elif isinstance(known, Reach):
             values = known.values(who[moved], levels[moved, k])
-            new[name] = _replaced(people[name], moved, values)
+            result[name] = _replaced(people[name], moved, values)
         else:
-            new[name] = _relabelled(people[name], moved, known, levels[:, k])
-    return people.assign(**new)
+            result[name] = _relabelled(people[name], moved, known, levels[:, k])
+    return result
 
 
 def _raw_values(
