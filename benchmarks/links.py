@@ -28,8 +28,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast import ActionSet, AtMost, Follows, Linear, NormBall, Status
-from holdfast.actions import pose_problem
+from holdfast import ActionSet, NormBall, Status
+from holdfast.actions import AtMost, Follows, Linear, pose_problem
 from holdfast.datasets import load_german
 from holdfast.discrete import DiscreteProblem, Links, linked, solve_linked
 from holdfast.discrete.boxes import Best

@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, StandardScaler
 
-from holdfast import ActionSet, AtMost, Follows, NormBall, RobustRecourse, Status, solve
-from holdfast.actions import check, raw_cost
+from holdfast import ActionSet, NormBall, RobustRecourse, Status, solve
+from holdfast.actions import AtMost, Follows, check, raw_cost
 from holdfast.datasets import load_german
 from holdfast.models.encoding import Encoding
 from holdfast.problem.goal import Goal

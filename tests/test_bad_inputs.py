@@ -20,8 +20,8 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import holdfast
-from holdfast import ActionSet, AtMost, Follows, Linear, NormBall, Product, Ratio, RobustRecourse
-from holdfast.actions import CategoryFeature, NumberFeature
+from holdfast import ActionSet, NormBall, RobustRecourse
+from holdfast.actions import AtMost, CategoryFeature, Follows, Linear, NumberFeature, Product, Ratio
 from holdfast.cli import main
 from holdfast.datasets import (
     load_sba,

@@ -18,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from test_actions import RAW, action_sets
 
-from holdfast import ActionSet, AtMost, NormBall, RobustRecourse, Status
-from holdfast.actions import check
+from holdfast import ActionSet, NormBall, RobustRecourse, Status
+from holdfast.actions import AtMost, check
 from holdfast.actions.check import check_changes
 from holdfast.actions.ranges import multiples
 from holdfast.discrete import DiscreteProblem

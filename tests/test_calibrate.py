@@ -230,7 +230,7 @@ def test_actions_are_respected():
 
 def test_links_are_respected():
     linked = ActionSet.from_data(TABLE)
-    linked.links = [holdfast.AtMost("debt", "income")]
+    linked.links = [holdfast.actions.AtMost("debt", "income")]
     encoding = Encoding.of(LENDER)
     denied = TABLE[~LENDER.predict(TABLE)][:5]
     adviser = ActionAdviser(encoding, denied, linked, even_chance(encoding.model), 1)

@@ -81,7 +81,7 @@ def test_bound_never_exceeds_any_price(seed, p, log_mu, weight):
     mu, offset, intercept = support_line(
         guess,
         10.0**log_mu,
-        rows.points[0],
+        rows.start[0],
         rows.coef[0],
         rows.intercept[0],
         rows.cost[0],
@@ -97,11 +97,11 @@ def test_bound_never_exceeds_any_price(seed, p, log_mu, weight):
     assert price_bound(LOGISTIC, weight, mu, offset) <= prices.min() + 1e-9 * (1 + prices.min())
     # the line lies below the frontier: below every point's own score and cost
     scores = problem.robust_to.worst_score(others, rows.coef, rows.intercept)
-    costs = np.abs(others - rows.points[0]) @ rows.cost[0]
+    costs = np.abs(others - rows.start[0]) @ rows.cost[0]
     assert np.all(mu * scores - offset <= costs + 1e-9 * (1 + costs + mu * np.abs(scores)))
     # and so does the bound for a loss that is not convex
     bent = special.expit(-scores) ** 2 + weight * costs
-    start_score = problem.robust_to.worst_score(rows.points, rows.coef, rows.intercept)[0]
+    start_score = problem.robust_to.worst_score(rows.start, rows.coef, rows.intercept)[0]
     bound = price_bound_under_lines(
         SQUARED_ERROR, weight, start_score, np.array([mu]), np.array([offset]), 1
     )

@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import holdfast
-from holdfast import ActionSet, AtMost, Ratio
-from holdfast.actions import CategoryFeature, NumberFeature
+from holdfast import ActionSet
+from holdfast.actions import AtMost, CategoryFeature, NumberFeature, Ratio
 from holdfast.cli import main
 from holdfast.datasets import load_german
 from holdfast.files.calibrating import Rehearsed, calibrate_files

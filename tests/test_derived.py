@@ -14,18 +14,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder, StandardScaler
 from small_banks import least_price_of, set_around
 
-from holdfast import (
-    ActionSet,
+from holdfast import ActionSet, NormBall, RobustRecourse, Status
+from holdfast.actions import (
     AtMost,
+    CategoryFeature,
     Follows,
     Linear,
-    NormBall,
+    NumberFeature,
     Product,
     Ratio,
-    RobustRecourse,
-    Status,
+    check,
+    pose_problem,
+    raw_cost,
 )
-from holdfast.actions import CategoryFeature, NumberFeature, check, pose_problem, raw_cost
 from holdfast.actions import joint as joint_module
 from holdfast.actions.check import check_changes
 from holdfast.models.encoding import Encoding

@@ -401,7 +401,7 @@ def test_what_is_missing_and_what_follows(tmp_path):
     actions.set("income", immutable=True)
     actions.set("debt", step=100, provide_cost=0.1, lower=0)
     actions.set("burden", step=None, lower=None, upper=None)
-    actions.derived.append(holdfast.Ratio("burden", "debt", "income"))
+    actions.derived.append(holdfast.actions.Ratio("burden", "debt", "income"))
     people = table.copy()
     people.to_csv(tmp_path / "people.csv", index=False)
     save_model(model, tmp_path / "model.skops", favorable_class=0)
@@ -434,7 +434,7 @@ def test_what_is_computed_from_something_protected_is_protected(tmp_path):
     actions = holdfast.ActionSet.from_data(table, protected=["age"])
     actions.set("debt", step=100, lower=0)
     actions.set("burden", step=None, lower=None, upper=None)
-    actions.derived.append(holdfast.Ratio("burden", "debt", "age"))
+    actions.derived.append(holdfast.actions.Ratio("burden", "debt", "age"))
     file = make_recourse(tmp_path, table, actions, model, options=1, keys=[])
     frame = file.frame()
     rows = frame[(frame.approved == False) & (frame.option == 1)].row  # noqa: E712

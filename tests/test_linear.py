@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from small_banks import least_price_of, set_around
 
-from holdfast import ActionSet, Linear, NormBall, RobustRecourse, Status
-from holdfast.actions import CategoryFeature, NumberFeature
+from holdfast import ActionSet, NormBall, RobustRecourse, Status
+from holdfast.actions import CategoryFeature, Linear, NumberFeature
 
 HOMES = ["own", "rent", "free"]
 NUMBERS = ("a", "b", "c")

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
-from holdfast import ActionSet, AtMost, Ellipsoid, ModelList, NormBall, RobustRecourse, Status
-from holdfast.actions import check
+from holdfast import ActionSet, Ellipsoid, ModelList, NormBall, RobustRecourse, Status
+from holdfast.actions import AtMost, check
 from holdfast.recommend.reasons import Constraint
 
 NUMBERS = ["income", "months", "age", "debts"]

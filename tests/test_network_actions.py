@@ -366,9 +366,9 @@ def firm():
     actions.set("income", step=None, max_increase=2.0)
     actions.set("rent", step=None)
     actions.set("grade", order=["low", "mid", "high"], direction="up")
-    actions.links.append(holdfast.AtMost("debt", "loan"))
-    actions.links.append(holdfast.Linear({"income": -1.0, "rent": 1.0}, at_most=0.0))
-    actions.derived.append(holdfast.Ratio("each", "seats", "cars"))
+    actions.links.append(holdfast.actions.AtMost("debt", "loan"))
+    actions.links.append(holdfast.actions.Linear({"income": -1.0, "rent": 1.0}, at_most=0.0))
+    actions.derived.append(holdfast.actions.Ratio("each", "seats", "cars"))
     return table, model, actions
 
 

@@ -17,7 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast import ActionSet, ModelList, NormBall, Ratio, RobustRecourse
+from holdfast import ActionSet, ModelList, NormBall, RobustRecourse
+from holdfast.actions import Ratio
 
 TODAY = NormBall(p=1, radius=0.0)
 

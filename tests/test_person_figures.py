@@ -17,16 +17,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from small_banks import small_bank
 
-from holdfast import (
-    ActionSet,
-    Follows,
-    ModelList,
-    NormBall,
-    Points,
-    Ratio,
-    RobustRecourse,
-    Status,
-)
+from holdfast import ActionSet, ModelList, NormBall, Points, RobustRecourse, Status
+from holdfast.actions import Follows, Ratio
 from holdfast.report.person import how_sure, look_at, sure_chart
 
 

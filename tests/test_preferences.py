@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdfast import ActionSet, Follows, NormBall, Ratio, RobustRecourse, Status
-from holdfast.actions import CategoryFeature, NumberFeature, Preference, check
+from holdfast import ActionSet, NormBall, RobustRecourse, Status
+from holdfast.actions import CategoryFeature, Follows, NumberFeature, Preference, Ratio, check
 
 
 @pytest.fixture

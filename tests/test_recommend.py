@@ -19,8 +19,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from small_banks import small_bank
 
-from holdfast import ActionSet, Follows, NormBall, RobustRecourse, Status
-from holdfast.actions import check, raw_cost
+from holdfast import ActionSet, NormBall, RobustRecourse, Status
+from holdfast.actions import Follows, check, raw_cost
 from holdfast.discrete import largest_reachable_score
 from holdfast.discrete.solve import run_search
 from holdfast.problem.outcome import LIMIT

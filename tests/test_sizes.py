@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdfast import ActionSet, Follows, ModelList, NormBall, RobustRecourse
-from holdfast.actions import NumberFeature
+from holdfast import ActionSet, ModelList, NormBall, RobustRecourse
+from holdfast.actions import Follows, NumberFeature
 from holdfast.recommend.sizes import NoSizes, SizeCurve
 from holdfast.recommend.staircase import Corner, refine_corners, walk_corners
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from holdfast import sets
-from holdfast.actions import ActionSet, AtMost, Follows, Linear, Product, Ratio
+from holdfast.actions import ActionSet
 from holdfast.calibration import calibrate
 from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
@@ -21,16 +21,11 @@ __version__ = VERSION
 
 __all__ = [
     "ActionSet",
-    "AtMost",
     "Ellipsoid",
-    "Follows",
     "LastLayer",
-    "Linear",
     "ModelList",
     "NormBall",
     "Points",
-    "Product",
-    "Ratio",
     "RecourseResult",
     "RobustRecourse",
     "Status",

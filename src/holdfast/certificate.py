@@ -338,7 +338,7 @@ def row_line(rows, i, x, mu, robust, dual, v):
     return support_line(
         x,
         mu,
-        rows.points[i],
+        rows.start[i],
         pick(rows.coef, i),
         pick(rows.intercept, i),
         pick(rows.cost, i),

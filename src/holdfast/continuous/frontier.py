@@ -93,7 +93,7 @@ class Frontier:
         self._even, self._exponent = problem.in_even_costs()
         rows = self._even.rows()
         outcome = check_row(
-            rows.points[0],
+            rows.start[0],
             rows.coef[0],
             rows.intercept[0],
             rows.cost[0],

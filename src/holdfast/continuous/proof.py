@@ -9,8 +9,8 @@ import numpy as np
 from holdfast.certificate import price_bound_under_lines, proven_bound, row_line
 from holdfast.core import new_answers
 from holdfast.core.batch import answer_row, open_row, own_goal, plan_shared
-from holdfast.core.bent import Lines, new_lines, solve_bent_row
 from holdfast.core.kinds import dual_size, new_work
+from holdfast.core.nonconvex import Lines, new_lines, search_frontier
 from holdfast.machinery.compile import kernel
 from holdfast.machinery.numbers import Floats
 from holdfast.machinery.structs import Struct
@@ -32,7 +32,7 @@ class Certifier(Struct):
     duals: Floats
 
 
-class BentCertifier(Struct):
+class SearchCertifier(Struct):
     """The same, for a loss that is not convex."""
 
     work: Any
@@ -70,11 +70,11 @@ def solve_and_prove(
         )
     else:
 
-        def buffers() -> BentCertifier:
+        def buffers() -> SearchCertifier:
             work = new_work(even)
-            return BentCertifier(work, new_lines(d, work.dual.size), *models())
+            return SearchCertifier(work, new_lines(d, work.dual.size), *models())
 
-        over_rows(prove_bent_rows, n, threads, *arguments, private=buffers)
+        over_rows(prove_searched, n, threads, *arguments, private=buffers)
     multiplier = scaled(kept.multiplier, exponent)
     if goal.is_guarantee:
         bound = scaled(bound, exponent)
@@ -111,7 +111,7 @@ def prove_rows(private, rows, robust, goal, amounts, answers, multiplier, bound,
 
 
 @kernel
-def prove_bent_rows(private, rows, robust, goal, amounts, answers, multiplier, bound, begin, end):
+def prove_searched(private, rows, robust, goal, amounts, answers, multiplier, bound, begin, end):
     """Solve and certify together: of the many lines of such a proof the answer's own is kept."""
     work, lines, coefs = private.work, private.lines, private.coefs
     intercepts, duals = private.intercepts, private.duals
@@ -120,7 +120,7 @@ def prove_bent_rows(private, rows, robust, goal, amounts, answers, multiplier, b
         if not open_row(rows, own.amount, robust, answers, i, work):
             continue
         model = pick(coefs, i)
-        count, mu = solve_bent_row(
+        count, mu = search_frontier(
             rows, i, robust, goal.loss, own.amount, work, lines, answers.recourse[i]
         )
         for k in range(count):
@@ -128,7 +128,7 @@ def prove_bent_rows(private, rows, robust, goal, amounts, answers, multiplier, b
                 rows, i, lines.points[k], lines.mus[k], robust, lines.duals[k], model
             )
         start_score = worst_score_of(
-            rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), robust
+            rows.start[i], pick(rows.coef, i), pick(rows.intercept, i), robust
         )
         bound[i] = price_bound_under_lines(
             goal.loss, own.amount, start_score, lines.mus, lines.offsets, count

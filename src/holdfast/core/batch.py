@@ -63,7 +63,7 @@ def load_row(rows, i, robust, work):
     """Turn row i into the workspace."""
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     coef, intercept, cost = pick(rows.coef, i), pick(rows.intercept, i), pick(rows.cost, i)
-    write_row(work, robust, rows.points[i], coef, intercept, lower, upper, cost)
+    write_row(work, robust, rows.start[i], coef, intercept, lower, upper, cost)
 
 
 @kernel
@@ -72,7 +72,7 @@ def open_row(rows, amount, robust, answers, i, work):
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     coef, intercept = pick(rows.coef, i), pick(rows.intercept, i)
     cost = pick(rows.cost, i)
-    answers.outcome[i] = check_row(rows.points[i], coef, intercept, cost, lower, upper)
+    answers.outcome[i] = check_row(rows.start[i], coef, intercept, cost, lower, upper)
     answers.multiplier[i] = math.nan
     if math.isnan(amount):
         answers.outcome[i] = BAD_COST
@@ -93,7 +93,7 @@ def own_goal(goal, amounts, i):
 def plan_shared(rows, robust, goal, work):
     """Make the plan that all rows share, if they do; return whether they do."""
     shared = rows.coef.shape[0] == 1 and rows.cost.shape[0] == 1
-    if shared and rows.points.shape[0] > 0:
+    if shared and rows.start.shape[0] > 0:
         load_row(rows, 0, robust, work)
         make_plan(work, robust, goal)
     return shared
@@ -125,7 +125,7 @@ def price_row(rows, i, robust, goal, work, answers):
 @kernel
 def guarantee_row(rows, i, robust, goal, work, answers):
     """Minimise the cost of reaching the target score."""
-    point, coef, intercept = rows.points[i], pick(rows.coef, i), pick(rows.intercept, i)
+    point, coef, intercept = rows.start[i], pick(rows.coef, i), pick(rows.intercept, i)
     if worst_score_of(point, coef, intercept, robust) >= goal.amount:
         copy_into(answers.recourse[i], point)
         answers.multiplier[i] = 0.0

@@ -64,7 +64,7 @@ def cheapest_units(rows: Rows, numbers: NDArray[np.int64], robust: SetNumbers) -
     """
     start, coef, cost, lower, upper = (
         _columns(values, numbers)
-        for values in (rows.points, rows.coef, rows.cost, rows.lower, rows.upper)
+        for values in (rows.start, rows.coef, rows.cost, rows.lower, rows.upper)
     )
     reach, least = robust.radius * robust.scale[numbers], np.full(len(start), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):

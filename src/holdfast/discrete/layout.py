@@ -144,7 +144,7 @@ def load_data(rows, layout, robust, i, data):
     step, anchor = pick(layout.step, i), pick(layout.anchor, i)
     for f in range(layout.columns.size):
         j = layout.columns[f]
-        data.start[f], data.coef[f], data.rho[f] = rows.points[i, j], coef[j], robust.scale[j]
+        data.start[f], data.coef[f], data.rho[f] = rows.start[i, j], coef[j], robust.scale[j]
         data.cost[f], data.lower[f], data.upper[f] = cost[j], lower[j], upper[j]
         data.step[f], data.anchor[f], data.fixed_cost[f] = step[j], anchor[j], fixed_cost[j]
     level_costs, sizes = pick(layout.level_costs, i), pick(layout.sizes, i)

@@ -70,7 +70,7 @@ class RowModel(NamedTuple):
     scale: Floats
 
 
-class _Room(NamedTuple):
+class _Buffers(NamedTuple):
     """What the kernels read for some rows, and where a question is written."""
 
     batch: Batch
@@ -89,7 +89,7 @@ class RowSearcher:
         self.is_number = np.zeros(problem.problem.n_features, dtype=bool)
         self.is_number[self.columns] = True
         self._home = self  # what it shares all but its model with
-        self._rooms: dict[Goal, _Room] = {}
+        self._buffers: dict[Goal, _Buffers] = {}
 
     @cached_property
     def model(self) -> RowModel:
@@ -126,26 +126,26 @@ class RowSearcher:
     def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:
         """Return what the kernels read; it is written over by the next question."""
         n, (_, exponent) = len(asked), self._home._ready
-        room = self._home._room(goal, n)
-        room.coef[0], room.intercept[0], room.scale[:] = self.model
-        start, lower, upper, cost, fixed_cost, step, _ = room.numbers
+        buffers = self._home._buffers_for(goal, n)
+        buffers.coef[0], buffers.intercept[0], buffers.scale[:] = self.model
+        start, lower, upper, cost, fixed_cost, step, _ = buffers.numbers
         for k, own in enumerate(asked):
             start[k], lower[k], upper[k] = own.start, own.lower, own.upper
             cost[k], fixed_cost[k], step[k] = own.cost, own.fixed_cost, own.step
         if exponent[0]:
-            costs = room.costs[:, :n]
+            costs = buffers.costs[:, :n]
             with np.errstate(over="ignore", under="ignore"):
                 np.ldexp(costs, -exponent, out=costs)
-        return room.batch
+        return buffers.batch
 
-    def _room(self, goal: Goal, n: int) -> _Room:
+    def _buffers_for(self, goal: Goal, n: int) -> _Buffers:
         """Return what the kernels read for n rows or more, and where the question goes."""
-        room = self._rooms.get(goal)
-        if room is None or len(room.numbers.start) < n:
-            room = self._rooms[goal] = self._new_room(goal, max(n, _FEW_ROWS))
-        return room
+        buffers = self._buffers.get(goal)
+        if buffers is None or len(buffers.numbers.start) < n:
+            buffers = self._buffers[goal] = self._new_buffers(goal, max(n, _FEW_ROWS))
+        return buffers
 
-    def _new_room(self, goal: Goal, n: int) -> _Room:
+    def _new_buffers(self, goal: Goal, n: int) -> _Buffers:
         batch, exponent = self._ready
         d, robust = self.problem.problem.n_features, batch.robust
         coef, intercept, scale = np.empty((1, d)), np.empty(1), np.empty(d)
@@ -153,7 +153,7 @@ class RowSearcher:
         cost, fixed_cost = costs = np.empty((2, n, d))
         asked = batch.replaced(
             rows=batch.rows.replaced(
-                points=start, lower=lower, upper=upper, cost=cost, coef=coef, intercept=intercept
+                start=start, lower=lower, upper=upper, cost=cost, coef=coef, intercept=intercept
             ),
             layout=batch.layout.replaced(
                 fixed_costs=fixed_cost,
@@ -165,7 +165,7 @@ class RowSearcher:
             amounts=goal.amounts(exponent),
         )
         numbers = Numbers(start, lower, upper, cost, fixed_cost, step, batch.layout.anchor)
-        return _Room(asked, numbers, costs, coef, intercept, scale)
+        return _Buffers(asked, numbers, costs, coef, intercept, scale)
 
     def _search(self, batch: Batch, which: NDArray[np.int64], limits: Limits) -> FoundRows:
         base, home = self.problem.problem, self._home

@@ -93,7 +93,7 @@ def new_found_rows(n: int, d: int, groups: int) -> FoundRows:
 @kernel
 def check_numbers(rows, layout, i):
     """Say whether the numbers of a row can be used."""
-    point, coef, cost = rows.points[i], pick(rows.coef, i), pick(rows.cost, i)
+    point, coef, cost = rows.start[i], pick(rows.coef, i), pick(rows.cost, i)
     lower, upper = pick(rows.lower, i), pick(rows.upper, i)
     step, anchor = pick(layout.step, i), pick(layout.anchor, i)
     fixed_cost = pick(layout.fixed_costs, i)
@@ -119,7 +119,7 @@ def check_numbers(rows, layout, i):
 @kernel
 def check_groups(rows, layout, i):
     """Say whether each person has one of the levels, for nothing, and others cost no less."""
-    point, current, costs = rows.points[i], layout.current[i], pick(layout.level_costs, i)
+    point, current, costs = rows.start[i], layout.current[i], pick(layout.level_costs, i)
     values = pick(layout.values, i)
     for g in range(layout.level_start.size - 1):
         first, last = layout.level_start[g], layout.level_start[g + 1]
@@ -202,7 +202,7 @@ def search_rows(private, batch, limits, which, out, begin, end):
             fixed_cost = buffers.data.fixed_cost
             for f in range(fixed_cost.size):
                 fixed_cost[f] = 0.0
-        case = Case(rows.points[i], pick(rows.coef, i), pick(rows.intercept, i), robust, goal)
+        case = Case(rows.start[i], pick(rows.coef, i), pick(rows.intercept, i), robust, goal)
         solver = Solver(private.leaves, pack_leaf(layout, buffers, case, work), work)
         found = search(layout, buffers, private.stack, case, batch.kind, solver, limits)
         write_found(layout, buffers, found, out, k)

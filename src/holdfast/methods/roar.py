@@ -141,7 +141,7 @@ def _loss_and_slope(score, pace):
 def roar_rows(private, rows, ball, cost_weight, pace, recourse, steps, run_end, begin, end):
     attacked, first, second = private
     for row in range(begin, end):
-        x, start, cost = recourse[row], rows.points[row], pick(rows.cost, row)
+        x, start, cost = recourse[row], rows.start[row], pick(rows.cost, row)
         coef, intercept = pick(rows.coef, row), pick(rows.intercept, row)
         first[:] = 0.0
         second[:] = 0.0

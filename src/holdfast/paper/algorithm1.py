@@ -191,9 +191,9 @@ def descend_region(start, cost, coef, intercept, region, goal, settings, x, last
 def algorithm1_rows(private, rows, ball, goal, settings, recourse, steps, run_end, begin, end):
     x, last, best, coef = private
     radius, floor = ball
-    d = rows.points.shape[1]
+    d = rows.start.shape[1]
     for row in range(begin, end):
-        start, cost = rows.points[row], pick(rows.cost, row)
+        start, cost = rows.start[row], pick(rows.cost, row)
         own, own_intercept = pick(rows.coef, row), pick(rows.intercept, row)
         least = math.inf
         run_end[row] = CONVERGED

@@ -26,7 +26,7 @@ from holdfast.problem.model_set import ModelSet, check_models
 class Rows(Struct):
     """`RecourseProblem` as the kernels read it; what all rows share has one row."""
 
-    points: Floats
+    start: Floats
     coef: Floats
     intercept: Floats
     cost: Floats

@@ -24,7 +24,7 @@ from holdfast.models.encoding import Encoded, Number
 from holdfast.models.encoding.unwrap import AGREEMENT
 from holdfast.problem.goal import Goal
 from holdfast.recommend.features import changed_features, take_people
-from holdfast.recommend.rounding import Draft, room_for
+from holdfast.recommend.rounding import Draft, gap_once_rounded
 from holdfast.recommend.ways import Printed, Ways, join_ways
 from holdfast.result.status import are_proven, believed_bound, reassess, sort_proven
 
@@ -268,16 +268,16 @@ def _attempt(judge: _Judge, trial: Printed, encoded: Encoded, *, rounded: bool) 
     """Take those who are well served by the rows of the table that are tried."""
     posed, goal, after = judge.posed, judge.goal, trial.after
     ways, holds, holds_clearly = judge(trial.ways, encoded)
-    room = room_for(ways, ways.price, are_proven(ways.status), goal)
-    bound = believed_bound(ways.price, ways.lower_bound, room)
+    allowed = gap_once_rounded(ways, ways.price, are_proven(ways.status), goal)
+    bound = believed_bound(ways.price, ways.lower_bound, allowed)
     gap = ways.price - bound
-    good = holds_clearly & (gap <= room) if rounded else holds
+    good = holds_clearly & (gap <= allowed) if rounded else holds
     good = good & judge.pipeline_agrees(after, ways, good)
     if posed.actions.links:
         wrong = check_changes(posed.actions, posed.people_at(ways.who), after)
         good[list(wrong)] = False
     changed = changed_features(posed, ways.who, ways.recourse, ways.levels)
-    status = reassess(ways.status, gap, room)  # rounding may leave the optimum
+    status = reassess(ways.status, gap, allowed)  # rounding may leave the optimum
     refused = judge.refuses(after, ways)
     sort_proven(goal, status, ~np.any(changed, axis=1), ways.worst_case_score, refused)
     ways = replace(ways, changed=changed, status=status, lower_bound=bound, gap=gap)

@@ -20,7 +20,7 @@ from holdfast.machinery.numbers import EPS, Floats
 from holdfast.models.encoding import Number
 from holdfast.problem.goal import Goal
 from holdfast.recommend.ways import Printed, Ways
-from holdfast.result.status import are_proven, proof_room
+from holdfast.result.status import allowed_gap, are_proven
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,8 +173,8 @@ class Draft:
             unit = np.array([feature.cost for feature in self.features])[moves.feature]
             further = np.abs(self._rounded(moves) - moves.start) - np.abs(moves.value - moves.start)
             price = ways.cost + np.bincount(moves.row, unit * further, minlength=n)
-            room = room_for(ways, price, proven, goal) + self.blur + 64.0 * EPS * price
-            self.digits[here & self.is_told & (price - ways.lower_bound > room)] += 1
+            allowed = gap_once_rounded(ways, price, proven, goal) + self.blur + 64.0 * EPS * price
+            self.digits[here & self.is_told & (price - ways.lower_bound > allowed)] += 1
 
     def _with_rounded(self) -> pd.DataFrame:
         """Return the rows of the table, each rounded to its own digits."""
@@ -238,14 +238,14 @@ def round_to(values: Floats, exponent: int, direction: Any = 0.0) -> Floats:
     return np.where(fits, multiples(steps, unit), values)
 
 
-def room_for(ways: Ways, price: Floats, proven: NDArray[np.bool_], goal: Goal) -> Floats:
+def gap_once_rounded(ways: Ways, price: Floats, proven: NDArray[np.bool_], goal: Goal) -> Floats:
     """Return the largest gap that rounding may leave: what was proven must still be.
 
     A proof may leave `GAP_TOLERANCE`, relative to the price and something on top. Where it does
     not use it up, rounding may, without what is on top.
     """
     gaps = ways.gap + 8.0 * EPS * (1.0 + price)
-    more = proof_room(price, goal)
+    more = allowed_gap(goal, price)
     return np.where(proven, np.maximum(gaps, more), gaps + more)
 
 

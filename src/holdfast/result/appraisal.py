@@ -83,7 +83,7 @@ def appraise_rows(_, rows, robust, goal, answers, appraisal, begin, end):
         x = recourse[i]
         coef, intercept, cost = pick(rows.coef, i), pick(rows.intercept, i), pick(rows.cost, i)
         worst = worst_score_of(x, coef, intercept, robust)
-        appraisal.cost[i] = cost_of(x, rows.points[i], cost)
+        appraisal.cost[i] = cost_of(x, rows.start[i], cost)
         appraisal.score[i] = score_of(x, coef, intercept)
         appraisal.worst_score[i] = worst
         appraisal.loss[i] = loss_value(goal.loss, worst)
@@ -92,5 +92,5 @@ def appraise_rows(_, rows, robust, goal, answers, appraisal, begin, end):
         if goal.mode == GUARANTEE:
             lower, upper = pick(rows.lower, i), pick(rows.upper, i)
             appraisal.unit[i] = cheapest_unit(
-                rows.points[i], coef, robust.scale, cost, lower, upper, robust.radius
+                rows.start[i], coef, robust.scale, cost, lower, upper, robust.radius
             )

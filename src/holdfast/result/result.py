@@ -24,10 +24,9 @@ from holdfast.result.prover import RowCurve, RowProver
 from holdfast.result.status import (
     GAP_TOLERANCE,
     Status,
+    allowed_gap,
     believed_bound,
     is_proven,
-    promised_gap,
-    proof_room,
     reassess,
     statuses_of,
 )
@@ -196,8 +195,8 @@ class RecourseResult:
         cost = np.where(missing, np.inf, known.cost)
         price = np.where(missing, np.inf, goal.price(known.cost, known.loss))
         proven = is_proven(goal, tolerance, price, found.lower_bound, known)
-        room = promised_gap(goal, tolerance, price, known)
-        bound = believed_bound(price, found.lower_bound, room)
+        allowed = allowed_gap(goal, price, tolerance, known.unit)
+        bound = believed_bound(price, found.lower_bound, allowed)
         with np.errstate(invalid="ignore"):
             gap = np.where(missing & (bound == np.inf), 0.0, price - bound)
         unknown = np.full(problem.n_rows, np.nan)
@@ -227,7 +226,7 @@ class RecourseResult:
         bound = np.minimum(self.lower_bound, best.lower_bound)
         with np.errstate(invalid="ignore"):  # without an answer both may be infinite
             gap = self.price - bound
-        status = reassess(self.status, gap, proof_room(self.price, self.goal))
+        status = reassess(self.status, gap, allowed_gap(self.goal, self.price))
         hopeless = self.status == Status.INFEASIBLE
         status[hopeless & (best.status != Status.INFEASIBLE)] = Status.GAP_OPEN
         is_open = status == Status.GAP_OPEN

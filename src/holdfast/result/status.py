@@ -159,43 +159,44 @@ def is_proven(
         else:
             above = known.loss_above + goal.amount * known.cost
             sure = np.ones(1, dtype=bool)
-        most = promised_gap(goal, tolerance, price, known)
-        closed = (above - lower_bound <= most) & (price - lower_bound >= -most)
+        allowed = allowed_gap(goal, price, tolerance, known.unit)
+        closed = (above - lower_bound <= allowed) & (price - lower_bound >= -allowed)
         return np.asarray(np.isfinite(price) & sure & closed)
 
 
-def promised_gap(goal: Goal, tolerance: float, price: Floats, known: Appraisal) -> Floats:
-    """Return the largest gap of a proof; what differs by less is rounding."""
+def allowed_gap(
+    goal: Goal, price: Floats, tolerance: float = GAP_TOLERANCE, unit: Floats | float = 0.0
+) -> Floats:
+    """Return the largest gap of a proof; what differs by less is rounding.
+
+    `unit` is the least cost of a unit of score, which is on top for a guarantee: where it is not
+    known, a proof may leave at least this.
+    """
     with np.errstate(invalid="ignore", over="ignore"):  # a tolerance of 0, an infinite price
-        unit = known.unit if goal.is_guarantee else 1.0
-        return np.asarray(tolerance * (np.abs(price) + unit))
+        on_top = unit if goal.is_guarantee else 1.0
+        return np.asarray(tolerance * (np.abs(price) + on_top))
 
 
-def believed_bound(price: Floats, lower_bound: Floats, room: Floats) -> Floats:
+def believed_bound(price: Floats, lower_bound: Floats, allowed: Floats) -> Floats:
     """Return what is believed of bounds, beside answers of such a price.
 
     A bound a hair above the price that it proves is rounding. One further above it is refuted: then
     no more is known than that neither costs nor losses are below 0.
     """
     with np.errstate(invalid="ignore"):
-        trusted = np.where(lower_bound - price > room, 0.0, price)
+        trusted = np.where(lower_bound - price > allowed, 0.0, price)
         return np.where(lower_bound > price, trusted, lower_bound)
 
 
-def proof_room(price: Floats, goal: Goal) -> Floats:
-    """Return a gap that a proof may leave, whatever a unit of score costs, which counts on top."""
-    return GAP_TOLERANCE * (np.abs(price) + (0.0 if goal.cost_weight is None else 1.0))
-
-
-def reassess(status: NDArray[np.object_], gap: Floats, room: Floats) -> NDArray[np.object_]:
-    """Return statuses with what was proven left open where the gap has outgrown its room.
+def reassess(status: NDArray[np.object_], gap: Floats, allowed: Floats) -> NDArray[np.object_]:
+    """Return statuses with what was proven left open where the gap is larger than allowed.
 
     `is_proven` decides what a solver has proven. This is for what happens to an answer afterwards:
     a bound is lowered, or a price rises because it is rounded. Rounding of the score is no part
     of it, for `is_proven` has counted that already.
     """
     status = status.copy()
-    status[are_proven(status) & ~(gap <= room)] = Status.GAP_OPEN
+    status[are_proven(status) & ~(gap <= allowed)] = Status.GAP_OPEN
     return status
 
 

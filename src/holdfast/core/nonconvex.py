@@ -97,12 +97,12 @@ def insert(lines, count, score, cost, mu, point, dual):
 
 
 @kernel
-def solve_bent_row(rows, i, robust, loss, cost_weight, work, lines, best):
+def search_frontier(rows, i, robust, loss, cost_weight, work, lines, best):
     """Write the answer into `best`; return (number of lines, multiplier of the answer).
 
     The dual of the answer is left in the workspace.
     """
-    start, coef, intercept = rows.points[i], pick(rows.coef, i), pick(rows.intercept, i)
+    start, coef, intercept = rows.start[i], pick(rows.coef, i), pick(rows.intercept, i)
     cost = pick(rows.cost, i)
     start_score = worst_score_of(start, coef, intercept, robust)
     insert(lines, 0, start_score, 0.0, 0.0, start, work.dual)  # of a line that says nothing
