@@ -343,7 +343,7 @@ def test_calibrate_reads_people_as_recommend_does(suffix, folder):
         load_model(folder / "codes.skops").model, said[["income", "code"]], said["paid"],
         survival=0.6, confidence=0.6, families=["l2"], n_models=20, favorable_class="1",
     )  # fmt: skip
-    assert found.table.equals(expected.table)
+    assert found.to_frame().equals(expected.to_frame())
 
 
 def test_calibrate_takes_dates(run, folder):
