@@ -14,7 +14,7 @@ import numpy as np
 from holdfast.actions import AtMost, Linear, NumberFeature, pose_problem
 from holdfast.actions.check import ROUNDING
 from holdfast.models.encoding.reading import is_missing, plain, shorten
-from holdfast.recommend.reasons import _MOST_TRIALS, _NEUTRAL, Release, constraints_of
+from holdfast.recommend.reasons import _MOST_TRIALS, Release, constraints_of
 
 EPS = 2.220446049250313e-16
 
@@ -217,7 +217,7 @@ def _released(actions, constraints):
             continue
         feature = free[constraint.feature]
         costs = feature.cost
-        setattr(feature, constraint.setting, _NEUTRAL[constraint.setting])
+        setattr(feature, constraint.setting, feature.defaults()[constraint.setting])
         if isinstance(costs, dict) and feature.moves is None:
             moves = {}
             for before, after in costs:

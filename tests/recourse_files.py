@@ -105,7 +105,7 @@ def make_recourse(
     asked: dict[str, Any] = {
         "robust_to": "p=1,radius=0.1",
         "guarantee": 0.5,
-        "options": 3,
+        "n_options": 3,
         "keys": ["customer", "region"],
         **settings,
     }

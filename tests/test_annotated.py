@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+from importlib import resources
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,9 +14,10 @@ from hypothesis import strategies as st
 from test_action_files import strange_sets
 from test_actions import action_sets
 
-from holdfast.actions import ActionSet
+from holdfast.actions import ActionSet, CategoryFeature, NumberFeature
 from holdfast.actions.annotated import annotated
 from holdfast.datasets import load_german
+from holdfast.recommend.reasons import _WORDS
 
 
 def loaded(text, folder, name="actions.yaml"):
@@ -43,6 +47,21 @@ def test_every_setting_has_a_comment(german):
         f"  {yaml.safe_dump([name], default_flow_style=True).strip()[1:-1]}:" for name in german
     ]
     assert bare == ["features:", *names]
+
+
+@pytest.mark.parametrize("feature", [NumberFeature("x"), CategoryFeature("x", ["a", "b"])])
+def test_no_setting_is_forgotten(feature):
+    """Whoever adds one names it in the schema, in drafts, in the document, and in explanations."""
+    settings = set(feature.settings())
+    text = resources.files("holdfast.actions").joinpath("schema.json").read_text("utf-8")
+    said = json.loads(text)["$defs"]["number" if feature.kind == "number" else "category"]
+    assert said["properties"].keys() == settings | {"type"}
+    assert said["properties"]["physical"]["items"]["enum"] == list(feature.LIFTABLE)
+    (draft,) = re.findall(r"^  x:\n((?:    .*\n)+)", annotated(ActionSet([feature])), re.MULTILINE)
+    assert set(re.findall(r"^    (?:# )?(\w+): .* # ", draft, re.MULTILINE)) == settings
+    document = (Path(__file__).parents[1] / "docs" / "actions.md").read_text("utf-8")
+    assert {name for name in settings if f"`{name}`" not in document} == set()
+    assert set(feature.LIFTABLE) <= settings & _WORDS.keys()
 
 
 def test_every_example_can_be_used(german, tmp_path):

@@ -123,7 +123,7 @@ def test_a_threshold_of_its_own(tmp_path):
 
 
 def test_less_than_was_guaranteed_is_counted(tmp_path):
-    file = make_recourse(tmp_path, german_people().iloc[:300], guarantee=0.6, options=1)
+    file = make_recourse(tmp_path, german_people().iloc[:300], guarantee=0.6, n_options=1)
     model = load_model(later_models()[0])
     audit(file, model, tmp_path / "audit.parquet")
     frame = pd.read_parquet(tmp_path / "audit.parquet")
@@ -144,7 +144,7 @@ POINTS = {"points": 600, "odds": 1, "double": 20}
     ],
 )
 def test_the_guarantee_is_kept_with_the_table(tmp_path, name, asked, least):
-    file = make_recourse(tmp_path, german_people().iloc[:200], options=1, **asked)
+    file = make_recourse(tmp_path, german_people().iloc[:200], n_options=1, **asked)
     written = audit(file, load_model(later_models()[0]), tmp_path / name)
     frame = (pd.read_csv if name.endswith(".csv") else pd.read_parquet)(tmp_path / name)
     below = frame.holds & (frame.new_probability < (0.0 if least is None else least))
@@ -228,7 +228,7 @@ def test_the_table_is_read_back(tmp_path, name):
 
 
 def test_nobody_was_advised(tmp_path):
-    file = make_recourse(tmp_path, german_people().iloc[[0, 2, 5]], options=1)
+    file = make_recourse(tmp_path, german_people().iloc[[0, 2, 5]], n_options=1)
     for name in ("audit.parquet", "audit.csv"):
         found = audit(file, load_model(later_models()[0]), tmp_path / name)
         assert (found.people, found.must_be_told) == (0, 0)
@@ -256,7 +256,7 @@ def test_the_command(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["recourse.parquet", "./x/../recourse.parquet", "people.csv"])
 def test_no_input_is_overwritten(tmp_path, capsys, name):
-    file = make_recourse(tmp_path, german_people().iloc[:20], options=1)
+    file = make_recourse(tmp_path, german_people().iloc[:20], n_options=1)
     (tmp_path / "x").mkdir()
     there = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     asked = ("--model", later_models()[0], "--out", tmp_path / name)

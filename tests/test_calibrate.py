@@ -115,7 +115,7 @@ def sizing():
 
 
 def test_the_table_says_what_each_family_does(sizing):
-    table = sizing.table
+    table = sizing.to_frame()
     assert list(table.index) == [ALONE, "margin", "l2 scaled", "fisher", "bootstrap"]
     robust = table.iloc[1:]
     assert (robust["reaches"] & (robust["survival_low"] >= 0.9)).all()
@@ -128,7 +128,7 @@ def test_the_table_says_what_each_family_does(sizing):
 
 
 def test_the_best_is_the_cheapest_that_reaches(sizing):
-    reaching = sizing.table.iloc[1:]
+    reaching = sizing.to_frame().iloc[1:]
     assert sizing.chosen.name == reaching["cost"].idxmin()
     assert sizing.best.radius == reaching["radius"][sizing.chosen.name]
     assert f"Use {sizing.chosen.name} with a radius of" in str(sizing)
@@ -168,7 +168,7 @@ def test_a_margin_is_a_higher_probability_of_today_s_model(sizing):
 
 def test_the_answer_depends_on_the_seed_alone():
     a, b, c = (
-        calibrate(MODEL, X, Y, **QUICK, random_state=seed, n_jobs=jobs).table
+        calibrate(MODEL, X, Y, **QUICK, random_state=seed, n_jobs=jobs).to_frame()
         for seed, jobs in ((3, 1), (3, 2), (4, 1))
     )
     pd.testing.assert_frame_equal(a, b)
@@ -218,7 +218,7 @@ def test_actions_are_respected():
     held = ActionSet.from_data(TABLE, immutable=["home", "income"])
     few = calibrate(LENDER, TABLE, PAID, actions=held, **QUICK)
     free = calibrate(LENDER, TABLE, PAID, actions=ACTIONS, **QUICK)
-    assert few.table["helped"].iloc[0] < free.table["helped"].iloc[0]
+    assert few.to_frame()["helped"].iloc[0] < free.to_frame()["helped"].iloc[0]
     denied = TABLE[~LENDER.predict(TABLE)]
     best = free.best
     recourse = holdfast.RobustRecourse(LENDER, robust_to=best, actions=ACTIONS, guarantee=0.5)
@@ -244,7 +244,7 @@ def test_few_who_can_be_helped_are_flagged():
     held.set("income", max_increase=12)
     strict = {**QUICK, "survival": 0.95}
     sizing = calibrate(LENDER, TABLE, PAID, actions=held, **strict)
-    alone, l2 = sizing.table.iloc[0], sizing.table.loc["l2"]
+    alone, l2 = sizing.to_frame().iloc[0], sizing.to_frame().loc["l2"]
     assert l2["helped"] < 0.5 * alone["helped"]
     assert l2["few_helped"]
     if l2["reaches"]:
@@ -257,7 +257,7 @@ def test_what_nobody_can_reach_is_said():
     hopeless = calibrate(
         LENDER, TABLE, PAID, actions=held, survival=0.99, families=["l1"], n_models=40
     )
-    assert not hopeless.table.loc["l1", "reaches"]
+    assert not hopeless.to_frame().loc["l1", "reaches"]
     with pytest.raises(ValueError, match=r"no family reaches a survival of 99%. The best is l1"):
         _ = hopeless.best
     assert "No family reaches" in str(hopeless)
@@ -286,7 +286,7 @@ def test_a_guarantee_above_the_cutoff_leaves_less_to_the_set():
     plain = calibrate(MODEL, X, Y, **QUICK)
     sure = calibrate(MODEL, X, Y, **QUICK, guarantee=0.7)
     assert sure.best.radius < plain.best.radius
-    assert sure.table["survival"].iloc[0] > plain.table["survival"].iloc[0]
+    assert sure.to_frame()["survival"].iloc[0] > plain.to_frame()["survival"].iloc[0]
 
 
 def test_families_that_a_model_does_not_allow_are_left_out_and_said():
@@ -301,7 +301,7 @@ def test_families_that_a_model_does_not_allow_are_left_out_and_said():
 def test_families_of_one_s_own():
     mine = ("mine", lambda radius: Ellipsoid(np.diag([1.0, 1.0, 1.0, 0.1]), radius))
     sizing = calibrate(MODEL, X, Y, **{**QUICK, "families": ["l1", mine]})
-    assert list(sizing.table.index) == [ALONE, "l1", "mine"]
+    assert list(sizing.to_frame().index) == [ALONE, "l1", "mine"]
     with pytest.raises(TypeError, match="the function of 'mine' returned 3"):
         calibrate(MODEL, X, Y, **{**QUICK, "families": [("mine", lambda radius: 3)]})
 
@@ -334,7 +334,7 @@ def test_a_world_that_changes_needs_more():
     changing = calibrate(model, points, labels, time=order, **asked)
     still = calibrate(model, points, labels, time=rng.permutation(2000), **asked)
     assert changing.n_worlds == (4, 4)
-    assert changing.table["survival"].iloc[0] < still.table["survival"].iloc[0]
+    assert changing.to_frame()["survival"].iloc[0] < still.to_frame()["survival"].iloc[0]
     assert changing.chosen.radius > still.chosen.radius
 
 

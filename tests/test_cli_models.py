@@ -226,6 +226,20 @@ def test_check_says_as_much_of_many_people_as_of_few(folder):
     assert "credit_amount" in found.examples["monthly", "cannot be used"]
 
 
+def test_check_tells_columns_apart_whose_names_begin_alike(folder):
+    columns = [{"name": name, "coefficient": 0.1} for name in ("loan", "loan is")]
+    model = {"holdfast_model": 1, "classes": [0, 1], "favorable": 0, "intercept": 0.1}
+    (folder / "loan.json").write_text(json.dumps({**model, "columns": columns}))
+    ActionSet([NumberFeature("loan"), NumberFeature("loan is")]).save(folder / "loan.yaml")
+    people = pd.DataFrame({"loan": [1.0, np.nan], "loan is": [np.inf, 2.0]})
+    people.to_parquet(folder / "loan.parquet")
+    found = check_fitness(folder / "loan.yaml", folder / "loan.json", folder / "loan.parquet")
+    assert found.counts == {
+        ("loan", "is missing"): 1,
+        ("loan is", "a finite number was expected"): 1,
+    }
+
+
 def test_check_refuses_people_of_another_table(run, folder):
     german().drop(columns=["age", "housing"]).to_csv(folder / "few.csv", index=False)
     code, out, _ = run("actions", "check", "actions.yaml", "model.skops", "few.csv")
@@ -329,7 +343,7 @@ def test_calibrate_reads_people_as_recommend_does(suffix, folder):
         load_model(folder / "codes.skops").model, said[["income", "code"]], said["paid"],
         survival=0.6, confidence=0.6, families=["l2"], n_models=20, favorable_class="1",
     )  # fmt: skip
-    assert found.table.equals(expected.table)
+    assert found.to_frame().equals(expected.to_frame())
 
 
 def test_calibrate_takes_dates(run, folder):

@@ -123,7 +123,7 @@ def test_robustness_costs_more_and_helps_fewer(summary, helped):
 
 
 def test_the_sample_is_at_most_three_hundred_people(tmp_path):
-    file = make_recourse(tmp_path, pd.concat([german_people()] * 2), options=1)
+    file = make_recourse(tmp_path, pd.concat([german_people()] * 2), n_options=1)
     found = summarise(file)
     assert found.counts.refused > 300
     assert found.robustness.people == 300
@@ -325,7 +325,7 @@ def test_what_people_write_stays_text(tmp_path):
     people = german_people()
     people["customer"] = "<script>alert(1)</script>"
     people["region"] = "<b>&\"'"
-    page = page_of(make_recourse(tmp_path, people, options=1), group="region")
+    page = page_of(make_recourse(tmp_path, people, n_options=1), group="region")
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "<b>&" not in page
@@ -343,7 +343,7 @@ def test_what_people_write_stays_text(tmp_path):
     ],
 )
 def test_small_and_strange_files(tmp_path, which, settings, says):
-    file = make_recourse(tmp_path, which(german_people()), options=1, **settings)
+    file = make_recourse(tmp_path, which(german_people()), n_options=1, **settings)
     page = page_of(file)
     assert says in page
     assert "nan" not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL).lower()
@@ -351,7 +351,7 @@ def test_small_and_strange_files(tmp_path, which, settings, says):
 
 def test_advice_that_today_s_model_still_refuses_is_no_help(tmp_path):
     file = make_recourse(
-        tmp_path, german_people().iloc[:200], options=1, guarantee=None, cost_weight=0.5
+        tmp_path, german_people().iloc[:200], n_options=1, guarantee=None, cost_weight=0.5
     )
     frame = file.frame()
     refused = frame[frame.approved == False]  # noqa: E712
@@ -364,7 +364,7 @@ def test_advice_that_today_s_model_still_refuses_is_no_help(tmp_path):
 @pytest.mark.parametrize("asked", [{"cost_weight": 0.5}, {"guarantee": 0.2}])
 def test_nobody_is_called_hopeless_of_whom_no_yes_was_asked_for(tmp_path, capsys, asked):
     people = german_people().iloc[:200]
-    file = make_recourse(tmp_path, people, options=1, **{"guarantee": None, **asked})
+    file = make_recourse(tmp_path, people, n_options=1, **{"guarantee": None, **asked})
     frame = file.frame()
     refused = frame[frame.approved == False]  # noqa: E712
     found = summarise(file, "region")
@@ -391,7 +391,7 @@ def test_nobody_is_called_hopeless_of_whom_no_yes_was_asked_for(tmp_path, capsys
 @pytest.mark.parametrize("asked", [{"cost_weight": 0.1}, {"guarantee": 0.8}, {"guarantee": 0.3}])
 def test_who_is_approved_by_every_model_does_not_depend_on_what_was_asked(tmp_path, asked):
     people = german_people().iloc[:200]
-    settings = {"robust_to": "p=1,radius=0.3", "options": 1}
+    settings = {"robust_to": "p=1,radius=0.3", "n_options": 1}
     (tmp_path / "even").mkdir()
     even = make_recourse(tmp_path / "even", people, guarantee=0.5, **settings)
     file = make_recourse(tmp_path, people, **{"guarantee": None, **settings, **asked})
@@ -406,7 +406,7 @@ def test_a_model_without_probabilities(tmp_path):
     table = load_german().features[german_file().features]
     default = (~load_german().approved).astype(int)
     model = make_pipeline(german_model()[0], LinearSVC(C=0.1)).fit(table, default)
-    file = make_recourse(tmp_path, german_people().iloc[:200], model=model, options=1)
+    file = make_recourse(tmp_path, german_people().iloc[:200], model=model, n_options=1)
     frame = file.frame()
     refused = frame[frame.approved == False]  # noqa: E712
     found = summarise(file, models=[file.model_file()])
@@ -420,7 +420,7 @@ def test_a_list_of_models_has_no_size(tmp_path):
     others = [german_model(seed) for seed in (0, 1)]
     table = load_german().features[german_file().features]
     listed = holdfast.sets.from_models(others, german_model(), table, favorable_class=0)
-    asked = {"robust_to": model_set_to_plain(listed), "options": 1}
+    asked = {"robust_to": model_set_to_plain(listed), "n_options": 1}
     file = make_recourse(tmp_path, german_people().iloc[:200], **asked)
     found = summarise(file)
     assert found.robustness is None
@@ -530,7 +530,7 @@ def test_long_names_do_not_make_it_wider(tmp_path):
     people["region"] = np.where(np.arange(200) % 2, "W" * 80, "a region with a long name, " * 3)
     people["customer"] = "x" * 90
     path = tmp_path / "report.html"
-    path.write_text(page_of(make_recourse(tmp_path, people, options=1), group="region"))
+    path.write_text(page_of(make_recourse(tmp_path, people, n_options=1), group="region"))
     for width in (390, 1000):
         wide, room = widths(path, width)
         assert wide <= room == width
@@ -539,7 +539,7 @@ def test_long_names_do_not_make_it_wider(tmp_path):
 @needs_browser
 def test_a_third_group_fits_the_page(tmp_path):
     path = tmp_path / "report.html"
-    file = make_recourse(tmp_path, german_people().iloc[:200], options=1, guarantee=0.4)
+    file = make_recourse(tmp_path, german_people().iloc[:200], n_options=1, guarantee=0.4)
     path.write_text(page_of(file), encoding="utf-8")
     assert "tiles five" in path.read_text()
     assert complaints(path) == []

@@ -273,7 +273,7 @@ def test_how_sure_it_is(tmp_path):
     first, second = letter_to(3).sure
     assert first.endswith("already allows for such updates, as long as they are not too large.")
     assert second.startswith("We cannot promise how long this advice will apply.")
-    file = make_recourse(tmp_path, german_people().iloc[:60], robust_to="p=1,radius=0", options=1)
+    file = make_recourse(tmp_path, german_people().iloc[:60], robust_to="p=1,radius=0", n_options=1)
     letter = letter_to(3, file, until=date(2027, 1, 31))
     assert letter.sure[0].startswith("This advice reflects how we decide today.")
     assert letter.sure[1] == "This advice applies to applications that reach us by 31 January 2027."
@@ -281,7 +281,7 @@ def test_how_sure_it_is(tmp_path):
 
 def test_advice_that_not_all_models_approve_is_not_called_safe(tmp_path):
     asked = {"guarantee": None, "cost_weight": 0.1, "robust_to": "p=1,radius=0.3"}
-    file = make_recourse(tmp_path, german_people().iloc[:300], options=1, **asked)
+    file = make_recourse(tmp_path, german_people().iloc[:300], n_options=1, **asked)
     frame = file.frame()
     there = frame[(frame.approved == False) & (frame.current_validity >= 0.5)]  # noqa: E712
     weak, firm = there[there.worst_case_validity < 0.5], there[there.worst_case_validity >= 0.5]
@@ -291,7 +291,7 @@ def test_advice_that_not_all_models_approve_is_not_called_safe(tmp_path):
 
 def unasked_file(folder, people=slice(300), **asked):
     """Advice of which nobody asked that today's model approves it."""
-    settings = {"guarantee": None, "robust_to": "p=1,radius=0.1", "options": 3, **asked}
+    settings = {"guarantee": None, "robust_to": "p=1,radius=0.1", "n_options": 3, **asked}
     return make_recourse(folder, german_people().iloc[people], **settings)
 
 
@@ -369,7 +369,7 @@ def test_what_is_in_the_way(tmp_path, changes, says):
         if name not in ("duration", *PROTECTED):
             actions[name].immutable = True
     actions.set("duration", **{"max_decrease": None, "lower": None, **changes})
-    file = make_recourse(tmp_path, german_people().iloc[:60], actions, options=1)
+    file = make_recourse(tmp_path, german_people().iloc[:60], actions, n_options=1)
     frame = file.frame()
     lost = frame[(frame.approved == False) & (frame.option == 0)].row.tolist()  # noqa: E712
     said = [letter_to(row, file).barriers for row in lost]
@@ -380,7 +380,7 @@ def test_nothing_helps_at_all(tmp_path):
     actions = german_actions()
     for name in actions:
         actions[name].set(immutable=False, protected=True)
-    file = make_recourse(tmp_path, german_people().iloc[:30], actions, options=1)
+    file = make_recourse(tmp_path, german_people().iloc[:30], actions, n_options=1)
     letter = letter_to(3, file)
     assert letter.barriers == []
     assert letter.reasons == []
@@ -435,7 +435,7 @@ def test_what_is_computed_from_something_protected_is_protected(tmp_path):
     actions.set("debt", step=100, lower=0)
     actions.set("burden", step=None, lower=None, upper=None)
     actions.derived.append(holdfast.actions.Ratio("burden", "debt", "age"))
-    file = make_recourse(tmp_path, table, actions, model, options=1, keys=[])
+    file = make_recourse(tmp_path, table, actions, model, n_options=1, keys=[])
     frame = file.frame()
     rows = frame[(frame.approved == False) & (frame.option == 1)].row  # noqa: E712
     letters = [letter_to(int(row), file) for row in rows.iloc[:5]]
@@ -551,7 +551,7 @@ def test_wrong_options_are_said(tmp_path, capsys, options, says):
 
 
 def test_nobody_to_compare_with(tmp_path, capsys):
-    file = make_recourse(tmp_path, german_people().iloc[[3, 7]], options=1)
+    file = make_recourse(tmp_path, german_people().iloc[[3, 7]], n_options=1)
     out = tmp_path / "letter.html"
     code, _, wrong = run(capsys, "letter", file.path, "--row", 0, "--out", out)
     assert code == 2

@@ -196,7 +196,7 @@ def test_the_manifest_is_a_job_that_can_be_run_again(place, capsys):
     assert first.read_bytes() == second.read_bytes()
     (place / "sub").mkdir()  # paths are counted from the file
     job, run = load_job("out.parquet.yaml")
-    assert (job.options, job.keys, run["counts"]["people"]) == (2, ["number"], 120)
+    assert (job.n_options, job.keys, run["counts"]["people"]) == (2, ["number"], 120)
     capsys.readouterr()
     assert main(["recommend", "--settings", "out.parquet.yaml"]) == 0
     assert "already did this" in capsys.readouterr().out

@@ -130,7 +130,7 @@ def job_of(world: Path, out: Path, **changes) -> Job:
         str(out),
         "p=1,radius=0.1",
         guarantee=0.5,
-        options=2,
+        n_options=2,
         keys=["id.no", "since"],
     )
     return job.with_changes(**changes)

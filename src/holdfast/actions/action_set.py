@@ -156,8 +156,12 @@ provide_cost=None)
                 name for name, feature in encoding.features.items() if hasattr(feature, "levels")
             }
         drafted = DraftCosts(costs, switch_cost, fixed_cost)
-        stays, kept = set(iterate("immutable", immutable)), set(iterate("protected", protected))
-        return cls(draft(table, drafted, Kinds(named, stays, kept), {} if units is None else units))
+        kinds = Kinds(
+            categories=named,
+            immutable=set(iterate("immutable", immutable)),
+            protected=set(iterate("protected", protected)),
+        )
+        return cls(draft(table, drafted, kinds, {} if units is None else units))
 
     @classmethod
     def load(cls, path: str | Path) -> ActionSet:
@@ -240,8 +244,9 @@ provide_cost=None)
         >>> sorted(actions.protected_names)
         ['age', 'debt_per_year']
         """
-        kept = frozenset(name for name in self if self[name].protected)
-        return kept.union(each.feature for each in self.derived if kept & set(each.parents))
+        protected = frozenset(name for name in self if self[name].protected)
+        follows = [each.feature for each in self.derived if protected & set(each.parents)]
+        return protected.union(follows)
 
     def _refuse_lock(self, name: str) -> None:
         """Refuse to lock what changes with others: these must be locked."""

@@ -54,6 +54,8 @@ _NUMBER_EXAMPLES: dict[str, Any] = {
     "immutable": True,
     "protected": True,
     "direction": "up",
+    "lower": 0,
+    "upper": 100,
     "possible_lower": None,
     "possible_upper": None,
     "max_increase": 10,
@@ -61,6 +63,7 @@ _NUMBER_EXAMPLES: dict[str, Any] = {
     "physical": ["direction"],
     "step": 1,
     "integer": True,
+    "fixed_cost": 0.1,
     "provide_cost": 0.5,
 }
 _CATEGORY = {

@@ -67,6 +67,7 @@ class CategoryFeature(Feature):
 one of 'none', 'Bachelor', 'Master'
     """
 
+    LIFTABLE = ("immutable", "direction", "moves", "allowed")
     name: str
     levels: Any
     immutable: bool = False
@@ -149,7 +150,7 @@ one of 'none', 'Bachelor', 'Master'
         settings["cost"] = self._clean_cost(settings["cost"], levels)
         self._number(settings, "fixed_cost", "a positive number or 0", least=0.0)
         self._number(settings, "provide_cost", PROVIDE, least=0.0, optional=True)
-        self._facts(settings, PHYSICAL)
+        self._facts(settings)
         if settings["order"] is None:
             for key, free in (("direction", "any"), ("cost_by", "switch")):
                 if settings[key] != free:
@@ -204,6 +205,3 @@ one of 'none', 'Bachelor', 'Master'
         if not 0.0 < to_number(value) < math.inf:
             self._refuse(key, value, "a positive number")
         return plain_number(value)
-
-
-PHYSICAL = ("immutable", "moves", "direction", "allowed")

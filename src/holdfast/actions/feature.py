@@ -7,7 +7,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -51,6 +51,7 @@ class Feature:
     errors. To change several that would contradict each other one at a time, use `set`.
     """
 
+    LIFTABLE: tuple[str, ...]  # settings that hold people back; those named `physical` are facts
     name: str
     immutable: bool
     protected: bool
@@ -108,6 +109,16 @@ class Feature:
         names = [field.name for field in fields(self)]  # type: ignore[arg-type]
         return {name: getattr(self, name) for name in names if name != "name"}
 
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Return what settings are where nobody says so, for those that need not be given."""
+        known = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
+        return {name: default for name, default in known.items() if default is not MISSING}
+
+    def lift(self, setting: str) -> None:
+        """Take a setting back to what it was before it was tightened, or to what is usual."""
+        setattr(self, setting, self._lifted.get(setting, self.defaults()[setting]))
+
     @property
     def stays(self) -> bool:
         """Whether it may not change at all."""
@@ -134,9 +145,9 @@ class Feature:
         if not isinstance(settings[key], str) or settings[key] not in choices:
             self._refuse(key, settings[key], f"one of {', '.join(choices)}")
 
-    def _facts(self, settings: dict[str, Any], choices: tuple[str, ...]) -> None:
+    def _facts(self, settings: dict[str, Any]) -> None:
         """Check `physical`, the names of settings that nobody can lift."""
-        given = settings["physical"]
+        given, choices = settings["physical"], self.LIFTABLE
         if isinstance(given, (str, Mapping)) or not hasattr(given, "__iter__"):
             self._refuse("physical", given, f"a list of settings, from {', '.join(choices)}")
         for name in given:

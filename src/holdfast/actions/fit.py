@@ -92,9 +92,8 @@ def read_action_levels(
         others.pop(name)
         for i in np.flatnonzero(np.isnan(reading.numbers[name])):
             if int(i) not in reading.reasons:
-                reading.note(
-                    int(i), f"{name} is missing, but it is linked with {' and '.join(others)}"
-                )
+                said = f"{name} is missing, but it is linked with {' and '.join(others)}"
+                reading.note(int(i), name, said)
     for name, raw_feature in encoding.features.items():
         feature = actions[name]
         if not isinstance(feature, CategoryFeature) or feature.stays:

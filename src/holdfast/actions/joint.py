@@ -119,10 +119,12 @@ def _refuse_many(bundle: Bundle, reading: Reading, actions: ActionSet) -> None:
             steps = _coarser(here)
             pairs = zip(bundle.parents, here, steps, strict=True)
             told = [f"{name} a step of {step:g}" for name, r, step in pairs if step != r.step]
-            reading.reasons.setdefault(i, []).append(
+            reading.note(
+                i,
+                bundle.parents[0],
                 f"{' and '.join(bundle.parents)} have {total[i]:,.0f} combinations, from which "
                 f"{bundle.key} is derived, but at most {MOST_COMBINATIONS:,} can be tried; give "
-                f"{' and '.join(told)}, at least"
+                f"{' and '.join(told)}, at least",
             )
 
 

@@ -70,6 +70,7 @@ unit, immutable, protected, direction, lower, upper, possible_lower, possible_up
 max_decrease, physical, step, integer, cost, fixed_cost, provide_cost
     """
 
+    LIFTABLE = ("immutable", "direction", "lower", "upper", "max_increase", "max_decrease")
     name: str
     unit: str = ""
     immutable: bool = False
@@ -126,7 +127,7 @@ max_decrease, physical, step, integer, cost, fixed_cost, provide_cost
         self._number(settings, "cost", "a positive number", above=0.0)
         self._number(settings, "fixed_cost", "a positive number or 0", least=0.0)
         self._number(settings, "provide_cost", PROVIDE, least=0.0, optional=True)
-        self._facts(settings, PHYSICAL)
+        self._facts(settings)
         self._agree(settings)
         return settings
 
@@ -147,4 +148,3 @@ max_decrease, physical, step, integer, cost, fixed_cost, provide_cost
 
 
 _ENDS = ("possible_lower", "lower", "upper", "possible_upper")
-PHYSICAL = ("immutable", "direction", "lower", "upper", "max_increase", "max_decrease")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from holdfast.actions.action_set import ActionSet
@@ -37,12 +37,12 @@ def from_plain(content: dict[str, Any]) -> ActionSet:
 
 def _plain_feature(feature: Any) -> dict[str, Any]:
     kind = "number" if isinstance(feature, NumberFeature) else "category"
-    default = {field.name: field.default for field in fields(feature)}
+    default = feature.defaults()
     result: dict[str, Any] = {"type": kind}
     for key, value in feature.settings().items():
         # 0 and 0.0 are equal, but a file must not mix them up
-        usual = type(value) is type(default[key]) and value == default[key]
-        if default[key] is MISSING or not usual or key == "cost":
+        usual = key in default and type(value) is type(default[key]) and value == default[key]
+        if not usual or key == "cost":
             result[key] = _plain_setting(key, value)
     return result
 

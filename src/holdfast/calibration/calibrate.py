@@ -131,7 +131,7 @@ def calibrate(
     >>> y = X @ [1.0, -1.0] + rng.logistic(size=300) > 0
     >>> model = LogisticRegression().fit(X, y)
     >>> sizing = holdfast.calibrate(model, X, y, families=["l2", "fisher"], n_models=40)
-    >>> alone = sizing.table.loc["today's model alone"]
+    >>> alone = sizing.to_frame().loc["today's model alone"]
     >>> bool(sizing.chosen.survival > 0.95 > alone["survival"])
     True
     >>> type(sizing.best).__name__ in ("NormBall", "Ellipsoid")

@@ -107,9 +107,8 @@ class Sizing:
     n_worlds: tuple[int, int]
     left_out: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """A row for each family.
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each family.
 
         Columns
         -------
@@ -204,7 +203,7 @@ class Sizing:
             if short:
                 lines.append(f"These do not reach it at any radius tried: {', '.join(short)}.")
         lines += [f"Not compared: {name} ({why})." for name, why in self.left_out.items()]
-        return "\n".join([*lines, "", self.table.round(3).to_string()])
+        return "\n".join([*lines, "", self.to_frame().round(3).to_string()])
 
     def __repr__(self) -> str:
         reach = sum(each.reaches for each in self.families[1:])

@@ -133,7 +133,7 @@ def _plain(sizing: Sizing, out: Path | None) -> dict[str, object]:
         "survival": sizing.survival,
         "confidence": sizing.confidence,
         "people": sizing.n_people,
-        "families": sizing.table.reset_index().to_dict(orient="records"),
+        "families": sizing.to_frame().reset_index().to_dict(orient="records"),
         "left_out": sizing.left_out,
         "chosen": sizing.chosen.name if enough else None,
         "set": model_set_to_plain(sizing.best) if enough else None,
@@ -156,7 +156,7 @@ def _show(sizing: Sizing) -> None:
         ("at least", "right"),
         ("enough", "left"),
     )
-    for name, row in sizing.table.iterrows():
+    for name, row in sizing.to_frame().iterrows():
         table.add_row(
             str(name),
             f"{row['radius']:.3g}",

@@ -105,7 +105,7 @@ def recommend_command(
         guarantee=guarantee,
         cost_weight=cost_weight,
         guarantee_points=guarantee_points,
-        options=options,
+        n_options=options,
         keys=key,
         favorable=favorable,
         loss=loss,

@@ -180,7 +180,7 @@ def _complete(job: Job) -> Job:
         )
     if len(job.goals) > 1:
         raise ValueError("give one of --guarantee and --guarantee-points")
-    job = job.with_changes(options=_WAYS)
+    job = job.with_changes(n_options=_WAYS)
     if not job.robust_to:
         job = job.with_changes(robust_to=_ROBUST_TO)
         say(f'the advice allows for the models of "{_ROBUST_TO}"; use --robust-to to change that')

@@ -23,7 +23,7 @@ def write_demo(directory: Path) -> Job:
     ...     job = write_demo(Path(folder))
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['actions.yaml', 'model.skops', 'models.yaml', 'people.parquet']
-    >>> job.guarantee, job.options, job.keys
+    >>> job.guarantee, job.n_options, job.keys
     (0.5, 3, ['applicant'])
     """
     lender = train_lender()
@@ -39,6 +39,6 @@ def write_demo(directory: Path) -> Job:
         actions=str(actions),
         robust_to=str(models),
         guarantee=GUARANTEE,
-        options=WAYS,
+        n_options=WAYS,
         keys=[KEY],
     )

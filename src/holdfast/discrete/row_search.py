@@ -116,11 +116,11 @@ class RowSearcher:
         return SearchWork(address, new_work(base), buffers, new_stack(layout, _DEPTH))
 
     def search(
-        self, asked: list[Numbers], goal: Goal, tolerance: float, most_nodes: int = MOST_NODES
+        self, asked: list[Numbers], goal: Goal, tolerance: float, max_nodes: int = MOST_NODES
     ) -> FoundRows:
         """Search rows that differ in their numbers only; their anchors are those of its problem."""
         _, exponent = self._home._ready
-        batch, limits = self._batch(asked, goal), Limits(tolerance, most_nodes)
+        batch, limits = self._batch(asked, goal), Limits(tolerance, max_nodes)
         return search_with_reach(self._search, batch, len(asked), goal, exponent, limits).out
 
     def _batch(self, asked: list[Numbers], goal: Goal) -> Batch:

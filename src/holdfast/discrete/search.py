@@ -197,13 +197,13 @@ def first_guess(case, score, unit):
 def explore(layout, buffers, stack, case, asked, solver, limits, score):
     """Search the domains at hand; return whether it was all of them."""
     state, tally = buffers.state, buffers.tally
-    tolerance, most_nodes, stop = limits.tolerance, limits.nodes, limits.stop
+    tolerance, max_nodes, stop = limits.tolerance, limits.nodes, limits.stop
     for b in range(state.active.size):
         state.active[b] = 0
     room = stack.bound.size - 2 - MOST_CHILDREN  # what a split takes at most
     save_node(stack, 0, state, -math.inf, first_guess(case, score, tally[UNIT]))
     top = 1
-    while top > 0 and tally[NODES] < most_nodes and tally[VALUE] > -math.inf and stop[0] == 0:
+    while top > 0 and tally[NODES] < max_nodes and tally[VALUE] > -math.inf and stop[0] == 0:
         top -= 1
         if tally[VALUE] < math.inf and stack.bound[top] >= cutoff_of(tally, tolerance):
             close(tally, stack.bound[top])

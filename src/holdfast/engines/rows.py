@@ -13,6 +13,7 @@ from holdfast.files.people import PeopleColumns, complaints_of
 from holdfast.files.tables import COMPLAINT
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import read_numbers
+from holdfast.result.columns import POINTS, PROVEN, VALIDITIES
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -23,11 +24,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 1000  # of the first rows, by which a table as a whole is judged
 # What is said of each person and option, beside keys and features.
-NUMBERS = ("cost", "price", "lower_bound", "gap")
-TEXTS = ("status", "reason", "changes")
-VALIDITIES = ("worst_case_validity", "current_validity", "initial_validity")
-POINTS = ("worst_case_points", "current_points", "initial_points")
-TOLD = ("row", "option", "approved", *TEXTS, *NUMBERS, *VALIDITIES, *POINTS)
+TOLD = ("row", "option", "status", "reason", "approved", "changes", *PROVEN, *VALIDITIES, *POINTS)
 _PEOPLE = 16_384  # at a time
 
 
@@ -72,7 +69,7 @@ class RowFunction:
                 ("reason", pa.string()),
                 ("approved", pa.bool_()),
                 ("changes", pa.string()),
-                *((name, pa.float64()) for name in (*NUMBERS, *scored)),
+                *((name, pa.float64()) for name in (*PROVEN, *scored)),
                 *((f"person.{name}", kind) for name, kind in kinds.items()),
                 *((f"recourse.{name}", kind) for name, kind in kinds.items()),
             ]

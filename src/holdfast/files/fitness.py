@@ -19,7 +19,7 @@ from holdfast.files.tables import COMPLAINT, open_table
 from holdfast.machinery.numbers import Floats, shown
 from holdfast.models.calibrator import why_closed
 from holdfast.models.encoding import Category, Encoding
-from holdfast.models.encoding.reading import plain, shorten
+from holdfast.models.encoding.reading import Refusal, plain, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,6 +160,7 @@ class _Faults:
 
     def __init__(self, encoding: Encoding, actions: ActionSet) -> None:
         self.encoding, self.actions = encoding, actions
+        self.derived = {each.feature for each in actions.derived}
         self.counts = Counter[tuple[str, str]]()
         self.examples: dict[tuple[str, str], str] = {}
 
@@ -168,12 +169,12 @@ class _Faults:
         reading = self.encoding.read(people)
         read_action_levels(reading, people, self.encoding, self.actions)
         read_derived(reading, people, self.encoding, self.actions)
-        for row, reasons in reading.reasons.items():
-            for reason in reasons:
-                name, what, example = self._sort(reason, people, row)
-                self.counts[name, what] += 1
+        for refusals in reading.reasons.values():
+            for refusal in refusals:
+                what, example = self._sort(refusal)
+                self.counts[refusal.name, what] += 1
                 if example:
-                    self.examples.setdefault((name, what), example)
+                    self.examples.setdefault((refusal.name, what), example)
         for name in self.encoding.features:
             feature = self.actions[name]
             if isinstance(feature, NumberFeature) and name in reading.numbers and not feature.stays:
@@ -187,15 +188,11 @@ class _Faults:
             if mask.any():
                 self.counts[name, what] += int(mask.sum())
 
-    def _sort(self, reason: str, people: pd.DataFrame, row: int) -> tuple[str, str, str]:
-        """Split a reason into the feature, what is wrong with it in general, and an example."""
-        whose = [str(name) for name in people.columns if reason.startswith(f"{name} ")]
-        name = max(whose, key=len, default="")
-        if reason == f"{name} is missing":
-            return name, "is missing", ""
-        value = plain(people[name].iloc[row]) if name else None
-        told = f"{name} = {value!r}: "
+    def _sort(self, refusal: Refusal) -> tuple[str, str]:
+        """Return what is wrong in general, and an example."""
+        if refusal.is_missing:
+            return "is missing", ""
         # of what is derived, the reason tells more of the person than the value
-        if reason.startswith(told) and name not in {each.feature for each in self.actions.derived}:
-            return name, reason[len(told) :], shown(value)
-        return name, "cannot be used", reason
+        if refusal.is_sentence or refusal.name in self.derived:
+            return "cannot be used", refusal.words
+        return refusal.reason, shown(plain(refusal.value))

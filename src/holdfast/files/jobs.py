@@ -35,8 +35,9 @@ _FILES = ("model", "people", "actions", "out")
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked of `holdfast recommend`; the names are those of its options.
+    """What is asked of `holdfast recommend`.
 
+    The names are those of its options, but for `n_options` (--options) and `keys` (--key).
     Paths are as they were given, from the current directory; in a file they are relative to it.
 
     Examples
@@ -55,7 +56,7 @@ class Job:
     cost_weight: float | None = None
     points: dict[str, float] | None = None
     guarantee_points: float | None = None
-    options: int = 1
+    n_options: int = 1
     loss: str | None = None
     favorable: str | int | float | bool | None = None
     keys: list[str] = field(default_factory=list)
@@ -173,7 +174,7 @@ def prepare(job: Job, n_jobs: int | None = -1) -> Prepared:
         cost_weight=job.cost_weight,
         points=points,
         guarantee_points=job.guarantee_points,
-        n_options=job.options,
+        n_options=job.n_options,
         loss=job.loss,
         favorable_class=model.favorable_class,
         n_jobs=n_jobs,

@@ -22,6 +22,7 @@ from holdfast.recommend.packed import PackedPoints
 from holdfast.recommend.printed import settle, stack
 from holdfast.recommend.question import Question
 from holdfast.recommend.ways import Printed, Ways, join_ways, other_ways
+from holdfast.result.columns import PROVEN
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Ad
     status = answer.status.copy()
     status[first.who] = Status.NOT_FOUND  # found, but no row of the table has it, unless
     status[printed[0].ways.who] = printed[0].ways.status
-    told = {name: getattr(answer, name).copy() for name in ("cost", "price", "lower_bound", "gap")}
+    told = {name: getattr(answer, name).copy() for name in PROVEN}
     lost = status == Status.NOT_FOUND
     for values in told.values():
         values[lost] = np.nan

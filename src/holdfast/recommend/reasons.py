@@ -360,51 +360,33 @@ def settings_of(actions: ActionSet) -> int:
 
 
 def _settings(feature: NumberFeature | CategoryFeature) -> Iterator[tuple[str, str]]:
-    name = feature.name
-    if feature.immutable:
-        yield "immutable", f"{name} may not change"
-    if feature.direction != "any":
-        yield "direction", f"{name} may only go {feature.direction}"
-    if isinstance(feature, CategoryFeature):
-        if feature.moves is not None:
-            yield "moves", f"{name} may only change in the ways listed"
-        if feature.allowed is not None:
-            yield "allowed", f"{name} may only become one of the allowed levels"
-        return
-    unit = f" {feature.unit}" if feature.unit else ""
-    for setting, words in _NUMBER_WORDS.items():
+    usual, unit = feature.defaults(), getattr(feature, "unit", "")
+    for setting in feature.LIFTABLE:
         value = getattr(feature, setting)
-        if value is not None:
-            yield setting, f"{name} {words} {numeral(value)}{unit}"
+        if value != usual[setting]:
+            said = {"value": numeral(value), "unit": f" {unit}" if unit else ""}
+            yield setting, f"{feature.name} {_WORDS[setting].format(**said)}"
 
 
-_NUMBER_WORDS = {
-    "lower": "may not fall below",
-    "upper": "may not rise above",
-    "max_increase": "may rise by at most",
-    "max_decrease": "may fall by at most",
+_WORDS = {
+    "immutable": "may not change",
+    "direction": "may only go {value}",
+    "moves": "may only change in the ways listed",
+    "allowed": "may only become one of the allowed levels",
+    "lower": "may not fall below {value}{unit}",
+    "upper": "may not rise above {value}{unit}",
+    "max_increase": "may rise by at most {value}{unit}",
+    "max_decrease": "may fall by at most {value}{unit}",
 }
 
 
 def _release(feature: Any, settings: Iterable[str]) -> None:
     """Take some constraints of a feature away."""
     for setting in settings:
-        setattr(feature, setting, feature._lifted.get(setting, _NEUTRAL[setting]))
+        feature.lift(setting)
         if isinstance(feature.cost, dict) and feature.moves is None:
             # what has no cost was not meant to be done, whatever is lifted
             moves: dict[Any, list[Any]] = {}
             for before, after in feature.cost:
                 moves.setdefault(before, []).append(after)
             feature.moves = moves
-
-
-_NEUTRAL: dict[str, Any] = {
-    "immutable": False,
-    "direction": "any",
-    "moves": None,
-    "allowed": None,
-    "lower": None,
-    "upper": None,
-    "max_increase": None,
-    "max_decrease": None,
-}

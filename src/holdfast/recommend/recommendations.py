@@ -33,6 +33,7 @@ from holdfast.recommend.staircase import Staircase
 from holdfast.recommend.ways import Way
 from holdfast.recommend.words import Change, ChangedColumn, changed_columns, explanation
 from holdfast.result.bracket import Bracket
+from holdfast.result.columns import POINTS, PROVEN, VALIDITIES
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:
@@ -126,10 +127,7 @@ class Recommendations:
                     "status": ways.status,
                     "approved": advised.approved[ways.who].astype(object),
                     "changes": objects_of(self._all_words(option)),
-                    "cost": ways.cost,
-                    "price": ways.price,
-                    "lower_bound": ways.lower_bound,
-                    "gap": ways.gap,
+                    **{name: getattr(ways, name) for name in PROVEN},
                     **self._validities(ways.worst_case_score, ways.score, advised.score[ways.who]),
                 }
             )
@@ -176,23 +174,22 @@ class Recommendations:
             return np.concatenate([values[lost], nan[: len(refused)]])
 
         rows = np.concatenate([advised.positions[lost], refused])
-        numbers = ("cost", "price", "lower_bound", "gap")
         return {
             "row": rows,
             "option": np.zeros(count, dtype=np.int64),
             "status": self.status[rows],
             "approved": np.append(advised.approved[lost].astype(object), [None] * len(refused)),
             "changes": np.full(count, "", dtype=object),
-            **{name: known(getattr(advised, name)) for name in numbers},
+            **{name: known(getattr(advised, name)) for name in PROVEN},
             **self._validities(nan, nan, known(advised.score)),
         }
 
     def _validities(self, worst: Floats, current: Floats, initial: Floats) -> dict[str, Floats]:
         """Return what scores are worth, as `to_frame` has it: probabilities, and perhaps points."""
-        named = {"worst_case": worst, "current": current, "initial": initial}
-        columns = {f"{when}_validity": self._probability(score) for when, score in named.items()}
-        for when, score in named.items() if self._points_scale is not None else ():
-            columns[f"{when}_points"] = self._points(score)
+        scores = (worst, current, initial)
+        columns = dict(zip(VALIDITIES, map(self._probability, scores), strict=True))
+        if self._points_scale is not None:
+            columns.update(zip(POINTS, map(self._points, scores), strict=True))
         return columns
 
     @property

@@ -390,9 +390,9 @@ def _approved_options(person: pa.Table, basis: Basis) -> pa.Table:
 
 def _reference(first: dict[str, Any], keys: Sequence[str], actions: ActionSet) -> str:
     """Return the first key that does not say what is protected."""
-    kept = actions.protected_names
+    protected = actions.protected_names
     for name in keys:
-        if name not in kept:
+        if name not in protected:
             return "" if first[name] is None else str(first[name])  # a name, not an amount
     return ""
 
@@ -419,9 +419,9 @@ def _unit(actions: ActionSet, name: str) -> str:
 
 def _ways(approved: pa.Table, actions: ActionSet, words: Words) -> list[tuple[str, list[str]]]:
     ways: list[tuple[str, list[str]]] = []
-    follow, kept = features_that_follow(actions), actions.protected_names
+    follow, protected = features_that_follow(actions), actions.protected_names
     # what is computed from something protected follows by itself, and need not be named
-    told = [name for name in features_of(approved, AFTER) if name not in kept]
+    told = [name for name in features_of(approved, AFTER) if name not in protected]
     for option in approved.to_pylist():
         names = [name for name in told if _is_changed(option, name)]
         names.sort(key=lambda name: name in follow)
@@ -464,9 +464,9 @@ def _sure(approved: pa.Table, basis: Basis, words: Words, until: date | None) ->
 
 def _barriers(person: pd.DataFrame, recourse: RobustRecourse, words: Words) -> list[str]:
     """Say what is in the way of somebody whom nothing helps: what would cost least to lift."""
-    kept = recourse.actions.protected_names
+    protected = recourse.actions.protected_names
     for release in recourse.recommend(person).releases(person.index[0]):
-        if not any(each.feature in kept for each in release.constraints):
+        if not any(each.feature in protected for each in release.constraints):
             return [_barrier(each, recourse.actions, words) for each in release.constraints]
     return []
 

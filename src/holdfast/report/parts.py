@@ -110,9 +110,9 @@ def principal_reasons(parts: dict[str, float], actions: ActionSet) -> Principal:
     against = sorted((value, name) for name, value in parts.items() if value < 0.0)
     least = _LEAST_SHARE * sum(value for value, _ in against)
     large = [name for value, name in against if value <= least]
-    kept = actions.protected_names
-    reasons = [name for name in large if name not in kept][:MOST_REASONS]
-    return Principal(reasons, [name for name in large[:MOST_REASONS] if name in kept])
+    protected = actions.protected_names
+    reasons = [name for name in large if name not in protected][:MOST_REASONS]
+    return Principal(reasons, [name for name in large[:MOST_REASONS] if name in protected])
 
 
 def features_that_follow(actions: ActionSet) -> set[str]:

@@ -344,10 +344,10 @@ def _changes(result: Recommendations, label: Any, option: int) -> list[ChangeFig
     What is computed from something protected follows by itself, and need not be named.
     """
     actions = result.actions
-    follow, kept = features_that_follow(actions), actions.protected_names
+    follow, protected = features_that_follow(actions), actions.protected_names
     changes = [
         ChangeFigures(*each, effort=effort, follows=each.name in follow)
         for each, effort in result.told_changes(label, option).items()
-        if each.name not in kept
+        if each.name not in protected
     ]
     return sorted(changes, key=lambda change: (change.follows, -change.effort))

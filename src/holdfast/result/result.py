@@ -19,6 +19,7 @@ from holdfast.problem.outcome import EXHAUSTED
 from holdfast.problem.problem import RecourseProblem
 from holdfast.result.appraisal import Appraisal
 from holdfast.result.bracket import Bracket
+from holdfast.result.columns import PROVEN, VALIDITIES
 from holdfast.result.found import Found
 from holdfast.result.prover import RowCurve, RowProver
 from holdfast.result.status import (
@@ -407,15 +408,10 @@ class RecourseResult:
 
 
 _COLUMNS = (
-    "cost",
-    "price",
-    "lower_bound",
-    "gap",
+    *PROVEN,
     "worst_case_loss",
     "worst_case_score",
-    "worst_case_validity",
-    "current_validity",
-    "initial_validity",
+    *VALIDITIES,
     "reachable_validity",
     "reachable_radius",
 )

@@ -34,6 +34,7 @@ from holdfast.machinery.plain_files import checksum
 from holdfast.machinery.versions import versions
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import is_missing
+from holdfast.result.columns import PROVEN
 from holdfast.result.status import Status
 from holdfast.web.desk import Desk
 from holdfast.web.safety import SafeRoute, UnfitError
@@ -447,7 +448,7 @@ def _way(
         for name, old, new in zip(names, was, is_now, strict=True)
         if old != new and not (is_missing(old) and is_missing(new))
     ]
-    numbers = ("cost", "price", "lower_bound", "gap", "worst_case_validity", "current_validity")
+    numbers = (*PROVEN, "worst_case_validity", "current_validity")
     return {
         "option": line["option"],
         "status": line["status"],

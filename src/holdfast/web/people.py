@@ -296,7 +296,7 @@ class People:
         self.progress = RunProgress(RunState.RUNNING, 0, len(people))
         self._read.set()
         # of several ways the list shows the first
-        job = self.job.with_changes(out=str(folder / "recourse.parquet"), options=1)
+        job = self.job.with_changes(out=str(folder / "recourse.parquet"), n_options=1)
         self._compile(people)
         # for many people there are processes of their own: this one has requests to answer
         workers = max(2, thread_count(-1))

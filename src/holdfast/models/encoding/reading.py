@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,32 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from holdfast.models.encoding.features import Number
+
+
+class Refusal(NamedTuple):
+    """Why a row cannot be used: the value of a column, and what is wrong with such values.
+
+    Where the reason is about more than one value it is a whole sentence, and there is no value.
+    """
+
+    name: str
+    value: Any
+    reason: str
+    is_sentence: bool = False
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether all that is wrong is that there is no value."""
+        return not self.is_sentence and is_missing(self.value)
+
+    @property
+    def words(self) -> str:
+        """The refusal as a sentence."""
+        if self.is_sentence:
+            return self.reason
+        if self.is_missing:
+            return f"{self.name} is missing"
+        return f"{self.name} = {plain(self.value)!r}: {self.reason}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +61,7 @@ class Reading:
 
     numbers: dict[str, Floats] = field(default_factory=dict)
     levels: dict[str, NDArray[np.int64]] = field(default_factory=dict)
-    reasons: dict[int, list[str]] = field(default_factory=dict)
+    reasons: dict[int, list[Refusal]] = field(default_factory=dict)
 
     def read_number(self, name: str, column: pd.Series[Any], *, takes_missing: bool) -> None:
         """Read a column of numbers, which may be missing if it takes that."""
@@ -96,16 +122,19 @@ class Reading:
 
     def refuse(self, row: int, name: str, value: Any, reason: str) -> None:
         """Note why the value of a row cannot be used."""
-        what = "is missing" if is_missing(value) else f"= {plain(value)!r}: {reason}"
-        self.note(row, f"{name} {what}")
+        self._add(row, Refusal(name, value, reason))
 
-    def note(self, row: int, reason: str) -> None:
-        """Note why a row cannot be used."""
-        self.reasons.setdefault(row, []).append(reason)
+    def note(self, row: int, name: str, sentence: str) -> None:
+        """Note in a sentence why a row cannot be used; a column stands for those it is about."""
+        self._add(row, Refusal(name, None, sentence, is_sentence=True))
+
+    def _add(self, row: int, refusal: Refusal) -> None:
+        self.reasons.setdefault(row, []).append(refusal)
 
     def refused(self) -> list[tuple[int, str]]:
         """List the rows that cannot be used, with a sentence for each."""
-        return [(row, "; ".join(texts)) for row, texts in sorted(self.reasons.items())]
+        found = sorted(self.reasons.items())
+        return [(row, "; ".join(each.words for each in refusals)) for row, refusals in found]
 
 
 def joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
