@@ -1,6 +1,6 @@
 """How far a network's score can fall when its parameters change: a convex bound.
 
-`proof.py` derives it. `Falls._relax` goes through the network layer by layer, and `Falls.most` is
+`prover.py` derives it. `Falls._relax` goes through the network layer by layer, and `Falls.most` is
 the bound.
 """
 
