@@ -294,8 +294,8 @@ class Falls:
             largest = fall.amax((1, 2))[:, None, None].clamp_min(0.0)
             least = self.grown[m][:, None, None] * largest
             growth = (largest - least) / (_SHARES * (_SHARES - 1))
-            gain = here * least / _SHARES + before * here * growth
-            reached = (best[:, :, None] + gain).masked_fill(beyond, -math.inf).flatten(1)
+            added = here * least / _SHARES + before * here * growth
+            reached = (best[:, :, None] + added).masked_fill(beyond, -math.inf).flatten(1)
             places = total.flatten().expand_as(reached)
             best = torch.full_like(best, -math.inf).scatter_reduce(1, places, reached, "amax")
         return best.amax(1)
