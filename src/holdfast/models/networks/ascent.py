@@ -19,7 +19,6 @@ from torch import Tensor
 
 from holdfast.machinery.numbers import (
     Floats,
-    check_choice,
     check_count,
     check_flag,
     check_positive,
@@ -35,7 +34,6 @@ from holdfast.models.networks.parameters import Parameters
 from holdfast.models.networks.projections import project_l2
 from holdfast.problem.ball import NormBall
 
-ALL, EACH = "all parameters", "each tensor"
 # Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
 SINGLE_CHANGES = 8
 
@@ -67,7 +65,6 @@ def worst_network(
     *,
     steps: int = 30,
     starts: int | None = None,
-    budget: str = ALL,
     random_state: int = 0,
     keep_change: bool = False,
     memory: float = 256.0,
@@ -99,8 +96,6 @@ def worst_network(
         1, and for p = inf each unit where it hurts most); all parameters moved up, which wakes
         units that are silent; random signs. By default 2 for p = 1, 4 up to p = 2, and 8 beyond,
         where starts matter most.
-    budget : {"all parameters", "each tensor"}
-        One ball for all parameters, or one of the same radius (times its scale) for each tensor.
     random_state : int
         Seed of the random signs, the same for all rows.
     keep_change : bool
@@ -113,13 +108,12 @@ def worst_network(
     Notes
     -----
     Networks that are nothing but linear layers with ReLU between them, none of them fixed, are
-    searched by compiled kernels, on the processor, for p = inf and for one ball with p = 1, where
-    all tensors have the same scale: many times faster than others. They also start better. For p =
-    1: from the best of both ends of what one parameter can do to each unit, where for other modules
-    the eight largest slopes must do. For p = inf: from all units as loud as the ball allows, which
-    is the worst network itself where the radius exceeds the absolute values of all weights after
-    the first layer; and, where it does not, also from each unit as loud or as silent as its slope
-    wants it.
+    searched by compiled kernels, on the processor, for p = 1 and p = inf, where all tensors have
+    the same scale: many times faster than others. They also start better. For p = 1: from the best
+    of both ends of what one parameter can do to each unit, where for other modules the eight
+    largest slopes must do. For p = inf: from all units as loud as the ball allows, which is the
+    worst network itself where the radius exceeds the absolute values of all weights after the first
+    layer; and, where it does not, also from each unit as loud or as silent as its slope wants it.
 
     Examples
     --------
@@ -139,7 +133,7 @@ def worst_network(
     >>> worst_network(Network(layer), [[2.0, -3.0]], ball).score
     array([-2.])
     """
-    room = Room.of(network, robust_to, budget).with_something_free()
+    room = Room.of(network, robust_to).with_something_free()
     if starts is None:
         starts = _default_starts(room.p)
     check_count("steps", steps, least=0)
@@ -171,21 +165,18 @@ class Room:
     p: float
     radius: float
     scale: Tensor
-    sizes: list[int]
 
     @classmethod
-    def of(cls, network: Network, robust_to: NormBall, budget: str) -> Room:
+    def of(cls, network: Network, robust_to: NormBall) -> Room:
         """Read a ball as one around all parameters of a network."""
         scales = tensor_scales(network, robust_to)
-        check_choice("budget", budget, (ALL, EACH))
         parameters = Parameters(network)
-        sizes = [parameters.size] if budget == ALL else parameters.sizes
         largest = max(scales) or 1.0
         trained = torch.split(parameters.trained, parameters.sizes)
         scale = torch.cat(
             [torch.full_like(t, s / largest) for t, s in zip(trained, scales, strict=True)]
         )
-        return cls(parameters, robust_to.p, robust_to.radius * largest, scale, sizes)
+        return cls(parameters, robust_to.p, robust_to.radius * largest, scale)
 
     def with_something_free(self) -> Room:
         """Refuse a network that is fixed as a whole: nothing could be said of how it changes."""
@@ -199,10 +190,8 @@ class Room:
 
     def mixed_layers(self, network: Network) -> Layers | None:
         """Return the layers of a network whose vertices are outer products (see `mixtures`)."""
-        one_ball, all_alike = len(self.sizes) == 1, bool((self.scale == 1.0).all())
-        if all_alike and (math.isinf(self.p) or (self.p == 1.0 and one_ball)):
-            return layers_of(network)
-        return None
+        all_alike = bool((self.scale == 1.0).all())
+        return layers_of(network) if all_alike and self.p in (1.0, math.inf) else None
 
     def changes(self, scaled: Tensor) -> Tensor:
         """Return changes of the parameters themselves."""
@@ -226,10 +215,6 @@ class Room:
 
         For p = 1 that is one parameter: the one with the largest slope, or of that `rank`.
         """
-        parts = torch.split(slope, self.sizes, 1)
-        return torch.cat([self._vertex(part, rank) for part in parts], 1)
-
-    def _vertex(self, slope: Tensor, rank: int) -> Tensor:
         if math.isinf(self.p):
             # 0 where the slope is 0: parameters of silent units go back to what they were, which
             # often wakes them (leaving them where they are finds far less)
@@ -249,16 +234,14 @@ class Room:
         if self.p == 1.0 or math.isinf(self.p):
             return torch.lerp(change, self.vertex(slope), share)
         # a round ball is followed better along its surface than by chords
-        moved = change + share * self.vertex(slope)
-        parts = torch.split(moved, self.sizes, 1)
-        return torch.cat([self._back(part) for part in parts], 1)
+        return self._back(change + share * self.vertex(slope))
 
-    def _back(self, part: Tensor) -> Tensor:
+    def _back(self, moved: Tensor) -> Tensor:
         """Scale what has left the ball back to its surface."""
         if self.p == 2.0:
-            return project_l2(part, self.radius)
-        norm = p_norms(part.abs(), self.p)
-        return torch.where(norm <= self.radius, part, part * (self.radius / norm))
+            return project_l2(moved, self.radius)
+        norm = p_norms(moved.abs(), self.p)
+        return torch.where(norm <= self.radius, moved, moved * (self.radius / norm))
 
     def corner(self, signs: Tensor) -> Tensor:
         """Return the change of all free parameters, alike in size, as large as the ball allows.
@@ -266,15 +249,8 @@ class Room:
         The signs are 1 or -1, for all rows alike (k,) or for each (n, k).
         """
         free = self.scale.sign()
-        parts = torch.split(signs * free, self.sizes, -1)
-        counts = [max(1, int(part.count_nonzero())) for part in torch.split(free, self.sizes)]
-        return torch.cat(
-            [
-                self.radius / count ** (1.0 / self.p) * part
-                for part, count in zip(parts, counts, strict=True)
-            ],
-            -1,
-        )
+        size: float = self.radius / int(free.count_nonzero()) ** (1.0 / self.p)
+        return size * (signs * free)
 
 
 def shares(size: Tensor, p: float) -> Tensor:

@@ -13,7 +13,7 @@ from torch.func import functional_call
 from holdfast.machinery.numbers import Floats, check_count, check_flag, check_seed
 from holdfast.machinery.threads import thread_count
 from holdfast.models.network import Network, as_logits
-from holdfast.models.networks.ascent import ALL, Room, read_points, worst_network
+from holdfast.models.networks.ascent import Room, read_points, worst_network
 from holdfast.models.networks.descents import LEAST_SHARE
 from holdfast.problem.ball import NormBall
 
@@ -50,7 +50,6 @@ def population_worst_network(
     *,
     steps: int = 30,
     starts: int = 4,
-    budget: str = ALL,
     random_state: int = 0,
     keep_change: bool = False,
     n_jobs: int | None = -1,
@@ -74,10 +73,10 @@ def population_worst_network(
     starts : int
         The trained parameters, and then the best of these: the worst networks of single points,
         and, for p = 1, changes of one parameter.
-    budget, seed, threads
-        As in `worst_network`.
     keep_change : bool
         Whether to return the change of the parameters.
+    random_state, n_jobs
+        As in `worst_network`.
 
     Examples
     --------
@@ -91,7 +90,7 @@ def population_worst_network(
     >>> population_worst_network(Network(layer), points, ball).score
     array([0.5, 0.5])
     """
-    room = Room.of(network, robust_to, budget).with_something_free()
+    room = Room.of(network, robust_to).with_something_free()
     check_count("steps", steps, least=0)
     check_count("starts", starts)
     check_seed(random_state)
@@ -108,7 +107,6 @@ def population_worst_network(
             x[rows].cpu().numpy(),
             robust_to,
             steps=steps,
-            budget=budget,
             random_state=random_state,
             keep_change=True,
             n_jobs=n_jobs,
