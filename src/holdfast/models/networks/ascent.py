@@ -133,27 +133,27 @@ def worst_network(
     >>> worst_network(Network(layer), [[2.0, -3.0]], ball).score
     array([-2.])
     """
-    room = Room.of(network, robust_to).with_something_free()
+    ball = ParameterBall.of(network, robust_to).with_something_free()
     if starts is None:
-        starts = _default_starts(room.p)
+        starts = _default_starts(ball.p)
     check_count("steps", steps, least=0)
     check_count("starts", starts)
     check_seed(random_state)
     workers = thread_count(n_jobs)
 
-    layers = room.mixed_layers(network)
+    layers = ball.mixed_layers(network)
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
         if layers is not None:
             settings = (starts, steps, random_state, keep_change, workers)
-            return _search_mixtures(room, layers, x, *settings)
-        return _search_changes(room, x, starts, steps, random_state)
+            return _search_mixtures(ball, layers, x, *settings)
+        return _search_changes(ball, x, starts, steps, random_state)
 
-    return in_pieces(room.parameters, network, X, search, keep_change, memory)
+    return in_pieces(ball.parameters, network, X, search, keep_change, memory)
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class ParameterBall:
     """The changes of the parameters that are allowed, in units of the parameters' scales.
 
     All that moves here is ``change / scale``: in these units the ball is the plain one of the
@@ -167,7 +167,7 @@ class Room:
     scale: Tensor
 
     @classmethod
-    def of(cls, network: Network, robust_to: NormBall) -> Room:
+    def of(cls, network: Network, robust_to: NormBall) -> ParameterBall:
         """Read a ball as one around all parameters of a network."""
         scales = tensor_scales(network, robust_to)
         parameters = Parameters(network)
@@ -178,7 +178,7 @@ class Room:
         )
         return cls(parameters, robust_to.p, robust_to.radius * largest, scale)
 
-    def with_something_free(self) -> Room:
+    def with_something_free(self) -> ParameterBall:
         """Refuse a network that is fixed as a whole: nothing could be said of how it changes."""
         if not bool(self.scale.any()):
             raise ValueError(
@@ -278,12 +278,12 @@ def _default_starts(p: float) -> int:
 
 
 def _search_changes(
-    room: Room, x: Tensor, starts: int, steps: int, random_state: int
+    ball: ParameterBall, x: Tensor, starts: int, steps: int, random_state: int
 ) -> tuple[Tensor, Tensor]:
     """Search with every change written out: any module, any device, any ball."""
-    best, change = None, room.parameters.zeros(len(x))
-    for start in _starts(room, x, starts, random_state):
-        score, found = _descend(room, x, start, steps)
+    best, change = None, ball.parameters.zeros(len(x))
+    for start in _starts(ball, x, starts, random_state):
+        score, found = _descend(ball, x, start, steps)
         if best is None:
             best, change = score, found
             continue
@@ -291,11 +291,11 @@ def _search_changes(
         best = torch.where(lower, score, best)
         change = torch.where(lower[:, None], found, change)
     assert best is not None
-    return best, room.changes(change)
+    return best, ball.changes(change)
 
 
 def _search_mixtures(
-    room: Room,
+    ball: ParameterBall,
     layers: Layers,
     x: Tensor,
     starts: int,
@@ -305,14 +305,14 @@ def _search_mixtures(
     threads: int,
 ) -> tuple[Tensor, Tensor]:
     """Search with the changes kept as mixtures of vertices (see `mixtures`)."""
-    points, single = points_for(layers, x), room.p == 1.0
+    points, single = points_for(layers, x), ball.p == 1.0
     score = np.full(len(x), np.inf, points.dtype)
-    change = np.zeros((len(x), room.parameters.size if keep_change else 0), points.dtype)
+    change = np.zeros((len(x), ball.parameters.size if keep_change else 0), points.dtype)
 
     def descend(start: Tensor, made: bool = False) -> None:
         matrices = start.cpu().numpy()
         turned = turn_layers(layers, matrices) if len(matrices) else matrices
-        settings = (matrices, turned, made, single, room.radius, steps)
+        settings = (matrices, turned, made, single, ball.radius, steps)
         over_rows(
             descend_rows,
             len(x),
@@ -330,31 +330,31 @@ def _search_mixtures(
     descend(nothing)
     if starts > 1:
         descend(nothing, made=True)
-    for signs in _signs(room, starts - 2, random_state):
-        descend(room.corner(signs.to(x)))
+    for signs in _signs(ball, starts - 2, random_state):
+        descend(ball.corner(signs.to(x)))
     return torch.from_numpy(score).to(x), torch.from_numpy(change).to(x)
 
 
-def _starts(room: Room, x: Tensor, count: int, random_state: int) -> Iterator[Tensor]:
+def _starts(ball: ParameterBall, x: Tensor, count: int, random_state: int) -> Iterator[Tensor]:
     """Yield `count` changes for each row."""
-    trained = room.parameters.zeros(len(x))
+    trained = ball.parameters.zeros(len(x))
     yield trained
     drawn = 1
-    if room.p == 1.0 and drawn < count:
-        yield _best_single_change(room, x)
+    if ball.p == 1.0 and drawn < count:
+        yield _best_single_change(ball, x)
         drawn += 1
     if drawn < count:
-        yield room.corner(_loud_signs(room.parameters, x))
+        yield ball.corner(_loud_signs(ball.parameters, x))
         drawn += 1
-    for signs in _signs(room, count - drawn, random_state):
-        yield room.corner(signs.to(trained)).expand_as(trained)
+    for signs in _signs(ball, count - drawn, random_state):
+        yield ball.corner(signs.to(trained)).expand_as(trained)
 
 
-def _signs(room: Room, count: int, random_state: int) -> Iterator[Tensor]:
+def _signs(ball: ParameterBall, count: int, random_state: int) -> Iterator[Tensor]:
     """Yield signs of all parameters: all up, and then random ones."""
     # drawn on the processor: the same signs on every device
     generator = torch.Generator().manual_seed(int(random_state))
-    signs = torch.ones(room.parameters.size)
+    signs = torch.ones(ball.parameters.size)
     for _ in range(count):
         yield signs
         signs = torch.randint(2, signs.shape, generator=generator).mul(2.0).sub(1.0)
@@ -378,27 +378,27 @@ def _loud_signs(parameters: Parameters, x: Tensor) -> Tensor:
     return signs
 
 
-def _best_single_change(room: Room, x: Tensor) -> Tensor:
+def _best_single_change(ball: ParameterBall, x: Tensor) -> Tensor:
     """Try the most promising changes of one parameter by all of the radius."""
-    best = room.parameters.zeros(len(x))
-    slope, least = room.slope(best, x)
-    for rank in range(min(SINGLE_CHANGES, room.parameters.size)):
-        candidate = room.vertex(slope, rank)
-        score = room.score(candidate, x)
+    best = ball.parameters.zeros(len(x))
+    slope, least = ball.slope(best, x)
+    for rank in range(min(SINGLE_CHANGES, ball.parameters.size)):
+        candidate = ball.vertex(slope, rank)
+        score = ball.score(candidate, x)
         best = torch.where((score < least)[:, None], candidate, best)
         least = torch.minimum(score, least)
     return best
 
 
-def _descend(room: Room, x: Tensor, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+def _descend(ball: ParameterBall, x: Tensor, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """Lower each row's score, step by step; a step that does not lower it is halved."""
-    slope, score = room.slope(change, x)
+    slope, score = ball.slope(change, x)
     share = torch.ones_like(score)
     lowest, found = score.clone(), change.clone()
     rows = torch.arange(len(x), device=x.device)
     for _ in range(steps):
-        candidate = room.step(change, slope, share[:, None])
-        there, reached = room.slope(candidate, x)
+        candidate = ball.step(change, slope, share[:, None])
+        there, reached = ball.slope(candidate, x)
         lower = reached < score
         change = torch.where(lower[:, None], candidate, change)
         slope = torch.where(lower[:, None], there, slope)

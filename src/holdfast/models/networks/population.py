@@ -13,7 +13,7 @@ from torch.func import functional_call
 from holdfast.machinery.numbers import Floats, check_count, check_flag, check_seed
 from holdfast.machinery.threads import thread_count
 from holdfast.models.network import Network, as_logits
-from holdfast.models.networks.ascent import Room, read_points, worst_network
+from holdfast.models.networks.ascent import ParameterBall, read_points, worst_network
 from holdfast.models.networks.descents import LEAST_SHARE
 from holdfast.problem.ball import NormBall
 
@@ -90,15 +90,15 @@ def population_worst_network(
     >>> population_worst_network(Network(layer), points, ball).score
     array([0.5, 0.5])
     """
-    room = Room.of(network, robust_to).with_something_free()
+    ball = ParameterBall.of(network, robust_to).with_something_free()
     check_count("steps", steps, least=0)
     check_count("starts", starts)
     check_seed(random_state)
     check_flag("keep_change", keep_change)
     thread_count(n_jobs)
     x = _read(network, X)
-    crowd = _Crowd(network, room, x)
-    trained = room.parameters.zeros(1)
+    crowd = _Crowd(network, ball, x)
+    trained = ball.parameters.zeros(1)
     best, change = crowd.descend(trained, steps)
     if starts > 1 and len(x):
         rows = np.unique(np.linspace(0, len(x) - 1, ROWS_TRIED).round().astype(int))
@@ -112,8 +112,8 @@ def population_worst_network(
             n_jobs=n_jobs,
         ).change
         assert own is not None
-        tried = room.in_scale(own)
-        if room.p == 1.0:
+        tried = ball.in_scale(own)
+        if ball.p == 1.0:
             tried = torch.cat([tried, crowd.single_changes()])
         sums = torch.stack([crowd.value(candidate[None]) for candidate in tried])
         for k in sums.argsort()[: starts - 1]:
@@ -121,7 +121,7 @@ def population_worst_network(
             if value < best:
                 best, change = value, found
     score = crowd.score(change).double().cpu().numpy()
-    kept = room.changes(change)[0] if keep_change else None
+    kept = ball.changes(change)[0] if keep_change else None
     return PopulationNetwork(score, np.logaddexp(0.0, -score), kept)
 
 
@@ -139,16 +139,16 @@ def _read(network: Network, X: ArrayLike) -> Tensor:
 class _Crowd:
     """The points, and minus the sum of their losses as a function of one (1, k) change.
 
-    The change is in units of the parameters' scales (see `Room`).
+    The change is in units of the parameters' scales (see `ParameterBall`).
     """
 
-    def __init__(self, network: Network, room: Room, x: Tensor) -> None:
-        self.network, self.room, self.x = network, room, x
+    def __init__(self, network: Network, ball: ParameterBall, x: Tensor) -> None:
+        self.network, self.ball, self.x = network, ball, x
         self.shapes = {name: tensor.shape for name, tensor in network.module.named_parameters()}
 
     def score(self, change: Tensor) -> Tensor:
-        parameters = self.room.parameters
-        moved = parameters.trained + self.room.changes(change)
+        parameters = self.ball.parameters
+        moved = parameters.trained + self.ball.changes(change)
         pieces = torch.split(moved[0], parameters.sizes)
         changed = {
             name: piece.view(shape)
@@ -169,11 +169,11 @@ class _Crowd:
 
     def single_changes(self) -> Tensor:
         """Change one parameter by all of the radius, both ways, where the slopes are largest."""
-        slope, _ = self.slope(self.room.parameters.zeros(1))
-        size = self.room.parameters.size
+        slope, _ = self.slope(self.ball.parameters.zeros(1))
+        size = self.ball.parameters.size
         which = slope[0].abs().topk(min(PARAMETERS_TRIED, size)).indices
         up = torch.zeros((len(which), size), dtype=slope.dtype, device=slope.device)
-        up[torch.arange(len(which)), which] = self.room.radius * self.room.scale[which].sign()
+        up[torch.arange(len(which)), which] = self.ball.radius * self.ball.scale[which].sign()
         return torch.cat([up, -up])
 
     def descend(self, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -181,7 +181,7 @@ class _Crowd:
         slope, value = self.slope(change)
         share = 1.0
         for _ in range(steps):
-            candidate = self.room.step(change, slope, change.new_full((1, 1), share))
+            candidate = self.ball.step(change, slope, change.new_full((1, 1), share))
             there, reached = self.slope(candidate)
             if reached < value:
                 change, slope, value = candidate, there, reached
