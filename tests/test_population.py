@@ -143,7 +143,8 @@ def test_one_network_for_all(p, points):
     network, ball = layered(4, 8, 6, 1), NormBall(p, 0.2)
     found = population_worst_network(network, points, ball, keep_change=True)
     parameters = Parameters(network)
-    assert np.linalg.norm(found.change.numpy(), ord=p) <= 0.2 + 1e-12
+    assert found.change.shape == (1, parameters.size)
+    assert np.linalg.norm(found.change[0].numpy(), ord=p) <= 0.2 + 1e-12
     same = found.change.expand(len(points), -1)
     np.testing.assert_allclose(
         parameters.score(same, network.tensor(points)).numpy(), found.score, atol=1e-12

@@ -40,17 +40,18 @@ SINGLE_CHANGES = 8
 
 @dataclass(frozen=True, eq=False)
 class WorstNetworks:
-    """The worst network that was found for each point.
+    """The worst networks that were found: one for each point, or one for all of them.
 
     Attributes
     ----------
     score : (n,) array
-        The lowest score found in the ball.
+        Score of each point under its network.
     loss : (n,) array
         ``log(1 + exp(-score))``.
-    change : (n, k) tensor or None
+    change : (n, k) or (1, k) tensor, or None
         The change of all parameters that gives that score, in the order of
-        ``module.named_parameters()``, on the network's device; only when it was asked for.
+        ``module.named_parameters()``, on the network's device: a row for each point, or the only
+        one where all points have the same network. Only when it was asked for.
     """
 
     score: Floats

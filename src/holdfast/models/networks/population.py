@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.func import functional_call
 
-from holdfast.machinery.numbers import Floats, check_count, check_flag, check_seed
+from holdfast.machinery.numbers import check_count, check_flag, check_seed
 from holdfast.machinery.threads import thread_count
 from holdfast.models.network import Network, as_logits
-from holdfast.models.networks.ascent import ParameterBall, read_points, worst_network
+from holdfast.models.networks.ascent import (
+    ParameterBall,
+    WorstNetworks,
+    read_points,
+    worst_network,
+)
 from holdfast.models.networks.descents import LEAST_SHARE
 from holdfast.problem.ball import NormBall
 
@@ -21,26 +24,6 @@ from holdfast.problem.ball import NormBall
 # single parameters in both directions
 ROWS_TRIED = 64
 PARAMETERS_TRIED = 64
-
-
-@dataclass(frozen=True, eq=False)
-class PopulationNetwork:
-    """The network that was found to be worst for all points together.
-
-    Attributes
-    ----------
-    score : (n,) array
-        Score of each point under that one network.
-    loss : (n,) array
-        ``log(1 + exp(-score))``.
-    change : (k,) tensor or None
-        The change of all parameters, in the order of ``module.named_parameters()``; only when it
-        was asked for.
-    """
-
-    score: Floats
-    loss: Floats
-    change: Tensor | None = None
 
 
 def population_worst_network(
@@ -53,7 +36,7 @@ def population_worst_network(
     random_state: int = 0,
     keep_change: bool = False,
     n_jobs: int | None = -1,
-) -> PopulationNetwork:
+) -> WorstNetworks:
     """Find the one network in a ball that maximises the sum of all points' losses.
 
     The steps are those of `worst_network`, with one change for all points. It is a search, not a
@@ -74,7 +57,7 @@ def population_worst_network(
         The trained parameters, and then the best of these: the worst networks of single points,
         and, for p = 1, changes of one parameter.
     keep_change : bool
-        Whether to return the change of the parameters.
+        Whether to return the change of the parameters: one row.
     random_state, n_jobs
         As in `worst_network`.
 
@@ -121,8 +104,8 @@ def population_worst_network(
             if value < best:
                 best, change = value, found
     score = crowd.score(change).double().cpu().numpy()
-    kept = ball.changes(change)[0] if keep_change else None
-    return PopulationNetwork(score, np.logaddexp(0.0, -score), kept)
+    kept = ball.changes(change) if keep_change else None
+    return WorstNetworks(score, np.logaddexp(0.0, -score), kept)
 
 
 def _read(network: Network, X: ArrayLike) -> Tensor:
