@@ -588,7 +588,6 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
         (call, "starts", [0, -1, 2.5, "x", [], True, NAN], "starts")
         for call in (judged, population)
     ),
-    *((call, "budget", ["x", 3, [], {}, None], "budget") for call in (judged, population)),
     *((call, "random_state", NO_SEED, "random_state") for call in (judged, population)),
     *((call, "memory", NO_POSITIVE, "memory") for call in (judged, published)),
     *((call, "keep_change", NO_FLAG, "keep_change") for call in (judged, published, population)),

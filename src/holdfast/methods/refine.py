@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 # How a trust region changes after a step that lowered the price, and after one that did not.
 _WIDER, _NARROWER = 2.0, 0.25
 _ROWS_AT_ONCE = 256  # that a proof is searched for: many candidates each
-_GAIN = 1e-6
+# A price has fallen only if by more than the rounding of a network in single precision
+_MARGIN = 1e-6
 # What is held for a row at once, in vectors as long as the last layer
 _LAYERS_A_ROW = 32
 
@@ -334,8 +335,7 @@ class _Walk:
         crossed = self._priced(part, there, self.opponent.score(change, there))
         back = self._priced(part, here, self.opponent.score(other, here))
         price = np.maximum(self.price[rows], back)
-        # by more than the rounding of a network in single precision
-        better = (found < self.found[rows] - _GAIN) & (np.maximum(found, crossed) < price)
+        better = (found < self.found[rows] - _MARGIN) & (np.maximum(found, crossed) < price)
         self.change[rows] = _choose(better, crossed > found, back > self.price[rows], change, other)
         self.price[rows] = np.where(better, np.maximum(found, crossed), price)
         self.found[rows] = np.where(better, found, self.found[rows])

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from holdfast.machinery.numbers import Floats, check_choice, check_count, check_positive, refuse
 from holdfast.machinery.threads import over_rows, thread_count
 from holdfast.models.network import Network, as_logits
-from holdfast.models.networks.ascent import EACH, Room, WorstNetworks, in_pieces
+from holdfast.models.networks.ascent import WorstNetworks, in_pieces
+from holdfast.models.networks.ball_scales import tensor_scales
 from holdfast.models.networks.layers import (
     LEAST_ROWS,
     Layers,
@@ -23,6 +24,7 @@ from holdfast.models.networks.layers import (
     points_for,
     turn_layers,
 )
+from holdfast.models.networks.parameters import Parameters
 from holdfast.models.networks.projections import project_l1
 from holdfast.paper.worst_network_steps import climb_rows, new_climber
 from holdfast.problem.ball import NormBall
@@ -83,7 +85,7 @@ def published_worst_network(
     >>> found.score.round(4)  # the bias moves too
     array([-3.])
     """
-    room = Room.of(network, robust_to, EACH)
+    tensor_scales(network, robust_to)  # refuses what is not a ball around a network
     if robust_to.p not in (1.0, math.inf):
         refuse("p", robust_to.p, "1 or inf, as in the paper")
     if robust_to.scale is not None:
@@ -94,19 +96,20 @@ def published_worst_network(
     rate = _RATES[robust_to.p] if learning_rate is None else learning_rate
     check_positive("learning_rate", rate)
     layers, draws, workers = layers_of(network), _Draws(network), thread_count(n_jobs)
-    ascent = _FixedSteps(room, steps, float(rate), float(tolerance))
+    parameters = Parameters(network)
+    ascent = _FixedSteps(robust_to, steps, float(rate), float(tolerance))
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
-        trained = room.parameters.trained
+        trained = parameters.trained
         begin = trained.expand(len(x), -1)
         if start == "drawn":
             begin = draws.next(len(x)).to(trained)
         # for p = inf steps are so long that rounding decides where they end: there, as the authors
         if layers is not None and robust_to.p == 1.0:
             return ascent.compiled(layers, x, begin - trained, keep_change, workers)
-        return ascent.by_torch(network, x, begin)
+        return ascent.by_torch(network, x, begin, trained)
 
-    found = in_pieces(room.parameters, network, X, search, keep_change, memory)
+    found = in_pieces(parameters, network, X, search, keep_change, memory)
     return replace(found, loss=_loss(network, found.score))
 
 
@@ -158,7 +161,7 @@ class _Draws:
 class _FixedSteps:
     """Gradient steps of one length, each followed by the projection of every tensor."""
 
-    room: Room
+    ball: NormBall
     steps: int
     learning_rate: float
     tolerance: float
@@ -177,7 +180,7 @@ class _FixedSteps:
             threads,
             layers,
             points,
-            (self.room.radius, self.steps, self.learning_rate, self.tolerance),
+            (self.ball.radius, self.steps, self.learning_rate, self.tolerance),
             score,
             change,
             private=lambda: new_climber(layers),
@@ -188,7 +191,9 @@ class _FixedSteps:
                 row[:] = turn_layers_back(layers, row)
         return torch.from_numpy(score), torch.from_numpy(change).to(x)
 
-    def by_torch(self, network: Network, x: Tensor, begin: Tensor) -> tuple[Tensor, Tensor]:
+    def by_torch(
+        self, network: Network, x: Tensor, begin: Tensor, trained: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Ascend row by row, in the very operations of the authors: any module, either p."""
         module = copy.deepcopy(network.module).requires_grad_(True)  # theirs changes all of it
         score, change = torch.empty_like(x[:, 0]), torch.empty_like(begin)
@@ -201,8 +206,7 @@ class _FixedSteps:
             self._climb(module, network, row)  # a vector, as theirs: a matrix rounds otherwise
             with torch.no_grad():
                 score[k] = as_logits(module(row[None]), network.output, 1)[0]
-                moved = nn.utils.parameters_to_vector(module.parameters())
-                change[k] = moved - self.room.parameters.trained
+                change[k] = nn.utils.parameters_to_vector(module.parameters()) - trained
         return score, change
 
     def _climb(self, module: nn.Module, network: Network, row: Tensor) -> None:
@@ -221,8 +225,8 @@ class _FixedSteps:
             before = loss.item()
 
     def _project(self, tensor: Tensor, centre: Tensor) -> Tensor:
-        radius = self.room.radius
-        if self.room.p == math.inf:
+        radius = self.ball.radius
+        if self.ball.p == math.inf:
             return torch.clamp(tensor, centre - radius, centre + radius)
         change = (tensor - centre).reshape(1, -1)
         return centre + project_l1(change, radius).view_as(centre)

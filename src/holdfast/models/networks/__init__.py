@@ -8,13 +8,12 @@ from holdfast.models.networks.last_layer import (
     last_layer_of,
     worst_last_layer,
 )
-from holdfast.models.networks.population import PopulationNetwork, population_worst_network
+from holdfast.models.networks.population import population_worst_network
 from holdfast.models.networks.price import NetworkJudgement, judge_network, network_price
 from holdfast.models.networks.projections import project_l1, project_l2, project_linf
 
 __all__ = [
     "NetworkJudgement",
-    "PopulationNetwork",
     "WorstLastLayers",
     "WorstNetworks",
     "embed",

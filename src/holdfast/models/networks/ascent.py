@@ -19,7 +19,6 @@ from torch import Tensor
 
 from holdfast.machinery.numbers import (
     Floats,
-    check_choice,
     check_count,
     check_flag,
     check_positive,
@@ -35,24 +34,24 @@ from holdfast.models.networks.parameters import Parameters
 from holdfast.models.networks.projections import project_l2
 from holdfast.problem.ball import NormBall
 
-ALL, EACH = "all parameters", "each tensor"
 # Single-parameter changes that are tried out for p = 1 where the layers cannot be taken apart
 SINGLE_CHANGES = 8
 
 
 @dataclass(frozen=True, eq=False)
 class WorstNetworks:
-    """The worst network that was found for each point.
+    """The worst networks that were found: one for each point, or one for all of them.
 
     Attributes
     ----------
     score : (n,) array
-        The lowest score found in the ball.
+        Score of each point under its network.
     loss : (n,) array
         ``log(1 + exp(-score))``.
-    change : (n, k) tensor or None
+    change : (n, k) or (1, k) tensor, or None
         The change of all parameters that gives that score, in the order of
-        ``module.named_parameters()``, on the network's device; only when it was asked for.
+        ``module.named_parameters()``, on the network's device: a row for each point, or the only
+        one where all points have the same network. Only when it was asked for.
     """
 
     score: Floats
@@ -67,7 +66,6 @@ def worst_network(
     *,
     steps: int = 30,
     starts: int | None = None,
-    budget: str = ALL,
     random_state: int = 0,
     keep_change: bool = False,
     memory: float = 256.0,
@@ -99,8 +97,6 @@ def worst_network(
         1, and for p = inf each unit where it hurts most); all parameters moved up, which wakes
         units that are silent; random signs. By default 2 for p = 1, 4 up to p = 2, and 8 beyond,
         where starts matter most.
-    budget : {"all parameters", "each tensor"}
-        One ball for all parameters, or one of the same radius (times its scale) for each tensor.
     random_state : int
         Seed of the random signs, the same for all rows.
     keep_change : bool
@@ -113,13 +109,12 @@ def worst_network(
     Notes
     -----
     Networks that are nothing but linear layers with ReLU between them, none of them fixed, are
-    searched by compiled kernels, on the processor, for p = inf and for one ball with p = 1, where
-    all tensors have the same scale: many times faster than others. They also start better. For p =
-    1: from the best of both ends of what one parameter can do to each unit, where for other modules
-    the eight largest slopes must do. For p = inf: from all units as loud as the ball allows, which
-    is the worst network itself where the radius exceeds the absolute values of all weights after
-    the first layer; and, where it does not, also from each unit as loud or as silent as its slope
-    wants it.
+    searched by compiled kernels, on the processor, for p = 1 and p = inf, where all tensors have
+    the same scale: many times faster than others. They also start better. For p = 1: from the best
+    of both ends of what one parameter can do to each unit, where for other modules the eight
+    largest slopes must do. For p = inf: from all units as loud as the ball allows, which is the
+    worst network itself where the radius exceeds the absolute values of all weights after the first
+    layer; and, where it does not, also from each unit as loud or as silent as its slope wants it.
 
     Examples
     --------
@@ -139,27 +134,27 @@ def worst_network(
     >>> worst_network(Network(layer), [[2.0, -3.0]], ball).score
     array([-2.])
     """
-    room = Room.of(network, robust_to, budget).with_something_free()
+    ball = ParameterBall.of(network, robust_to).with_something_free()
     if starts is None:
-        starts = _default_starts(room.p)
+        starts = _default_starts(ball.p)
     check_count("steps", steps, least=0)
     check_count("starts", starts)
     check_seed(random_state)
     workers = thread_count(n_jobs)
 
-    layers = room.mixed_layers(network)
+    layers = ball.mixed_layers(network)
 
     def search(x: Tensor) -> tuple[Tensor, Tensor]:
         if layers is not None:
             settings = (starts, steps, random_state, keep_change, workers)
-            return _search_mixtures(room, layers, x, *settings)
-        return _search_changes(room, x, starts, steps, random_state)
+            return _search_mixtures(ball, layers, x, *settings)
+        return _search_changes(ball, x, starts, steps, random_state)
 
-    return in_pieces(room.parameters, network, X, search, keep_change, memory)
+    return in_pieces(ball.parameters, network, X, search, keep_change, memory)
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class ParameterBall:
     """The changes of the parameters that are allowed, in units of the parameters' scales.
 
     All that moves here is ``change / scale``: in these units the ball is the plain one of the
@@ -171,23 +166,20 @@ class Room:
     p: float
     radius: float
     scale: Tensor
-    sizes: list[int]
 
     @classmethod
-    def of(cls, network: Network, robust_to: NormBall, budget: str) -> Room:
+    def of(cls, network: Network, robust_to: NormBall) -> ParameterBall:
         """Read a ball as one around all parameters of a network."""
         scales = tensor_scales(network, robust_to)
-        check_choice("budget", budget, (ALL, EACH))
         parameters = Parameters(network)
-        sizes = [parameters.size] if budget == ALL else parameters.sizes
         largest = max(scales) or 1.0
         trained = torch.split(parameters.trained, parameters.sizes)
         scale = torch.cat(
             [torch.full_like(t, s / largest) for t, s in zip(trained, scales, strict=True)]
         )
-        return cls(parameters, robust_to.p, robust_to.radius * largest, scale, sizes)
+        return cls(parameters, robust_to.p, robust_to.radius * largest, scale)
 
-    def with_something_free(self) -> Room:
+    def with_something_free(self) -> ParameterBall:
         """Refuse a network that is fixed as a whole: nothing could be said of how it changes."""
         if not bool(self.scale.any()):
             raise ValueError(
@@ -199,10 +191,8 @@ class Room:
 
     def mixed_layers(self, network: Network) -> Layers | None:
         """Return the layers of a network whose vertices are outer products (see `mixtures`)."""
-        one_ball, all_alike = len(self.sizes) == 1, bool((self.scale == 1.0).all())
-        if all_alike and (math.isinf(self.p) or (self.p == 1.0 and one_ball)):
-            return layers_of(network)
-        return None
+        all_alike = bool((self.scale == 1.0).all())
+        return layers_of(network) if all_alike and self.p in (1.0, math.inf) else None
 
     def changes(self, scaled: Tensor) -> Tensor:
         """Return changes of the parameters themselves."""
@@ -226,10 +216,6 @@ class Room:
 
         For p = 1 that is one parameter: the one with the largest slope, or of that `rank`.
         """
-        parts = torch.split(slope, self.sizes, 1)
-        return torch.cat([self._vertex(part, rank) for part in parts], 1)
-
-    def _vertex(self, slope: Tensor, rank: int) -> Tensor:
         if math.isinf(self.p):
             # 0 where the slope is 0: parameters of silent units go back to what they were, which
             # often wakes them (leaving them where they are finds far less)
@@ -249,16 +235,14 @@ class Room:
         if self.p == 1.0 or math.isinf(self.p):
             return torch.lerp(change, self.vertex(slope), share)
         # a round ball is followed better along its surface than by chords
-        moved = change + share * self.vertex(slope)
-        parts = torch.split(moved, self.sizes, 1)
-        return torch.cat([self._back(part) for part in parts], 1)
+        return self._back(change + share * self.vertex(slope))
 
-    def _back(self, part: Tensor) -> Tensor:
+    def _back(self, moved: Tensor) -> Tensor:
         """Scale what has left the ball back to its surface."""
         if self.p == 2.0:
-            return project_l2(part, self.radius)
-        norm = p_norms(part.abs(), self.p)
-        return torch.where(norm <= self.radius, part, part * (self.radius / norm))
+            return project_l2(moved, self.radius)
+        norm = p_norms(moved.abs(), self.p)
+        return torch.where(norm <= self.radius, moved, moved * (self.radius / norm))
 
     def corner(self, signs: Tensor) -> Tensor:
         """Return the change of all free parameters, alike in size, as large as the ball allows.
@@ -266,15 +250,8 @@ class Room:
         The signs are 1 or -1, for all rows alike (k,) or for each (n, k).
         """
         free = self.scale.sign()
-        parts = torch.split(signs * free, self.sizes, -1)
-        counts = [max(1, int(part.count_nonzero())) for part in torch.split(free, self.sizes)]
-        return torch.cat(
-            [
-                self.radius / count ** (1.0 / self.p) * part
-                for part, count in zip(parts, counts, strict=True)
-            ],
-            -1,
-        )
+        size: float = self.radius / int(free.count_nonzero()) ** (1.0 / self.p)
+        return size * (signs * free)
 
 
 def shares(size: Tensor, p: float) -> Tensor:
@@ -302,12 +279,12 @@ def _default_starts(p: float) -> int:
 
 
 def _search_changes(
-    room: Room, x: Tensor, starts: int, steps: int, random_state: int
+    ball: ParameterBall, x: Tensor, starts: int, steps: int, random_state: int
 ) -> tuple[Tensor, Tensor]:
     """Search with every change written out: any module, any device, any ball."""
-    best, change = None, room.parameters.zeros(len(x))
-    for start in _starts(room, x, starts, random_state):
-        score, found = _descend(room, x, start, steps)
+    best, change = None, ball.parameters.zeros(len(x))
+    for start in _starts(ball, x, starts, random_state):
+        score, found = _descend(ball, x, start, steps)
         if best is None:
             best, change = score, found
             continue
@@ -315,11 +292,11 @@ def _search_changes(
         best = torch.where(lower, score, best)
         change = torch.where(lower[:, None], found, change)
     assert best is not None
-    return best, room.changes(change)
+    return best, ball.changes(change)
 
 
 def _search_mixtures(
-    room: Room,
+    ball: ParameterBall,
     layers: Layers,
     x: Tensor,
     starts: int,
@@ -329,14 +306,14 @@ def _search_mixtures(
     threads: int,
 ) -> tuple[Tensor, Tensor]:
     """Search with the changes kept as mixtures of vertices (see `mixtures`)."""
-    points, single = points_for(layers, x), room.p == 1.0
+    points, single = points_for(layers, x), ball.p == 1.0
     score = np.full(len(x), np.inf, points.dtype)
-    change = np.zeros((len(x), room.parameters.size if keep_change else 0), points.dtype)
+    change = np.zeros((len(x), ball.parameters.size if keep_change else 0), points.dtype)
 
     def descend(start: Tensor, made: bool = False) -> None:
         matrices = start.cpu().numpy()
         turned = turn_layers(layers, matrices) if len(matrices) else matrices
-        settings = (matrices, turned, made, single, room.radius, steps)
+        settings = (matrices, turned, made, single, ball.radius, steps)
         over_rows(
             descend_rows,
             len(x),
@@ -354,31 +331,31 @@ def _search_mixtures(
     descend(nothing)
     if starts > 1:
         descend(nothing, made=True)
-    for signs in _signs(room, starts - 2, random_state):
-        descend(room.corner(signs.to(x)))
+    for signs in _signs(ball, starts - 2, random_state):
+        descend(ball.corner(signs.to(x)))
     return torch.from_numpy(score).to(x), torch.from_numpy(change).to(x)
 
 
-def _starts(room: Room, x: Tensor, count: int, random_state: int) -> Iterator[Tensor]:
+def _starts(ball: ParameterBall, x: Tensor, count: int, random_state: int) -> Iterator[Tensor]:
     """Yield `count` changes for each row."""
-    trained = room.parameters.zeros(len(x))
+    trained = ball.parameters.zeros(len(x))
     yield trained
     drawn = 1
-    if room.p == 1.0 and drawn < count:
-        yield _best_single_change(room, x)
+    if ball.p == 1.0 and drawn < count:
+        yield _best_single_change(ball, x)
         drawn += 1
     if drawn < count:
-        yield room.corner(_loud_signs(room.parameters, x))
+        yield ball.corner(_loud_signs(ball.parameters, x))
         drawn += 1
-    for signs in _signs(room, count - drawn, random_state):
-        yield room.corner(signs.to(trained)).expand_as(trained)
+    for signs in _signs(ball, count - drawn, random_state):
+        yield ball.corner(signs.to(trained)).expand_as(trained)
 
 
-def _signs(room: Room, count: int, random_state: int) -> Iterator[Tensor]:
+def _signs(ball: ParameterBall, count: int, random_state: int) -> Iterator[Tensor]:
     """Yield signs of all parameters: all up, and then random ones."""
     # drawn on the processor: the same signs on every device
     generator = torch.Generator().manual_seed(int(random_state))
-    signs = torch.ones(room.parameters.size)
+    signs = torch.ones(ball.parameters.size)
     for _ in range(count):
         yield signs
         signs = torch.randint(2, signs.shape, generator=generator).mul(2.0).sub(1.0)
@@ -402,27 +379,27 @@ def _loud_signs(parameters: Parameters, x: Tensor) -> Tensor:
     return signs
 
 
-def _best_single_change(room: Room, x: Tensor) -> Tensor:
+def _best_single_change(ball: ParameterBall, x: Tensor) -> Tensor:
     """Try the most promising changes of one parameter by all of the radius."""
-    best = room.parameters.zeros(len(x))
-    slope, least = room.slope(best, x)
-    for rank in range(min(SINGLE_CHANGES, room.parameters.size)):
-        candidate = room.vertex(slope, rank)
-        score = room.score(candidate, x)
+    best = ball.parameters.zeros(len(x))
+    slope, least = ball.slope(best, x)
+    for rank in range(min(SINGLE_CHANGES, ball.parameters.size)):
+        candidate = ball.vertex(slope, rank)
+        score = ball.score(candidate, x)
         best = torch.where((score < least)[:, None], candidate, best)
         least = torch.minimum(score, least)
     return best
 
 
-def _descend(room: Room, x: Tensor, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+def _descend(ball: ParameterBall, x: Tensor, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """Lower each row's score, step by step; a step that does not lower it is halved."""
-    slope, score = room.slope(change, x)
+    slope, score = ball.slope(change, x)
     share = torch.ones_like(score)
     lowest, found = score.clone(), change.clone()
     rows = torch.arange(len(x), device=x.device)
     for _ in range(steps):
-        candidate = room.step(change, slope, share[:, None])
-        there, reached = room.slope(candidate, x)
+        candidate = ball.step(change, slope, share[:, None])
+        there, reached = ball.slope(candidate, x)
         lower = reached < score
         change = torch.where(lower[:, None], candidate, change)
         slope = torch.where(lower[:, None], there, slope)

@@ -1,6 +1,6 @@
 """How far a network's score can fall when its parameters change: a convex bound.
 
-`proof.py` derives it. `Falls._relax` goes through the network layer by layer, and `Falls.most` is
+`prover.py` derives it. `Falls._relax` goes through the network layer by layer, and `Falls.most` is
 the bound.
 """
 
@@ -294,8 +294,8 @@ class Falls:
             largest = fall.amax((1, 2))[:, None, None].clamp_min(0.0)
             least = self.grown[m][:, None, None] * largest
             growth = (largest - least) / (_SHARES * (_SHARES - 1))
-            gain = here * least / _SHARES + before * here * growth
-            reached = (best[:, :, None] + gain).masked_fill(beyond, -math.inf).flatten(1)
+            added = here * least / _SHARES + before * here * growth
+            reached = (best[:, :, None] + added).masked_fill(beyond, -math.inf).flatten(1)
             places = total.flatten().expand_as(reached)
             best = torch.full_like(best, -math.inf).scatter_reduce(1, places, reached, "amax")
         return best.amax(1)

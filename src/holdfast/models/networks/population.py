@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.func import functional_call
 
-from holdfast.machinery.numbers import Floats, check_count, check_flag, check_seed
+from holdfast.machinery.numbers import check_count, check_flag, check_seed
 from holdfast.machinery.threads import thread_count
 from holdfast.models.network import Network, as_logits
-from holdfast.models.networks.ascent import ALL, Room, read_points, worst_network
+from holdfast.models.networks.ascent import (
+    ParameterBall,
+    WorstNetworks,
+    read_points,
+    worst_network,
+)
 from holdfast.models.networks.descents import LEAST_SHARE
 from holdfast.problem.ball import NormBall
 
@@ -23,26 +26,6 @@ ROWS_TRIED = 64
 PARAMETERS_TRIED = 64
 
 
-@dataclass(frozen=True, eq=False)
-class PopulationNetwork:
-    """The network that was found to be worst for all points together.
-
-    Attributes
-    ----------
-    score : (n,) array
-        Score of each point under that one network.
-    loss : (n,) array
-        ``log(1 + exp(-score))``.
-    change : (k,) tensor or None
-        The change of all parameters, in the order of ``module.named_parameters()``; only when it
-        was asked for.
-    """
-
-    score: Floats
-    loss: Floats
-    change: Tensor | None = None
-
-
 def population_worst_network(
     network: Network,
     X: ArrayLike,
@@ -50,11 +33,10 @@ def population_worst_network(
     *,
     steps: int = 30,
     starts: int = 4,
-    budget: str = ALL,
     random_state: int = 0,
     keep_change: bool = False,
     n_jobs: int | None = -1,
-) -> PopulationNetwork:
+) -> WorstNetworks:
     """Find the one network in a ball that maximises the sum of all points' losses.
 
     The steps are those of `worst_network`, with one change for all points. It is a search, not a
@@ -74,10 +56,10 @@ def population_worst_network(
     starts : int
         The trained parameters, and then the best of these: the worst networks of single points,
         and, for p = 1, changes of one parameter.
-    budget, seed, threads
-        As in `worst_network`.
     keep_change : bool
-        Whether to return the change of the parameters.
+        Whether to return the change of the parameters: one row.
+    random_state, n_jobs
+        As in `worst_network`.
 
     Examples
     --------
@@ -91,15 +73,15 @@ def population_worst_network(
     >>> population_worst_network(Network(layer), points, ball).score
     array([0.5, 0.5])
     """
-    room = Room.of(network, robust_to, budget).with_something_free()
+    ball = ParameterBall.of(network, robust_to).with_something_free()
     check_count("steps", steps, least=0)
     check_count("starts", starts)
     check_seed(random_state)
     check_flag("keep_change", keep_change)
     thread_count(n_jobs)
     x = _read(network, X)
-    crowd = _Crowd(network, room, x)
-    trained = room.parameters.zeros(1)
+    crowd = _Crowd(network, ball, x)
+    trained = ball.parameters.zeros(1)
     best, change = crowd.descend(trained, steps)
     if starts > 1 and len(x):
         rows = np.unique(np.linspace(0, len(x) - 1, ROWS_TRIED).round().astype(int))
@@ -108,14 +90,13 @@ def population_worst_network(
             x[rows].cpu().numpy(),
             robust_to,
             steps=steps,
-            budget=budget,
             random_state=random_state,
             keep_change=True,
             n_jobs=n_jobs,
         ).change
         assert own is not None
-        tried = room.in_scale(own)
-        if room.p == 1.0:
+        tried = ball.in_scale(own)
+        if ball.p == 1.0:
             tried = torch.cat([tried, crowd.single_changes()])
         sums = torch.stack([crowd.value(candidate[None]) for candidate in tried])
         for k in sums.argsort()[: starts - 1]:
@@ -123,8 +104,8 @@ def population_worst_network(
             if value < best:
                 best, change = value, found
     score = crowd.score(change).double().cpu().numpy()
-    kept = room.changes(change)[0] if keep_change else None
-    return PopulationNetwork(score, np.logaddexp(0.0, -score), kept)
+    kept = ball.changes(change) if keep_change else None
+    return WorstNetworks(score, np.logaddexp(0.0, -score), kept)
 
 
 def _read(network: Network, X: ArrayLike) -> Tensor:
@@ -141,16 +122,16 @@ def _read(network: Network, X: ArrayLike) -> Tensor:
 class _Crowd:
     """The points, and minus the sum of their losses as a function of one (1, k) change.
 
-    The change is in units of the parameters' scales (see `Room`).
+    The change is in units of the parameters' scales (see `ParameterBall`).
     """
 
-    def __init__(self, network: Network, room: Room, x: Tensor) -> None:
-        self.network, self.room, self.x = network, room, x
+    def __init__(self, network: Network, ball: ParameterBall, x: Tensor) -> None:
+        self.network, self.ball, self.x = network, ball, x
         self.shapes = {name: tensor.shape for name, tensor in network.module.named_parameters()}
 
     def score(self, change: Tensor) -> Tensor:
-        parameters = self.room.parameters
-        moved = parameters.trained + self.room.changes(change)
+        parameters = self.ball.parameters
+        moved = parameters.trained + self.ball.changes(change)
         pieces = torch.split(moved[0], parameters.sizes)
         changed = {
             name: piece.view(shape)
@@ -171,11 +152,11 @@ class _Crowd:
 
     def single_changes(self) -> Tensor:
         """Change one parameter by all of the radius, both ways, where the slopes are largest."""
-        slope, _ = self.slope(self.room.parameters.zeros(1))
-        size = self.room.parameters.size
+        slope, _ = self.slope(self.ball.parameters.zeros(1))
+        size = self.ball.parameters.size
         which = slope[0].abs().topk(min(PARAMETERS_TRIED, size)).indices
         up = torch.zeros((len(which), size), dtype=slope.dtype, device=slope.device)
-        up[torch.arange(len(which)), which] = self.room.radius * self.room.scale[which].sign()
+        up[torch.arange(len(which)), which] = self.ball.radius * self.ball.scale[which].sign()
         return torch.cat([up, -up])
 
     def descend(self, change: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -183,7 +164,7 @@ class _Crowd:
         slope, value = self.slope(change)
         share = 1.0
         for _ in range(steps):
-            candidate = self.room.step(change, slope, change.new_full((1, 1), share))
+            candidate = self.ball.step(change, slope, change.new_full((1, 1), share))
             there, reached = self.slope(candidate)
             if reached < value:
                 change, slope, value = candidate, there, reached

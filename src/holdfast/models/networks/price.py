@@ -49,8 +49,8 @@ def network_price(
     cost_weight : float
     feature_costs : (d,) or (n, d), optional
     ascent : function
-        How the worst network is searched for: `worst_network`, `published_worst_network`, or
-        either with other settings (`functools.partial`). For a `LastLayer` leave it out.
+        How the worst network is searched for: `worst_network`, also with other settings
+        (`functools.partial`), or a search of your own. For a `LastLayer` leave it out.
 
     Examples
     --------

@@ -99,13 +99,13 @@ def score_with(
     if layer == last:
         return moved
     begin, end = layers.unit_at[layer + 2], layers.unit_at[layer + 2] + layers.sizes[layer + 2]
-    gain = max(moved, 0.0) - units[layers.unit_at[layer + 1] + i]
-    if gain == 0.0:
+    rise = max(moved, 0.0) - units[layers.unit_at[layer + 1] + i]
+    if rise == 0.0:
         return units[-1]
     other[begin:] = 0.0
     other[begin:end] = raw[begin:end]
     column = layers.weight_at[layer + 1] + i * layers.sizes[layer + 2]
-    weight = units.dtype.type(gain)
+    weight = units.dtype.type(rise)
     add(other[begin:end], weight, layers.turned[column : column + layers.sizes[layer + 2]])
     rectify(layers, layer + 1, other)
     for above in range(layer + 2, last + 1):
