@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from dataclasses import replace
 from typing import Any
@@ -207,7 +208,7 @@ def _counts(classes: list[Any], whole: Any, people: Any) -> list[str]:
     if people is None or not hasattr(whole, "predict"):
         return ["", ""]
     try:
-        given = np.asarray(whole.predict(people))
+        given = np.asarray(whole.predict(copy.deepcopy(people)))  # steps may write into it
     except (TypeError, ValueError):  # rows that cannot be judged are somebody else's error
         return ["", ""]
     first, second = (int(np.sum(given == label)) for label in classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -100,7 +101,7 @@ class Origin:
         return [str(name) for name in names]
 
     def ask_whole(self, X: Any) -> Said:
-        """Ask the whole of it about raw rows."""
+        """Ask the whole of it about raw rows, which stay as they are."""
         return self._ask(self.whole, X)
 
     @property
@@ -129,22 +130,28 @@ class Origin:
     def _ask(self, fitted: Any, X: Any) -> Said:
         is_whole, score, probability, accepted = fitted is self.whole, None, None, None
         if _is_plain_pipeline(fitted):  # whichever question is asked, its steps come first: once
+            X = copy.deepcopy(X)  # a step may write into what it is given
             for _, step in fitted.steps[:-1]:  # one by one: not every step can say it is fitted
                 X = X if skipped(step) else step.transform(X)
             fitted = fitted[-1]
+
+        def asked(question: str) -> Any:
+            own = X if fitted is self.last else copy.deepcopy(X)  # steps may be inside of it
+            return getattr(fitted, question)(own)
+
         if hasattr(fitted, "decision_function"):
-            score = self.factor * np.asarray(fitted.decision_function(X), dtype=np.float64)
+            score = self.factor * np.asarray(asked("decision_function"), dtype=np.float64)
             score = score.reshape(-1) - self.cutoff
         if not is_whole and self.calibrator is not None:
             # the classifier's own probabilities are nobody's
             probability = None if score is None else self.calibrator.probability(score)
         elif hasattr(fitted, "predict_proba"):
-            both = np.asarray(fitted.predict_proba(X), dtype=np.float64)
+            both = np.asarray(asked("predict_proba"), dtype=np.float64)
             if both.ndim == 1:  # pygam gives that of the second class
                 both = np.column_stack([1.0 - both, both])
             probability = both[:, self.favorable]
         if (is_whole or self.decides) and hasattr(fitted, "predict"):
-            accepted = np.asarray(fitted.predict(X)) == self.classes[self.favorable]
+            accepted = np.asarray(asked("predict")) == self.classes[self.favorable]
         return Said(score, probability, accepted)
 
     def fractional(self, encoded: Floats, start: Floats) -> NDArray[np.bool_]:
@@ -183,6 +190,7 @@ class Origin:
 
 
 def _through(steps: list[FittedStep], X: Any) -> Any:
+    X = copy.deepcopy(X) if steps else X  # a step may write into what it is given
     for _, step in steps:
         X = step.transform(X)
     return X.toarray() if hasattr(X, "toarray") else X

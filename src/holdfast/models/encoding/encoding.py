@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from holdfast.models.encoding.array_encoders import ArrayEncoders
 from holdfast.models.encoding.columns import Affine, EncodedColumn
 from holdfast.models.encoding.features import Category, Number, RawFeature, gather
 from holdfast.models.encoding.given import Given
+from holdfast.models.encoding.markers import settle_markers
 from holdfast.models.encoding.reading import Reading, as_table
 from holdfast.models.encoding.steps import raw_names, walk
 from holdfast.models.encoding.unwrap import AGREEMENT, unwrap
@@ -188,7 +190,31 @@ class Encoding:
                 )
             else:
                 reading.read_number(name, frame[name], takes_missing=feature.takes_missing)
+        for feature in self.features.values():
+            if isinstance(feature, Category) and feature.takes_missing:
+                ask = functools.partial(self._ask_of_one, feature, frame, reading)
+                settle_markers(feature, frame[feature.name], reading, ask)
         return reading
+
+    def _ask_of_one(
+        self, feature: Category, frame: pd.DataFrame, reading: Reading, row: int
+    ) -> Floats | None:
+        """Ask how the pipeline encodes the very value of a category in a row; None: not at all."""
+        import pandas as pd
+
+        one = frame.iloc[[row]]
+        rows = self._give([one], [reading.take(np.array([row]))]).table
+        value = pd.Series([one[feature.name].iloc[0]], one.index, dtype=object)
+        if self._named:
+            rows = rows.assign(**{feature.name: value})
+        else:
+            rows = rows.astype(object)
+            rows[0, self.names.index(feature.name)] = value.iloc[0]
+        try:
+            codes: Floats = self._transform(rows)[1][0, feature.columns]
+        except RefusedByStepError:
+            return None
+        return codes
 
     def encode(self, table: Any) -> Floats:
         """Return what the pipeline makes of a table: an (n, d) array.
@@ -252,7 +278,7 @@ class Encoding:
         try:
             for step in self._steps:
                 made = step.transform(made)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise RefusedByStepError(f"{type(step).__name__}: {error}") from error
         values = made.toarray() if hasattr(made, "toarray") else made
         return made, np.ascontiguousarray(values, dtype=np.float64)
@@ -357,8 +383,9 @@ class Encoding:
     def ask_model(self, people: pd.DataFrame) -> Said:
         """Ask the model itself about rows of a table, in the table's own precision."""
         assert self.model.origin is not None
-        rows = people[self.names]
-        return self.model.origin.ask_whole(rows if self._named else rows.to_numpy())
+        frame = self._check(people)
+        rows = self._give([frame], [self._read(frame)]).in_precision_of(frame, self.features)
+        return self.model.origin.ask_whole(rows.table)
 
     def accepts(
         self, people: pd.DataFrame, points: Floats, score: Floats, cutoff: float
@@ -414,15 +441,20 @@ class Encoding:
 
 
 def _is_exact(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype) and (dtype.kind in "biu" or dtype == np.float64)
+    """Whether numbers of a type are computed with in double precision.
+
+    numpy computes functions of narrow integers and booleans in half or single precision.
+    """
+    if not isinstance(dtype, np.dtype):
+        return False
+    return dtype == np.float64 or (dtype.kind in "iu" and dtype.itemsize >= 4)
 
 
 def check_agreement(name: str, ours: Floats, theirs: Floats, size: Floats | None = None) -> bool:
     """Refuse what was read of a column where the pipeline encodes it otherwise.
 
-    Return whether both are equal to the last bit.
-
-    `size` is that of the numbers computed with: of what the pipeline says, unless given.
+    `size` is how large the numbers are that the codes are computed from, if they are larger than
+    the codes. Return whether both are equal to the last bit.
     """
     if np.array_equal(ours, theirs):  # so it is of nearly all categories
         return True

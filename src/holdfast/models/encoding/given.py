@@ -101,6 +101,14 @@ class Given:
         table.columns = labels
         return table if self.is_named else table.to_numpy()
 
+    def in_precision_of(self, frame: pd.DataFrame, features: dict[str, RawFeature]) -> Given:
+        """Return the same rows, with numbers as a table holds them, perhaps in less precision."""
+        columns = [
+            frame[name] if _holds_numbers(frame[name], features.get(name)) else values
+            for name, values in zip(self.names, self.columns, strict=True)
+        ]
+        return Given(self.names, self.is_named, self.index, columns, self.plain)
+
     def _are_floats(self, places: Any) -> bool:
         return all(self.plain[j] and self.columns[j].dtype == np.float64 for j in places)
 
@@ -118,3 +126,8 @@ class Given:
         """Return some of the rows."""
         columns = [values[which] for values in self.columns]
         return Given(self.names, self.is_named, self.index[which], columns, self.plain)
+
+
+def _holds_numbers(column: Any, feature: RawFeature | None) -> bool:
+    is_number = feature is not None and not isinstance(feature, Category)
+    return is_number and getattr(column.dtype, "kind", "O") in "biuf"
