@@ -97,7 +97,7 @@ def test_a_marker_that_is_neither_missing_nor_unknown_is_refused():
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "bool", "float16", "float32", "int64"])
 def test_narrow_types_are_judged_as_the_model_computes_with_them(dtype):
-    """numpy takes the logarithm of small integers in half precision."""
+    """The logarithm of small integers is taken in half precision."""
     rng = np.random.default_rng(4)
     n = 3000
     table = pd.DataFrame({"debts": rng.integers(0, 2 if dtype == "bool" else 90, n).astype(dtype)})
