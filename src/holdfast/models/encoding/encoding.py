@@ -144,7 +144,9 @@ class Encoding:
         silent = "the classifier reads no column made from it"
         unused = {name: silent for name in names if name not in features}
         transformers = [step for _, step in steps]
-        quick = ArrayEncoders.of(transformers[0]) if named and len(transformers) == 1 else None
+        quick = None
+        if named and len(transformers) == 1:
+            quick = ArrayEncoders.of(transformers[0], names, features, count)
         return cls(names, features, unused, model, count, transformers, named, quick)
 
     def bending(self, names: frozenset[str]) -> Encoding:

@@ -156,14 +156,11 @@ class Category:
         are_numbers = all(isinstance(value, numbers.Real) for value in values)
         return values.astype(np.float64) if are_numbers and self._has_numbers else values
 
-    def are_texts_at(self, places: list[NDArray[np.int64]]) -> bool:
-        """Whether nothing but texts that are levels is at these places among `all_codes`."""
-        count = len(self.levels)
-        return self._are_texts and all(own.max(initial=0) < count for own in places)
-
     @cached_property
-    def _are_texts(self) -> bool:
-        return all(type(level) is str for level in self.levels)
+    def has_plain_levels(self) -> bool:
+        """Whether all levels are numbers, or booleans, or texts."""
+        kinds = [type(level) is str for level in self.levels]
+        return self.level_array.dtype.kind != "O" or all(kinds)
 
     @property
     def _has_numbers(self) -> bool:

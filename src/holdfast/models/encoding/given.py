@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ class Given:
         What nobody reads is as it came.
     plain : list of bool
         Which columns hold only numbers, or only texts that are levels.
+    levels : list of (n,) arrays of int, or None
+        Where a column holds nothing but known levels, their places.
     """
 
     names: list[str]
@@ -39,6 +41,7 @@ class Given:
     index: pd.Index[Any]
     columns: list[Any]
     plain: list[bool]
+    levels: list[NDArray[np.int64] | None]
 
     @classmethod
     def of(
@@ -61,8 +64,9 @@ class Given:
             index = index.append([frame.index for frame in frames[1:]])
         columns: list[Any] = []
         plain: list[bool] = []
+        levels: list[NDArray[np.int64] | None] = []
         for name in names:
-            feature = features.get(name)
+            feature, known = features.get(name), None
             if feature is None:
                 unread = [frame[name] for frame in frames]
                 values: Any = unread[0] if len(unread) == 1 else pd.concat(unread)
@@ -71,12 +75,16 @@ class Given:
                 places = [reading.levels[name] for reading in readings]
                 pairs = zip(frames, places, strict=True)
                 values = joined([feature.given(frame, own) for frame, own in pairs])
-                is_plain = values.dtype.kind != "O" or feature.are_texts_at(places)
+                if all(own.max(initial=0) < len(feature.levels) for own in places):
+                    known = joined(places)
+                are_known = known is not None and feature.has_plain_levels
+                is_plain = values.dtype.kind != "O" or are_known
             else:
                 values, is_plain = joined([reading.numbers[name] for reading in readings]), True
             columns.append(values)
             plain.append(is_plain)
-        return cls(names, is_named, index, columns, plain)
+            levels.append(known)
+        return cls(names, is_named, index, columns, plain, levels)
 
     @cached_property
     def table(self) -> Any:
@@ -107,7 +115,7 @@ class Given:
             frame[name] if _holds_numbers(frame[name], features.get(name)) else values
             for name, values in zip(self.names, self.columns, strict=True)
         ]
-        return Given(self.names, self.is_named, self.index, columns, self.plain)
+        return replace(self, columns=columns)
 
     def _are_floats(self, places: Any) -> bool:
         return all(self.plain[j] and self.columns[j].dtype == np.float64 for j in places)
@@ -125,7 +133,8 @@ class Given:
     def take(self, which: NDArray[np.bool_]) -> Given:
         """Return some of the rows."""
         columns = [values[which] for values in self.columns]
-        return Given(self.names, self.is_named, self.index[which], columns, self.plain)
+        levels = [None if places is None else places[which] for places in self.levels]
+        return replace(self, index=self.index[which], columns=columns, levels=levels)
 
 
 def _holds_numbers(column: Any, feature: RawFeature | None) -> bool:
