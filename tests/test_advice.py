@@ -219,7 +219,9 @@ def test_many_numbers_are_written_as_each_of_them():
     values = rng.normal(size=400) * 10.0 ** rng.integers(-320, 300, size=400)
     edges = [0.0, 0.5, 9999.5, 9999.999, 1e4, 10000.5, 12345.25, 2.0**53, 1e20, 1e21, 1e22, np.inf]
     listed = [*values.tolist(), *values.round(2).tolist(), *edges, *(-edge for edge in edges)]
-    assert numerals(listed) == [numeral(value) for value in listed]
+    assert numerals(np.array(listed)) == [numeral(value) for value in listed]
+    whole = [0, 7, -7, 9999, 10_000, -10_000, 2**62, -(2**63)]
+    assert numerals(np.array(whole)) == [numeral(value) for value in whole]
 
 
 def test_trifles_vanish():

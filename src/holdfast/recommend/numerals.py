@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 _GROUPED = 10_000  # from here on thousands are set apart; years are not
 
@@ -33,20 +34,23 @@ def numeral(value: Any) -> str:
     return f"{value:,}" if abs(value) >= _GROUPED else f"{value}"
 
 
-def numerals(values: list[float]) -> list[str]:
-    """Write many plain numbers as `numeral` does; most of them take none of its turns.
+def numerals(values: NDArray[Any]) -> list[str]:
+    """Write an array of plain numbers as `numeral` does; most of them take none of its turns.
 
     Examples
     --------
-    >>> numerals([48.0, 0.1, 1234567.25, 12, 12345])
-    ['48', '0.1', '1,234,567.25', '12', '12,345']
+    >>> numerals(np.array([48.0, 0.1, 1234567.25])), numerals(np.array([12, 12345]))
+    (['48', '0.1', '1,234,567.25'], ['12', '12,345'])
     """
-    return [
-        repr(value)
-        if -_GROUPED < value < _GROUPED and (type(value) is int or not value.is_integer())
-        else numeral(value)
-        for value in values
-    ]
+    short = (values > -_GROUPED) & (values < _GROUPED)
+    whole = np.flatnonzero(short & (np.floor(values) == values))
+    texts = list(map(repr, values.tolist()))
+    if values.dtype.kind == "f":
+        for k, number in zip(whole.tolist(), values[whole].astype(np.int64).tolist(), strict=True):
+            texts[k] = repr(number)
+    for k in np.flatnonzero(~short).tolist():
+        texts[k] = numeral(values[k])
+    return texts
 
 
 def at_least(probability: float) -> str:

@@ -84,9 +84,11 @@ def changed_columns(
 
 def _texts(column: pd.Series[Any], rows: NDArray[np.int64]) -> list[str]:
     """Write some values of a column."""
+    if column.dtype in (np.int64, np.float64):
+        numbers = column.to_numpy()[rows]
+        if not np.isnan(numbers).any():
+            return numerals(numbers)
     values = _plain(column, rows)
-    if column.dtype == np.int64 or (column.dtype == np.float64 and not np.isnan(values).any()):
-        return numerals(values)
     return [value if type(value) is str else _text(value) for value in values]
 
 

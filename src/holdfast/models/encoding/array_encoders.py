@@ -52,8 +52,8 @@ class _Encoder:
 
     def fill(self, rows: Given, points: Floats) -> bool:
         """Write what it makes of rows into the encoded points; False where it cannot be asked."""
-        levels = [rows.levels[j] for j in self.places]
-        if self.codes is not None and all(own is not None for own in levels):
+        levels = [own for j in self.places if (own := rows.levels[j]) is not None]
+        if self.codes is not None and len(levels) == len(self.places):
             for category, codes, own in zip(self.categories or (), self.codes, levels, strict=True):
                 points[:, category.columns] = codes.take(own, axis=0)
             return True
