@@ -79,6 +79,14 @@ def test_every_room_has_a_floor():
     assert sum(len(rooms) for rooms in FLOOR_PLAN) == len(FLOORS), "a room is on two floors"
 
 
+def test_the_floors_are_drawn_as_they_are():
+    """The table that newcomers read says what is enforced here."""
+    drawn = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^ *\| +(\d+) \| ([^|]+) \|", drawn, flags=re.MULTILINE)
+    floors = {int(floor): set(re.findall("`(.*?)`", rooms)) for floor, rooms in rows}
+    assert floors == dict(enumerate(FLOOR_PLAN, start=1))
+
+
 @pytest.mark.parametrize("path", ROOMS, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_one_way(path):
     room = room_of(path)
