@@ -28,7 +28,7 @@ from holdfast.machinery.numbers import (
     read_floats,
 )
 from holdfast.machinery.threads import thread_count
-from holdfast.models.base import accepts
+from holdfast.models.base import reaches_cutoff
 from holdfast.models.encoding import Encoding
 from holdfast.problem.ball import NormBall
 from holdfast.sets.retrain import draw_bootstrap, draw_half, retrain
@@ -276,7 +276,7 @@ def _check_numbers(survival: Any, confidence: Any, n_models: Any, max_people: An
 
 
 def _denied(space: Space, max_people: int, random_state: int) -> NDArray[np.int64]:
-    denied = np.flatnonzero(~accepts(space.today, space.today.score(space.points)))
+    denied = np.flatnonzero(~reaches_cutoff(space.today, space.today.score(space.points)))
     if not denied.size:
         raise ValueError(
             f"the model approves all {space.n_rows} rows of X, so nobody needs recourse"

@@ -17,7 +17,7 @@ from holdfast.machinery.numbers import (
 )
 from holdfast.machinery.threads import thread_count
 from holdfast.models import LinearModel, Model, as_model
-from holdfast.models.base import accepts, read_encoded
+from holdfast.models.base import accepted_points, read_encoded
 from holdfast.problem import ModelSet
 from holdfast.problem.costs import costs_of_moves
 from holdfast.problem.goal import Goal
@@ -242,12 +242,13 @@ def _asked_of_points(recourse: Any, model: Model, X: Any) -> _Recourses:
         if is_frame(X) and is_frame(recourse) and not X.index.equals(recourse.index):
             raise ValueError("X and recourse do not have the same labels in the same order")
     there = np.asarray(np.isfinite(points).all(axis=1))
-    status = np.full(len(points), Status.NOT_FOUND, dtype=object)
-    accepted = accepts(model, model_score(model, points))
-    status[there] = np.where(accepted[there], Status.ACCEPTED, Status.NOT_VALID)
     labels = recourse.index if is_frame(recourse) else np.arange(len(points))
     raw = recourse.loc[there] if is_frame(recourse) else np.asarray(recourse)[there]
-    return _Recourses(points, start, labels, status, model.choose_loss(None), there, raw)
+    status, loss = np.full(len(points), Status.NOT_FOUND, dtype=object), model.choose_loss(None)
+    if there.any():
+        accepted = accepted_points(model, points[there], labels[there], loss)
+        status[there] = np.where(accepted, Status.ACCEPTED, Status.NOT_VALID)
+    return _Recourses(points, start, labels, status, loss, there, raw)
 
 
 def _future(model: Any, asked: _Recourses, favorable_class: Any) -> Floats:

@@ -18,7 +18,7 @@ from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.methods.exact import Exact
 from holdfast.methods.refine import Refine
 from holdfast.models import LinearModel, Model, as_model
-from holdfast.models.base import accepts, read_encoded
+from holdfast.models.base import accepted_points, read_encoded
 from holdfast.models.linearise import Lineariser, get_lineariser
 from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
@@ -296,19 +296,16 @@ def _with_the_model(
     """Judge the recourses by the model itself: what was solved for may have been its surrogate."""
     there = np.asarray(~np.isnan(result.recourse_array).any(axis=1))
     points = result.recourse_array[there]
-    score, accepted = np.full(len(result), np.nan), None
+    score, refused = np.full(len(result), np.nan), np.zeros(len(result), dtype=bool)
     if there.any():
         labels = (
             np.flatnonzero(there) if result.problem.index is None else result.problem.index[there]
         )
-        accepted = model.compare_points(points, labels, result.problem.loss)
+        refused[there] = ~accepted_points(model, points, labels, result.problem.loss)
         score[there] = model.score(points)
         _compare_raw(result, model, people, there)
     said = result.method_status
     assert said is not None
-    refused = there & ~accepts(model, score)
-    if accepted is not None:  # at the cutoff a hair decides, and that is the model's own
-        refused[there] = ~accepted
     said[refused & (said != MethodStatus.NOT_RUN)] = MethodStatus.NOT_VALID
     if surrogate is not None:
         result = _of_the_surrogate(result, model, surrogate, score)

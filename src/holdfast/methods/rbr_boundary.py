@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
 from holdfast.models import Model
-from holdfast.models.base import accepts
+from holdfast.models.base import reaches_cutoff
 
 # After a scan in steps of a hundredth this many halvings reach the resolution of a double.
 _HALVINGS = 46
@@ -22,7 +22,7 @@ def approves(model: Model, points: Floats) -> NDArray[np.bool_]:
     chunk = max(1, _SCORED_AT_ONCE // d)
     for begin in range(0, n, chunk):
         piece = points[begin : begin + chunk].copy()  # torch warns of frozen arrays
-        wanted[begin : begin + chunk] = accepts(model, model.score(piece))
+        wanted[begin : begin + chunk] = reaches_cutoff(model, model.score(piece))
     return wanted
 
 

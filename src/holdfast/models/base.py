@@ -257,7 +257,7 @@ class Model:
         pairs = [
             (own.score if self.knows_scores else None, self.score(point)),
             (own.probability if loss.link else None, loss.probability(self.score(point))),
-            (own.accepted, accepts(self, self.score(point))),
+            (own.accepted, reaches_cutoff(self, self.score(point))),
         ]
         far = any(
             bool((np.abs(np.subtract(a, b, dtype=np.float64)) > near).any())
@@ -397,9 +397,22 @@ class BlackBox(Model):
         )
 
 
-def accepts(model: Model, scores: Floats) -> NDArray[np.bool_]:
-    """Say which scores the model accepts; NaN is not one of them."""
+def reaches_cutoff(model: Model, scores: Floats) -> NDArray[np.bool_]:
+    """Say which scores are enough; NaN is not one of them.
+
+    Where a hair decides, the model itself may say otherwise: ask `accepted_points` or
+    `Encoding.accepts` about its decision.
+    """
     return np.asarray(scores >= model.cutoff)
+
+
+def accepted_points(model: Model, points: Any, labels: Any, loss: Loss) -> NDArray[np.bool_]:
+    """Say which encoded points the model accepts, by its own word where it has one.
+
+    What was read of it is compared with the model on the way.
+    """
+    said = model.compare_points(points, labels, loss)
+    return reaches_cutoff(model, model.score(points)) if said is None else said
 
 
 def read_encoded(name: str, model: Model, table: Any, *, usable_only: bool = False) -> Any:

@@ -12,7 +12,7 @@ from holdfast.evaluate.scores import model_score
 from holdfast.files.people import PeopleColumns
 from holdfast.machinery.numbers import Floats
 from holdfast.models import LinearModel, Model, as_model
-from holdfast.models.base import accepts, read_encoded
+from holdfast.models.base import reaches_cutoff, read_encoded
 from holdfast.models.encoding import Category, Encoding
 from holdfast.problem.losses import Loss
 
@@ -75,17 +75,16 @@ class Judge:
 
     def judge(self, people: pd.DataFrame) -> Judgement:
         """Ask it about people, in raw units."""
-        score = np.full(len(people), np.nan)
+        score, approved = np.full(len(people), np.nan), np.zeros(len(people), dtype=bool)
         people = self._typed(people)
         if len(people) and self._encoding is not None:
-            _read_scores(self._encoding, people, self._loss, score)
+            _judge_encoded(self._encoding, people, self._loss, score, approved)
         elif len(people):
             # that no row can be read is an answer too: the columns are all there
             with contextlib.suppress(ValueError):
                 encoded = read_encoded("the people", self._model, people, usable_only=True)
                 score = model_score(self._model, np.asarray(encoded, dtype=np.float64))
-        with np.errstate(invalid="ignore"):
-            approved = accepts(self._model, score)
+                approved = reaches_cutoff(self._model, score)
         return Judgement(approved, self._loss.probability(score), np.isfinite(score))
 
     def _typed(self, people: pd.DataFrame) -> pd.DataFrame:
@@ -104,8 +103,17 @@ class Judge:
         return people.assign(**typed) if typed else people
 
 
-def _read_scores(encoding: Encoding, people: pd.DataFrame, loss: Loss, score: Floats) -> None:
-    """Write the score of everybody who can be read; the model itself is asked to confirm it."""
+def _judge_encoded(
+    encoding: Encoding,
+    people: pd.DataFrame,
+    loss: Loss,
+    score: Floats,
+    approved: NDArray[np.bool_],
+) -> None:
+    """Write the score of everybody who can be read, and whether the model approves.
+
+    The model itself is asked to confirm both.
+    """
     reading = encoding.read(people)
     usable = np.ones(len(people), dtype=bool)
     usable[list(reading.reasons)] = False
@@ -117,9 +125,11 @@ def _read_scores(encoding: Encoding, people: pd.DataFrame, loss: Loss, score: Fl
         usable[np.flatnonzero(usable)[refused]] = False
         reading = reading.take(taken)
     if usable.any():
-        encoded = encoding.encode_reading(people[usable], reading)
+        people, model = people[usable], encoding.model
+        encoded = encoding.encode_reading(people, reading)
         encoding.compare(encoded, encoded.points, loss)
-        score[usable] = _scores(encoding.model, encoded.points)
+        score[usable] = found = _scores(model, encoded.points)
+        approved[usable] = encoding.accepts(people, encoded.points, found, model.cutoff)
 
 
 def _scores(model: Model, points: Floats) -> Floats:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from holdfast.actions import ActionSet, Follows
 from holdfast.machinery.numbers import Floats
-from holdfast.models.base import accepts
 from holdfast.models.encoding import Category, Encoding
 
 if TYPE_CHECKING:
@@ -37,12 +36,13 @@ class Reference:
 
 
 def are_approved(people: pd.DataFrame, encoding: Encoding) -> NDArray[np.bool_]:
-    """Say whom the model approves; rows that it cannot read are not approved."""
+    """Say whom today's model approves; rows that it cannot read are not approved."""
     usable = np.ones(len(people), dtype=bool)
     usable[[row for row, _ in encoding.read(people).refused()]] = False
     if usable.any():
-        scores = encoding.model.score(encoding.encode(people[usable]))
-        usable[usable] = accepts(encoding.model, scores)
+        people, model = people[usable], encoding.model
+        points = encoding.encode(people)
+        usable[usable] = encoding.accepts(people, points, model.score(points), model.cutoff)
     return usable
 
 

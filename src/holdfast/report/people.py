@@ -16,7 +16,7 @@ from holdfast.evaluate.scores import worst_case_score
 from holdfast.files.people import PeopleColumns
 from holdfast.files.recourse import RecourseFile, manifest_of
 from holdfast.machinery.numbers import Floats
-from holdfast.models.base import accepts
+from holdfast.models.base import reaches_cutoff
 from holdfast.models.encoding import Encoding
 from holdfast.result.status import Status
 
@@ -93,7 +93,7 @@ class Basis:
         """Say whom every model of the set approves as they are."""
         points = self.encoding.encode(self.frame(people, BEFORE))
         worst = worst_case_score(self.encoding.model, points, self.recourse.robust_to)
-        return accepts(self.encoding.model, worst)
+        return reaches_cutoff(self.encoding.model, worst)
 
     def complaints(self, names: list[str]) -> list[str]:
         """List what is wrong with a table of other people, from the names of its columns."""
