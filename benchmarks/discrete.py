@@ -136,7 +136,7 @@ def milliseconds(problem: DiscreteProblem, goal: dict[str, float], threads: int)
 
 def highs(problem: DiscreteProblem, rows: int, guarantee: float) -> float:
     """Milliseconds a row of HiGHS for a guarantee."""
-    target, spent = problem.problem.loss.score(guarantee), 0.0
+    target, spent = problem.base.loss.score(guarantee), 0.0
     for i in range(rows):
         spent += least_cost(problem, i, target)[2]
     return spent / rows * 1e3

@@ -118,7 +118,7 @@ CASES = {
 def one_by_one(problem: DiscreteProblem, links: Links, wanted: dict[str, float]) -> np.ndarray:
     """Milliseconds of each row, solved alone."""
     spent = []
-    for i in range(problem.problem.n_rows):
+    for i in range(problem.base.n_rows):
         own = replace(links, lower=links.lower[i : i + 1], upper=links.upper[i : i + 1])
         alone = take_row(problem, i)
         begin = time.process_time()
@@ -129,7 +129,7 @@ def one_by_one(problem: DiscreteProblem, links: Links, wanted: dict[str, float])
 
 def highs(problem: DiscreteProblem, links: Links, rows: int, wanted: dict[str, float]) -> float:
     """Milliseconds a row of HiGHS alone."""
-    goal = Goal.of(problem.problem.loss, **wanted)
+    goal = Goal.of(problem.base.loss, **wanted)
     nothing = Best(np.inf, -np.inf, None, np.empty(0, dtype=np.int64), 0)
     begin = time.process_time()
     for i in range(rows):

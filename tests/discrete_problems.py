@@ -102,7 +102,7 @@ def lattice(x0: float, lower: float, upper: float, step: float, anchor: float) -
 
 def choices_of(problem: DiscreteProblem, i: int) -> tuple[list[list[Any]], list[int], list[int]]:
     """Return (choices of each discrete feature, whole-number columns, continuous columns)."""
-    base = problem.problem.row(i)
+    base = problem.base.row(i)
     row = [v[i] if v.shape[0] > 1 else v[0] for v in (problem.step, problem.anchor)]
     grouped = {int(j) for group in problem.groups for j in group.columns}
     numbers = [j for j in range(base.n_features) if j not in grouped]
@@ -125,7 +125,7 @@ def own_row(values: np.ndarray, i: int) -> np.ndarray:
 
 def all_choices(problem: DiscreteProblem, i: int) -> tuple[RecourseProblem, np.ndarray]:
     """Return a continuous problem for each discrete choice of row i, and what the choice costs."""
-    base = problem.problem.row(i)
+    base = problem.base.row(i)
     x0, most = base.X[0], problem.max_changes
     fees = np.zeros(x0.size) if problem.fixed_costs is None else own_row(problem.fixed_costs, i)
     choices, whole, free = choices_of(problem, i)
@@ -185,7 +185,7 @@ def take(problem: DiscreteProblem, i: int) -> DiscreteProblem:
 
     return replace(
         problem,
-        problem=problem.problem.row(i),
+        base=problem.base.row(i),
         step=own(problem.step),
         anchor=own(problem.anchor),
         current=problem.current[i : i + 1],
@@ -196,7 +196,7 @@ def take(problem: DiscreteProblem, i: int) -> DiscreteProblem:
 
 def permuted(rng: np.random.Generator, problem: DiscreteProblem) -> DiscreteProblem:
     """Return the same problem with its columns, groups and options in another order."""
-    base, order = problem.problem, rng.permutation(problem.problem.n_features)
+    base, order = problem.base, rng.permutation(problem.base.n_features)
     where = np.argsort(order)  # column j has become column where[j]
     scale = None if base.robust_to.scale is None else np.array(base.robust_to.scale)[order]
     moved = RecourseProblem.build(

@@ -21,7 +21,7 @@ class Program:
     """A row of a discrete problem; `forms` writes each column as a form in the variables."""
 
     def __init__(self, problem: DiscreteProblem, i: int) -> None:
-        self.problem, self.i, self.base = problem, i, problem.problem.row(i)
+        self.problem, self.i, self.base = problem, i, problem.base.row(i)
         self.cost: list[float] = []
         self.bounds: list[tuple[float, float]] = []
         self.whole: list[int] = []
@@ -144,7 +144,7 @@ def least_price(
     problem: DiscreteProblem, i: int, cost_weight: float, presolve: bool = True
 ) -> tuple[float, Any, float]:
     """Return (least price, point, seconds): tangents of the loss are added until they meet it."""
-    program, loss = Program(problem, i), problem.problem.loss
+    program, loss = Program(problem, i), problem.base.loss
     score, constant = program.score
     program.cost = [cost_weight * cost for cost in program.cost]
     t, eta = program.variable(lower=-1e4, upper=1e4), program.variable(cost=1.0)
@@ -164,7 +164,7 @@ def least_price(
 
 def polished(problem: DiscreteProblem, i: int, x: Any, **goal: float) -> float:
     """Return the true price of the oracle's discrete choices, their continuous rest solved."""
-    base, fixed_cost = problem.problem.row(i), 0.0
+    base, fixed_cost = problem.base.row(i), 0.0
     x0 = base.X[0]
     start, lower, upper = x0.copy(), x0.copy(), x0.copy()
     grouped = {int(j) for group in problem.groups for j in group.columns}

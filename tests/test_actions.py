@@ -513,7 +513,7 @@ ENCODINGS = [small_encoding(True, 1.0), small_encoding(False, -0.3)]
 def encoded_answer(posed, candidates):
     """Which candidates the discrete problem allows, and what they cost, by its definition."""
     problem, links = posed.problem, posed.links
-    base = problem.problem
+    base = problem.base
     points = posed.encoding.encode(candidates)
     start = np.broadcast_to(base.X[0], points.shape)
     fine = np.ones(len(points), dtype=bool)
@@ -552,7 +552,7 @@ def test_the_problem_allows_exactly_what_the_checker_allows(actions, encoding, d
     before = pd.DataFrame([person])
     posed = pose_problem(before, encoding, actions, robust_to=BALL)
     assert posed.refused == []
-    base = posed.problem.problem
+    base = posed.problem.base
     assert (base.lower <= base.X).all()
     assert (base.upper >= base.X).all()
     rows = base.X @ posed.links.matrix.T
@@ -582,7 +582,7 @@ def test_what_is_decoded_is_what_was_encoded(actions, encoding, data):
     before = pd.DataFrame([person])
     posed = pose_problem(before, encoding, actions, robust_to=BALL)
     problem = posed.problem
-    stay = decode(posed, problem.problem.X, problem.current)
+    stay = decode(posed, problem.base.X, problem.current)
     pd.testing.assert_frame_equal(stay, before, check_exact=True)
 
     target = {name: data.draw(st.sampled_from(list(values))) for name, values in RAW.items()}
@@ -620,7 +620,7 @@ def posed_numbers(table, people=None, **features):
 
 def move(posed, **targets):
     """Encoded points in which the first person takes these raw values."""
-    points = posed.problem.problem.X.copy()
+    points = posed.problem.base.X.copy()
     for name, value in targets.items():
         number = posed.encoding[name]
         points[0, number.column] = number.encode(value)
@@ -660,15 +660,15 @@ def test_decimal_steps_leave_no_dust():
 def test_bounds_hold_to_the_last_bit_in_raw_units():
     table = pd.DataFrame({"x": [0.1, 0.7, 1e6 / 3], "y": [1.0, 2.0, 3.0]})
     posed = posed_numbers(table, x={"step": None})
-    points = posed.problem.problem.X.copy()
-    points[:, 0] = posed.problem.problem.upper[:, 0] * (1 + 1e-13)
+    points = posed.problem.base.X.copy()
+    points[:, 0] = posed.problem.base.upper[:, 0] * (1 + 1e-13)
     after = decode(posed, points, posed.problem.current)
     assert after["x"].tolist() == [1e6 / 3] * 3
 
 
 def test_only_rows_with_a_recourse_are_decoded():
     posed = posed_numbers(pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1, 2, 3]}))
-    points = posed.problem.problem.X.copy()
+    points = posed.problem.base.X.copy()
     points[1] = np.nan
     with pytest.raises(ValueError, match="person 1 has no recourse"):
         decode(posed, points, posed.problem.current)
@@ -684,7 +684,7 @@ def test_a_pandas_category_learns_new_levels():
     pipeline = make_pipeline(columns, LogisticRegression()).fit(table, [False, True, True])
     people = table.iloc[:1].assign(c=pd.Categorical(["x"]))
     posed = pose_problem(people, Encoding.of(pipeline), ActionSet.from_data(table), robust_to=BALL)
-    assert list(decode(posed, posed.problem.problem.X, [[2]])["c"]) == ["z"]
+    assert list(decode(posed, posed.problem.base.X, [[2]])["c"]) == ["z"]
 
 
 # ---------------------------------------------------------------- people and pipelines that differ
@@ -710,7 +710,7 @@ def test_people_who_cannot_be_used_have_their_reason_and_the_others_go_on():
     assert posed.positions.tolist() == [0]
     assert list(posed.people.index) == ["p"]
     # older than anybody in the data, and may stay
-    problem = posed.problem.problem
+    problem = posed.problem.base
     j = encoding["n"].column
     assert problem.upper[0, j] == problem.X[0, j] == pytest.approx(encoding["n"].encode(9.0))
     assert problem.feature_names == ["c=x", "c=y", "c=z", "n"]
@@ -718,7 +718,7 @@ def test_people_who_cannot_be_used_have_their_reason_and_the_others_go_on():
     actions["c"].immutable = True
     assert pose_problem(people, encoding, actions, robust_to=BALL).positions.tolist() == [0, 4]
     nobody = pose_problem(people.iloc[1:3], encoding, actions, robust_to=BALL)
-    assert nobody.problem.problem.X.shape == (0, 4)
+    assert nobody.problem.base.X.shape == (0, 4)
     assert len(decode(nobody, np.empty((0, 4)), np.empty((0, 1)))) == 0
 
 
@@ -764,8 +764,8 @@ def test_scores_of_surrogates_follow_their_rows():
         coef=[[1.0], [2.0], [3.0]],
         intercept=[4.0, 5.0, 6.0],
     )
-    assert posed.problem.problem.coef.tolist() == [[1.0], [3.0]]
-    assert posed.problem.problem.intercept.tolist() == [4.0, 6.0]
+    assert posed.problem.base.coef.tolist() == [[1.0], [3.0]]
+    assert posed.problem.base.intercept.tolist() == [4.0, 6.0]
 
 
 def test_booleans_read_as_numbers_are_groups():
@@ -809,14 +809,14 @@ def test_german_credit_from_the_table_to_the_problem_and_back():
     problem = posed.problem
     assert posed.refused == []
     np.testing.assert_allclose(
-        problem.problem.score(problem.problem.X), pipeline.decision_function(denied)
+        problem.base.score(problem.base.X), pipeline.decision_function(denied)
     )
     assert set(posed.fixed) == set(german.features.columns) - set(numbers) - set(categories)
     age = encoding["age"].column
-    assert (problem.problem.lower[:, age] == problem.problem.upper[:, age]).all()
+    assert (problem.base.lower[:, age] == problem.base.upper[:, age]).all()
 
     # everybody a month shorter, down to hundreds of marks, and with a guarantor if there is none
-    points, chosen = problem.problem.X.copy(), problem.current.copy()
+    points, chosen = problem.base.X.copy(), problem.current.copy()
     duration, amount = encoding["duration"], encoding["credit_amount"]
     hundreds = (denied["credit_amount"] // 100 * 100).to_numpy(dtype=float)
     points[:, duration.column] -= duration.scale

@@ -180,7 +180,7 @@ def test_a_way_that_misses_as_it_is_printed_is_found_anew(advised):
     found, _ = question.read(answer, posed, np.arange(len(people)), nothing)
     target = np.log(0.6 / 0.4)
     # back to where they came from: refused
-    start, current = posed.problem.problem.X, posed.problem.current
+    start, current = posed.problem.base.X, posed.problem.current
     missing = replace(found, recourse=start, levels=current)
     goal, asked = Goal.of_score(question.goal.loss, target), []
 

@@ -298,7 +298,7 @@ def test_it_is_said_which_class_is_taken_where_no_file_says_it(tmp_path, capsys)
     assert code == 0
     assert json.loads(said)["first_holds"] == 149
     assert f"{later} does not say which class people want: assuming 0, as in the run" in warned
-    asked = ("--model", later, "--favorable", "0", "--json")
+    asked = ("--model", later, "--favorable-class", "0", "--json")
     assert run(capsys, "audit", german_file().path, *asked)[2] == ""
 
 
@@ -308,7 +308,7 @@ def test_a_later_model_with_other_classes_that_says_none(tmp_path, capsys):
     skops.io.dump(model, later)
     code, _, wrong = run(capsys, "audit", german_file().path, "--model", later)
     assert code == 2
-    assert "the file does not say which class people want: give --favorable" in wrong
+    assert "the file does not say which class people want: give --favorable-class" in wrong
 
 
 def test_where_a_run_wants_false_a_later_model_that_says_nothing_does_too(tmp_path, capsys):
@@ -347,7 +347,7 @@ def test_a_model_of_other_columns_is_refused(tmp_path, capsys):
     ("options", "says"),
     [
         (["--out", "audit.xlsx"], "does not end in one of .parquet, .csv"),
-        (["--favorable", "7"], "7"),
+        (["--favorable-class", "7"], "7"),
         (["--out", "no/such/audit.csv"], "cannot be written"),
     ],
 )

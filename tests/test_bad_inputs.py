@@ -94,7 +94,7 @@ def curve() -> holdfast.continuous.frontier.Frontier:
 def discrete(**other: Any) -> DiscreteProblem:
     base = RecourseProblem.build([[0.0, 1.0, 0.0]], [1.0, -1.0, 0.5], -2.5, robust_to=BALL)
     arguments = {
-        "problem": base,
+        "base": base,
         "step": np.array([[1.0, 0.0, 0.0]]),
         "anchor": np.zeros((1, 3)),
         "groups": [Group(np.array([1, 2]), np.eye(2))],
@@ -549,7 +549,7 @@ CASES: list[tuple[Any, str, list[Any], str]] = [
         (lambda call=call, **other: call(problem=discrete(**other)), name, wrong, name)
         for call in (solve_parts, solve_links)
         for name, wrong in (
-            ("problem", [None, 3, "x"]),
+            ("base", [None, 3, "x"]),
             ("step", [None, "x", [[1.0]], np.ones((2, 3)), np.ones(3), [["a", "b", "c"]]]),
             ("anchor", [None, "x", [[1.0]], np.ones((2, 3)), np.ones(3), [["a", "b", "c"]]]),
             ("groups", [None, 3, "x", [3], [Group(np.array([1, 9]), np.eye(2))]]),

@@ -354,7 +354,7 @@ def test_digits_that_are_left_out_would_not_have_done(monkeypatch, goal):
     monkeypatch.setattr(rounding, "_AT_ONCE", 1)  # one after another
     assert_same(everything(recourse, table), found)
     few = sum(tried)
-    monkeypatch.setattr(rounding.Draft, "_skip_digits", lambda draft: None)
+    monkeypatch.setattr(rounding.RoundedWays, "_skip_digits", lambda draft: None)
     tried.clear()
     assert_same(everything(recourse, table), found)
     assert sum(tried) > 2 * few or "cost_weight" in goal  # which nothing is left out for

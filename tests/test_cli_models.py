@@ -39,12 +39,12 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("loans")
     german().to_csv(path / "loans.csv", index=False)
     given = [str(path / "loans.csv"), "--target", "default", "--drop", "id"]
-    assert main(["fit", *given, "--favorable", "0", "--out", str(path / "model.skops")]) == 0
+    assert main(["fit", *given, "--favorable-class", "0", "--out", str(path / "model.skops")]) == 0
     assert main(["actions", *given, "--out", str(path / "actions.yaml")]) == 0
     coefficients = {
         "holdfast_model": 1,
         "classes": [0, 1],
-        "favorable": 0,
+        "favorable_class": 0,
         "intercept": 0.1,
         "columns": [{"name": "duration", "coefficient": 0.4, "mean": 20.0, "scale": 12.0}],
     }
@@ -67,7 +67,7 @@ def run(folder, capsys, monkeypatch):
     return call
 
 
-FIT = ("fit", "loans.csv", "--target", "default", "--favorable", "0")
+FIT = ("fit", "loans.csv", "--target", "default", "--favorable-class", "0")
 
 
 def test_fit_writes_the_default_model_and_shows_it(run, folder):
@@ -110,7 +110,7 @@ def test_fit_says_beside_its_output_what_it_leaves_out(run, folder):
     table = german().assign(one=1, default=lambda t: t["default"].where(t.index > 4))
     table.to_csv(folder / "gaps.csv", index=False)
     code, out, beside = run(
-        "fit", "gaps.csv", "--target", "default", "--favorable", "0", "--drop", "id", "--out",
+        "fit", "gaps.csv", "--target", "default", "--favorable-class", "0", "--drop", "id", "--out",
         "gaps.skops",
     )  # fmt: skip
     assert code == 0
@@ -207,7 +207,7 @@ def test_check_says_as_much_of_many_people_as_of_few(folder):
     people.to_csv(folder / "many.csv", index=False)
     columns = [{"name": name, "coefficient": 0.1} for name in ("age", "monthly", "duration")]
     columns.append({"name": "housing", "levels": {"own": 0.5, "rent": 0.1, "for free": 0.2}})
-    model = {"holdfast_model": 1, "classes": [0, 1], "favorable": 0, "intercept": 0.1}
+    model = {"holdfast_model": 1, "classes": [0, 1], "favorable_class": 0, "intercept": 0.1}
     (folder / "many.json").write_text(json.dumps({**model, "columns": columns}))
     features = [NumberFeature(name, lower=0, upper=20_000) for name in ("age", "monthly")]
     features.append(NumberFeature("duration", lower=1, upper=100, step=1))
@@ -228,7 +228,7 @@ def test_check_says_as_much_of_many_people_as_of_few(folder):
 
 def test_check_tells_columns_apart_whose_names_begin_alike(folder):
     columns = [{"name": name, "coefficient": 0.1} for name in ("loan", "loan is")]
-    model = {"holdfast_model": 1, "classes": [0, 1], "favorable": 0, "intercept": 0.1}
+    model = {"holdfast_model": 1, "classes": [0, 1], "favorable_class": 0, "intercept": 0.1}
     (folder / "loan.json").write_text(json.dumps({**model, "columns": columns}))
     ActionSet([NumberFeature("loan"), NumberFeature("loan is")]).save(folder / "loan.yaml")
     people = pd.DataFrame({"loan": [1.0, np.nan], "loan is": [np.inf, 2.0]})
@@ -413,7 +413,7 @@ WRONG = {
         "path = loans.csv does not end in one of .yaml, .yml, .json",
     ),
     "another favourable class": (
-        (*CHECK, "actions.yaml", "model.skops", "--favorable", "1"),
+        (*CHECK, "actions.yaml", "model.skops", "--favorable-class", "1"),
         "the file says that the favourable class is 0, but you say 1",
     ),
     "coefficients only": (
@@ -477,7 +477,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(case, run, folder):
 @pytest.mark.parametrize(
     ("command", "texts"),
     [
-        (("fit",), ("holdfast fit loans.csv", "--favorable", "--drop")),
+        (("fit",), ("holdfast fit loans.csv", "--favorable-class", "--drop")),
         (("actions",), ("holdfast actions loans.csv", "--immutable", "--protected", "--unit")),
         (("actions", "check"), ("holdfast actions check actions.yaml", "Exit code 0", "people")),
         (("calibrate",), ("holdfast calibrate model.skops", "--survival", "--past-models")),

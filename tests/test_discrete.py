@@ -38,7 +38,7 @@ FOUND = (Status.OPTIMAL, Status.ALREADY_VALID, Status.STILL_REFUSED)
 def goal_of(rng: np.random.Generator, problem: DiscreteProblem) -> dict[str, float]:
     if rng.random() < 0.5:
         return {"cost_weight": float(10.0 ** rng.uniform(-1.5, 0.3))}
-    has_link = problem.problem.loss.link is not None
+    has_link = problem.base.loss.link is not None
     return {"guarantee": float(rng.uniform(0.2, 0.9)) if has_link else 0.5}
 
 
@@ -86,7 +86,7 @@ def test_agrees_with_every_choice_tried_on_many(seed):
 
 def ask_highs(problem: DiscreteProblem, goal: dict[str, float], presolve: bool = True):
     if "guarantee" in goal:
-        return least_cost(problem, 0, problem.problem.loss.score(goal["guarantee"]), presolve)[:2]
+        return least_cost(problem, 0, problem.base.loss.score(goal["guarantee"]), presolve)[:2]
     return least_price(problem, 0, goal["cost_weight"], presolve)[:2]
 
 
@@ -141,9 +141,9 @@ def test_best_reachable_score_and_radius(p):
         ours = solve_discrete(problem, guarantee=0.95)
         for i in np.flatnonzero(ours.status == Status.INFEASIBLE):
             lost += 1
-            reach = problem.problem.loss.probability(best[i])
+            reach = problem.base.loss.probability(best[i])
             assert ours.reachable_validity[i] == pytest.approx(float(reach), abs=1e-9)
-            radius, full = ours.reachable_radius[i], problem.problem.robust_to.radius
+            radius, full = ours.reachable_radius[i], problem.base.robust_to.radius
             if np.isnan(radius):
                 assert with_radius(problem, 0.0, i, 0.95) is Status.INFEASIBLE
                 continue
@@ -156,8 +156,8 @@ def test_best_reachable_score_and_radius(p):
 
 
 def with_radius(problem: DiscreteProblem, radius: float, i: int, tau: float) -> Status:
-    ball = replace(problem.problem.robust_to, radius=radius)
-    other = replace(problem, problem=replace(problem.problem, robust_to=ball))
+    ball = replace(problem.base.robust_to, radius=radius)
+    other = replace(problem, base=replace(problem.base, robust_to=ball))
     return solve_discrete(other, guarantee=tau).status[i]
 
 
@@ -168,7 +168,7 @@ def test_without_discrete_parts_it_is_the_continuous_answer(p):
         problem = random_discrete(rng, n=6, p=p, whole=0, groups=0, continuous=4, max_changes=None)
         for goal in ({"cost_weight": 0.1}, {"guarantee": 0.7}):
             ours = solve_discrete(problem, **goal)
-            theirs = solve_problem(problem.problem, **goal)
+            theirs = solve_problem(problem.base, **goal)
             np.testing.assert_allclose(ours.price, theirs.price, rtol=1e-9, atol=1e-9)
             # where there is none, one of the two may prove it and the other not (at the very edge)
             found = np.isfinite(theirs.price)
@@ -183,14 +183,12 @@ def test_identities(p):
         problem = random_discrete(rng, n=5, p=p, max_changes=None)
         goal = goal_of(rng, problem)
         ours = solve_discrete(problem, **goal)
-        limited = replace(problem, max_changes=problem.problem.n_features)
+        limited = replace(problem, max_changes=problem.base.n_features)
         np.testing.assert_allclose(solve_discrete(limited, **goal).price, ours.price, rtol=1e-9)
         other = solve_discrete(permuted(rng, problem), **goal)
         np.testing.assert_allclose(other.price, ours.price, rtol=1e-8, atol=1e-9)
-        ball = replace(
-            problem.problem.robust_to, radius=1.3 * problem.problem.robust_to.radius + 0.01
-        )
-        wider = replace(problem, problem=replace(problem.problem, robust_to=ball))
+        ball = replace(problem.base.robust_to, radius=1.3 * problem.base.robust_to.radius + 0.01)
+        wider = replace(problem, base=replace(problem.base, robust_to=ball))
         assert np.all(solve_discrete(wider, **goal).price >= ours.price * (1 - 1e-9) - 1e-9)
 
 
@@ -313,13 +311,13 @@ def test_the_check_finds_what_is_wrong():
 
 def with_own_options(rng: np.random.Generator, problem: DiscreteProblem) -> DiscreteProblem:
     """Give every row other levels, all but those that it has now."""
-    base, groups = problem.problem, []
+    base, groups = problem.base, []
     n, points = base.n_rows, base.X.copy()
     for g, group in enumerate(problem.groups):
         levels = group.levels + 0.5 * rng.normal(size=(n, *group.levels.shape)).round(2)
         points[:, group.columns] = levels[np.arange(n), problem.current[:, g]]
         groups.append(replace(group, levels=levels))
-    return replace(problem, problem=replace(base, X=points), groups=groups)
+    return replace(problem, base=replace(base, X=points), groups=groups)
 
 
 def shared_row(problem: DiscreteProblem, i: int) -> DiscreteProblem:
@@ -329,7 +327,7 @@ def shared_row(problem: DiscreteProblem, i: int) -> DiscreteProblem:
 
 
 def some_set(rng: np.random.Generator, kind: str, problem: DiscreteProblem) -> ModelSet:
-    base, d = problem.problem, problem.problem.n_features
+    base, d = problem.base, problem.base.n_features
     if kind == "ellipsoid":
         root = rng.normal(size=(d + 1, d))
         return Ellipsoid(root @ root.T, 0.1)
@@ -348,15 +346,15 @@ def test_options_of_each_row_are_as_if_it_were_alone(kind, goal):
     for k in range(6):
         problem = random_discrete(rng, n=4, p=p, groups=1 + k % 2, levels=4, continuous=k % 3)
         robust_to = some_set(rng, kind, problem)
-        problem = replace(problem, problem=replace(problem.problem, robust_to=robust_to))
+        problem = replace(problem, base=replace(problem.base, robust_to=robust_to))
         own = with_own_options(rng, problem)
         together = solve_discrete(own, **goal)
         part = solve_discrete(own.take(np.array([2, 0])), **goal)
         np.testing.assert_array_equal(part.recourse, together.recourse[[2, 0]])
         np.testing.assert_array_equal(part.gap, together.gap[[2, 0]])
-        d = own.problem.n_features
+        d = own.base.n_features
         link = np.where(np.arange(d) < 2, 1.0, 0.0)[None]
-        lax = Links(link, np.full((1, 1), -np.inf), (own.problem.X @ link.T) + 0.2)
+        lax = Links(link, np.full((1, 1), -np.inf), (own.base.X @ link.T) + 0.2)
         linked = solve_linked(own, lax, **goal)
         for i in range(4):
             row = shared_row(own, i)
@@ -392,7 +390,7 @@ def test_options_of_a_wrong_number_of_rows_are_refused():
 
 def least_price_of_levels(problem: DiscreteProblem, i: int, goal: dict[str, float]) -> float:
     """Return the least price of a row of groups alone, by trying every choice of levels."""
-    base, best = problem.problem.row(i), np.inf
+    base, best = problem.base.row(i), np.inf
     x = base.X[0].copy()
     for choice in itertools.product(*(range(group.count) for group in problem.groups)):
         changes = sum(int(problem.level_changes[g][i, k]) for g, k in enumerate(choice))
@@ -433,7 +431,7 @@ def test_options_that_change_several_features_count_as_many(goal):
             tighter += free.price[i] < theirs - 1e-9
             if np.isinf(theirs):
                 assert ours.status[i] is Status.INFEASIBLE
-                assert most[i] < problem.problem.loss.score(goal["guarantee"])
+                assert most[i] < problem.base.loss.score(goal["guarantee"])
                 continue
             found += 1
             assert ours.status[i].is_proven

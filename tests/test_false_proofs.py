@@ -132,10 +132,10 @@ def test_a_score_without_an_end_is_inf(p):
     assert largest_reachable_score(lattice)[0] == math.inf
     assert largest_reachable_score(replace(lattice, max_changes=1))[0] == math.inf
     assert largest_reachable_score(replace(lattice, max_changes=0))[0] < 0.0
-    strong = replace(lattice.problem, robust_to=NormBall(p, 1.7))
-    together = largest_reachable_score(replace(lattice, problem=strong))[0]
+    strong = replace(lattice.base, robust_to=NormBall(p, 1.7))
+    together = largest_reachable_score(replace(lattice, base=strong))[0]
     assert (together == math.inf) == (np.linalg.norm([1.0, 2.0], ord=p) > 1.7)
-    stronger = replace(lattice, problem=replace(strong, robust_to=NormBall(p, 2.1)), max_changes=1)
+    stronger = replace(lattice, base=replace(strong, robust_to=NormBall(p, 2.1)), max_changes=1)
     assert largest_reachable_score(stronger)[0] < math.inf
     assert largest_reachable_score(far_whole_number(1e-10))[0] == math.inf
 

@@ -254,9 +254,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_fitted_is_said(case):
-    table, (target, favorable), message = REFUSED[case]
+    table, (target, favorable_class), message = REFUSED[case]
     with pytest.raises(ValueError) as error:  # noqa: PT011  # the message follows
-        fit_default(table, target, favorable)
+        fit_default(table, target, favorable_class)
     assert message in str(error.value)
 
 
@@ -270,7 +270,7 @@ def test_columns_can_be_dropped():
 
 
 def test_a_draft_fits_the_model_of_the_same_table(gappy, of_gaps):
-    from holdfast.actions.fit import misfits
+    from holdfast.actions.fitness import misfits
 
     table = gappy.assign(none=np.nan)
     actions = draft_actions(table, "bad", immutable=["home"], units={"months": "months"})

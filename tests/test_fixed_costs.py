@@ -84,7 +84,7 @@ def test_a_fee_of_nothing_is_none():
         problem = random_discrete(rng, n=3)
         goal = goal_of(rng, problem)
         ours = solve_discrete(problem, **goal)
-        zero = replace(problem, fixed_costs=np.zeros((1, problem.problem.n_features)))
+        zero = replace(problem, fixed_costs=np.zeros((1, problem.base.n_features)))
         np.testing.assert_array_equal(solve_discrete(zero, **goal).recourse, ours.recourse)
 
 

@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
 
-import holdfast
 from holdfast import Ellipsoid, LastLayer, NormBall, Status, find_recourse
 from holdfast.evaluate import evaluate_recourse
+from holdfast.methods import list_methods
 from holdfast.models import as_model
 from holdfast.models.network import Network
 from holdfast.models.networks import judge_network, tensor_scales, worst_last_layer, worst_network
@@ -375,6 +375,6 @@ def test_what_it_cannot_do_is_refused(small):
     # whose last layer can still be told apart
     last = LastLayer(NormBall(2, 0.01))
     assert find_recourse(points, curved, robust_to=last, guarantee=0.4).bracket is not None
-    (info,) = (method for method in holdfast.list_methods() if method.name == "refine")
+    (info,) = (method for method in list_methods() if method.name == "refine")
     assert "provably" in info.guarantees
     assert info.needs == "a network"

@@ -38,9 +38,9 @@ LOST = (Status.INFEASIBLE, Status.GAP_OPEN)
 
 def random_links(rng: np.random.Generator, problem: DiscreteProblem) -> Links:
     """Return one or two links; most rows keep them as they are."""
-    d = problem.problem.n_features
+    d = problem.base.n_features
     matrix = np.round(rng.normal(size=(int(rng.integers(1, 3)), d)), 1)
-    value = problem.problem.X @ matrix.T
+    value = problem.base.X @ matrix.T
     room = rng.exponential(size=value.shape)
     lower = np.where(rng.random(value.shape) < 0.5, -np.inf, value - 0.3 * room)
     upper = value + room - (0.3 if rng.random() < 0.2 else 0.0)
@@ -83,7 +83,7 @@ def by_force(problem: DiscreteProblem, links: Links, goal: dict[str, float]) -> 
 
 def random_set(rng: np.random.Generator, kind: str, problem: DiscreteProblem) -> ModelSet:
     """Return an ellipsoid or a list around the model of a random problem."""
-    base, d = problem.problem, problem.problem.n_features
+    base, d = problem.base, problem.base.n_features
     if kind == "ellipsoid":
         root = rng.normal(size=(d + 1, max(1, d - 1)))
         return Ellipsoid(root @ root.T, float(rng.choice([0.05, 0.2])))
@@ -102,7 +102,7 @@ def test_agrees_with_every_choice_tried(p, mode):
         problem = random_discrete(rng, n=1, p=norm, whole=1, continuous=2, groups=1, reach=1)
         if other:
             models = random_set(rng, p, problem)
-            problem = replace(problem, problem=replace(problem.problem, robust_to=models))
+            problem = replace(problem, base=replace(problem.base, robust_to=models))
         links = random_links(rng, problem)
         goal = {"guarantee": 0.35} if mode == "guarantee" else {"cost_weight": 0.2}
         ours, theirs = solve_linked(problem, links, **goal), by_force(problem, links, goal)
@@ -117,7 +117,7 @@ def test_agrees_with_every_choice_tried(p, mode):
         assert ours.price[0] == pytest.approx(theirs, rel=1e-6, abs=1e-6)
         assert ours.lower_bound[0] <= theirs + 1e-6
         if mode == "guarantee":
-            assert ours.worst_case_score[0] >= problem.problem.loss.score(0.35)
+            assert ours.worst_case_score[0] >= problem.base.loss.score(0.35)
     assert solved >= 3
 
 
@@ -127,7 +127,7 @@ def test_without_links_it_is_the_search(goal):
     for p in (1.0, 2.0, math.inf):
         for _ in range(4):
             problem = random_discrete(rng, n=2, p=p, whole=2, groups=2, continuous=2)
-            d = problem.problem.n_features
+            d = problem.base.n_features
             none = Links(np.empty((0, d)), np.empty((1, 0)), np.empty((1, 0)))
             ours, theirs = solve_linked(problem, none, **goal), solve_discrete(problem, **goal)
             for i in range(2):
@@ -142,9 +142,9 @@ def test_without_links_it_is_the_search(goal):
 def test_unusable_rows_and_wrong_shapes():
     rng = np.random.default_rng(89)
     problem = random_discrete(rng, n=2, p=2.0, whole=1, groups=0, continuous=1, max_changes=None)
-    points = problem.problem.X.copy()
+    points = problem.base.X.copy()
     points[1, 0] = np.nan
-    broken = replace(problem, problem=replace(problem.problem, X=points))
+    broken = replace(problem, base=replace(problem.base, X=points))
     links = Links(np.ones((1, 2)), np.full((1, 1), -np.inf), np.full((1, 1), np.inf))
     assert solve_linked(broken, links, cost_weight=0.1).status[1] is Status.INVALID_INPUT
     with pytest.raises(ValueError, match="matrix of links"):
@@ -158,7 +158,7 @@ def test_unusable_rows_and_wrong_shapes():
 
 def pair_links(rng: np.random.Generator, problem: DiscreteProblem) -> Links:
     """Return up to three links between two numbers each, as action sets have them; some broken."""
-    points, numbers = problem.problem.X, problem.number_columns
+    points, numbers = problem.base.X, problem.number_columns
     matrix, lower, upper = [], [], []
     for _ in range(int(rng.integers(1, 4))):
         row = np.zeros(points.shape[1])
@@ -177,7 +177,7 @@ def pair_links(rng: np.random.Generator, problem: DiscreteProblem) -> Links:
 
 def by_highs(problem: DiscreteProblem, links: Links, goal: dict[str, float]) -> Best:
     """Return what HiGHS alone makes of the only row."""
-    asked = Goal.of(problem.problem.loss, **goal)
+    asked = Goal.of(problem.base.loss, **goal)
     nothing = Best(math.inf, -math.inf, None, np.empty(0, dtype=np.int64), 0)
     return solve_cuts(take_row(problem, 0), row_links(links, 0), asked, 1e-9, nothing)
 
@@ -201,7 +201,7 @@ def test_every_road_leads_where_highs_alone_leads(p, mode, monkeypatch):
         ours, theirs = solve_linked(problem, links, **goal), by_highs(problem, links, goal)
         status, price, bound = ours.status[0], ours.price[0], ours.lower_bound[0]
         near = 1e-6 * (1.0 + abs(theirs.value))
-        broken += not all(link.keeps(problem.problem.X)[0] for link in row_links(links, 0))
+        broken += not all(link.keeps(problem.base.X)[0] for link in row_links(links, 0))
         if status is Status.INFEASIBLE:
             assert theirs.point is None
         elif status.is_proven:
@@ -372,7 +372,7 @@ def many_steps(rng):
 
 def least_of_all_values(problem, links, **goal):
     """Return the least price of all values of all numbers."""
-    base, step, start = problem.problem, problem.step[0], problem.problem.X[0]
+    base, step, start = problem.base, problem.step[0], problem.base.X[0]
     values = []
     for j in range(3):
         low, high = base.lower[0, j], base.upper[0, j]
@@ -457,7 +457,7 @@ def asked_of(searcher: RowSearcher, numbers: list[Numbers], goal: Goal) -> bytes
 
 def questions(rng: np.random.Generator, problem: DiscreteProblem) -> list[tuple[list, Goal]]:
     """Return questions of several goals and numbers of rows, in no order."""
-    own, loss = numbers_of(problem), problem.problem.loss
+    own, loss = numbers_of(problem), problem.base.loss
     goals = [
         Goal.of(loss, guarantee=0.6),
         Goal.of(loss, guarantee=0.8),
@@ -580,7 +580,7 @@ def test_an_answer_is_not_left_open_because_it_is_cheaper_than_its_bound(seed):
 
 def moved_far(problem, links, offset, factor):
     """The same, far from 0 and without a ball, in another unit of costs."""
-    base, by = problem.problem, links.matrix.sum(axis=1) * offset
+    base, by = problem.base, links.matrix.sum(axis=1) * offset
     there = RecourseProblem.build(
         base.X + offset,
         base.coef[0],
@@ -589,7 +589,7 @@ def moved_far(problem, links, offset, factor):
         feature_costs=base.feature_costs * factor,
         bounds=(base.lower + offset, base.upper + offset),
     )
-    return replace(problem, problem=there), Links(links.matrix, links.lower, links.upper + by)
+    return replace(problem, base=there), Links(links.matrix, links.lower, links.upper + by)
 
 
 def test_far_from_0_the_unit_of_costs_does_not_decide_what_is_proven():

@@ -12,9 +12,10 @@ from literature import roar_by_torch
 from problems import random_problem
 from sklearn.linear_model import LogisticRegression
 
-from holdfast import NormBall, Status, find_recourse, list_methods
+from holdfast import NormBall, Status, find_recourse
 from holdfast.cli import main
 from holdfast.continuous.solve import judge, solve_problem
+from holdfast.methods import list_methods
 from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.methods.catalogue import METHODS
 from holdfast.methods.roar import Roar

@@ -33,7 +33,7 @@ NUMBERS, TEXTS = ["duration", "credit_amount", "age"], ["housing", "checking_sta
 JSON_MODEL = {
     "holdfast_model": 1,
     "classes": [0, 1],
-    "favorable": 0,
+    "favorable_class": 0,
     "intercept": -0.25,
     "columns": [
         {"name": "duration", "coefficient": 0.4, "mean": 20.9, "scale": 12.1},
@@ -150,7 +150,7 @@ def test_recourse_is_found_for_coefficients_in_json(tmp_path):
 
 def test_the_second_class_has_the_coefficients_in_whatever_order(tmp_path):
     columns = [{"name": "x", "coefficient": 2.0}]
-    one = {**JSON_MODEL, "classes": ["a", "b"], "favorable": "a", "columns": columns}
+    one = {**JSON_MODEL, "classes": ["a", "b"], "favorable_class": "a", "columns": columns}
     other = {**one, "classes": ["b", "a"]}
     table = pd.DataFrame({"x": [0.5, -3.0]})
     first = load_model(written(tmp_path, one, "one.json")).model.predict_proba(table)
@@ -186,7 +186,7 @@ LABELS = [
 
 @pytest.mark.parametrize(("classes", "typed", "wanted"), LABELS)
 def test_the_favourable_class_is_read_as_the_model_knows_it(classes, typed, wanted, tmp_path):
-    content = {key: value for key, value in JSON_MODEL.items() if key != "favorable"}
+    content = {key: value for key, value in JSON_MODEL.items() if key != "favorable_class"}
     found = load_model(written(tmp_path, {**content, "classes": classes}), typed)
     assert found.favorable_class == wanted
     assert type(found.favorable_class) is type(wanted)
@@ -224,10 +224,13 @@ BAD_JSON = {
         "classes: strings, numbers and booleans cannot be",
     ),
     "another favourable class": (
-        changed(favorable=2),
+        changed(favorable_class=2),
         "favourable class is 2, but the classes are",
     ),
-    "a text for 0": (changed(favorable="0"), "favourable class is '0', but the classes are 0, 1"),
+    "a text for 0": (
+        changed(favorable_class="0"),
+        "favourable class is '0', but the classes are 0, 1",
+    ),
     "no columns": (changed(columns=[]), "columns: [] should be non-empty"),
     "an unknown key": (changed(intercepts=1), "'intercepts' was unexpected"),
     "no coefficient": (with_column(name="x"), "'coefficient' is a required property"),
@@ -418,8 +421,8 @@ def test_file_and_caller_must_mean_the_same_class(typed, message, tmp_path):
 
 
 def test_a_favourable_class_that_nobody_says_is_asked_for(tmp_path):
-    with pytest.raises(ValueError, match="give --favorable; the classes are 0, 1"):
-        load_model(written(tmp_path, changed(favorable=...)))
+    with pytest.raises(ValueError, match="give --favorable-class; the classes are 0, 1"):
+        load_model(written(tmp_path, changed(favorable_class=...)))
 
 
 NOT_SAVED = {
@@ -434,9 +437,9 @@ NOT_SAVED = {
 @pytest.mark.parametrize("case", NOT_SAVED)
 def test_what_cannot_be_saved_is_said(case, model, tmp_path):
     make, message = NOT_SAVED[case]
-    given_model, name, favorable = make(model)
+    given_model, name, favorable_class = make(model)
     with pytest.raises((ValueError, OSError)) as error:
-        save_model(given_model, tmp_path / name, favorable)
+        save_model(given_model, tmp_path / name, favorable_class)
     assert message in str(error.value)
     assert not list(tmp_path.iterdir())
 

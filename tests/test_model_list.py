@@ -152,7 +152,7 @@ def test_the_frontier_has_exact_breakpoints(seed):
 def test_the_discrete_search_agrees_with_force(seed):
     rng = np.random.default_rng(seed)
     problem = random_discrete(rng, n=2, p=2.0)
-    problem = replace(problem, problem=with_list(rng, problem.problem))
+    problem = replace(problem, base=with_list(rng, problem.base))
     goal = {"guarantee": 0.5} if seed % 3 else {"cost_weight": 0.1}
     result = solve_discrete(problem, n_jobs=1, **goal)
     for i in range(2):
@@ -160,16 +160,16 @@ def test_the_discrete_search_agrees_with_force(seed):
         assert result.price[i] == pytest.approx(best, rel=1e-7, abs=1e-7)
         if np.isfinite(best):
             assert result.lower_bound[i] <= best + 1e-7 * (1.0 + abs(best))
-            assert result.status[i].is_proven or np.isinf(problem.problem.upper).any()
+            assert result.status[i].is_proven or np.isinf(problem.base.upper).any()
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_largest_reachable_score_agrees_with_force(seed):
     rng = np.random.default_rng(seed)
     problem = random_discrete(rng, n=2, p=2.0, continuous=0, whole=2)
-    base = with_list(rng, problem.problem)
+    base = with_list(rng, problem.base)
     base = replace(base, lower=base.X - 5.0, upper=base.X + 5.0)
-    problem = replace(problem, problem=base)
+    problem = replace(problem, base=base)
     ours = largest_reachable_score(problem, n_jobs=1)
     theirs = [best_score_by_force(problem, i) for i in range(2)]
     assert ours == pytest.approx(theirs, rel=1e-7, abs=1e-7)

@@ -44,7 +44,7 @@ def bound_by_hand(relaxed, active, dual, changes: int, target: float, base: floa
 def opened(problem, kind_and_ball, goal):
     """Load the only row of a problem and open its domains; return what the kernels work on."""
     kind, ball = kind_and_ball
-    base, layout = problem.problem, make_layout(problem)
+    base, layout = problem.base, make_layout(problem)
     buffers = new_buffers(layout, base.n_features)
     assert open_discrete_row(base.rows(), layout, ball, 0, buffers) == FOUND
     case = Case(base.X[0], base.coef[0], base.intercept[0], ball, goal)
@@ -61,7 +61,7 @@ def test_budgets_and_charge_belong_to_the_bound(p):
         problem = random_discrete(
             rng, n=1, p=p, whole=3, continuous=2, groups=2, max_changes=int(rng.integers(1, 4))
         )
-        base = problem.problem
+        base = problem.base
         ball = base.robust_to.numbers(base.n_features)._replace(intercept_scale=0.0)
         goal = GoalNumbers(GUARANTEE, base.loss.code, float(rng.normal()) + 1.0)
         layout, buffers, asked = opened(problem, (kind_of(ball), ball), goal)
@@ -83,7 +83,7 @@ def test_only_options_that_another_one_beats_are_dropped(p):
     rng, dropped = np.random.default_rng([193, int(min(p, 9))]), 0
     for _ in range(200):
         problem = random_discrete(rng, n=1, p=p, whole=1, groups=3, levels=5)
-        base = problem.problem
+        base = problem.base
         ball = base.robust_to.numbers(base.n_features)
         layout, buffers, asked = opened(
             problem, (kind_of(ball), ball), GoalNumbers(GUARANTEE, base.loss.code, 0.5)

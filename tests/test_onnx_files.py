@@ -59,10 +59,10 @@ def node(op, inputs, output, **attributes):
     )
 
 
-def loaded(model, folder, favorable="0"):
+def loaded(model, folder, favorable_class="0"):
     path = folder / "model.onnx"
     path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
-    return load_model(path, favorable)
+    return load_model(path, favorable_class)
 
 
 W, B = constant("W", [[0.5], [-0.25]]), constant("B", [0.125])

@@ -84,7 +84,7 @@ def test_it_is_the_worst_model_of_the_set_and_its_differences_add_up(seed, kind)
             continue
         own = opposing.coef @ point + opposing.intercept
         assert own == pytest.approx(worst, rel=1e-9, abs=1e-9)
-        assert opposing.validity == pytest.approx(1.0 / (1.0 + math.exp(-worst)))
+        assert opposing.worst_case_validity == pytest.approx(1.0 / (1.0 + math.exp(-worst)))
         drop = sum(each.drop for each in opposing.differences)
         assert drop == pytest.approx(way.score - worst, rel=1e-9, abs=1e-9)
         if kind not in ("ellipsoid", "list"):
@@ -138,7 +138,7 @@ def test_a_level_counts_for_less(bank):
     opposing = result.opposing(label, changed(bank, {column: lambda w: w - 1.0}))
     assert opposing.differences[0].name == "savings"
     assert opposing.differences[0].drop == pytest.approx(1.0)
-    assert opposing.words("the plain advice") == (
+    assert opposing.explain("the plain advice") == (
         f"One of these models gives the plain advice a chance of {opposing.gives}, and would "
         f"refuse it: it gives less credit for savings = {level}."
     )
@@ -148,7 +148,7 @@ def test_the_intercept_is_the_same_for_everybody(bank):
     result, label = advice(bank)
     opposing = result.opposing(label, changed(bank, {}, intercept=-0.2))
     assert not opposing.is_refusal  # 60% was asked for, and 55% is an approval
-    assert opposing.words() == (
+    assert opposing.explain() == (
         f"One of these models gives this advice a chance of {opposing.gives}, less than the 60% "
         "asked for: it is stricter with everybody."
     )
@@ -157,9 +157,9 @@ def test_the_intercept_is_the_same_for_everybody(bank):
 def test_at_most_three_features_are_named_and_none_that_is_protected(bank):
     result, label = advice(bank)
     opposing = result.opposing(label, NormBall(math.inf, 0.4))
-    words = opposing.words()
+    words = opposing.explain()
     assert 1 <= len(re.findall(r"counts|is stricter", words)) <= 3
-    without = replace(opposing, protected=frozenset({"savings", "months", "age"})).words()
+    without = replace(opposing, protected=frozenset({"savings", "months", "age"})).explain()
     assert "savings" not in without
     assert "months" not in without
     assert without.endswith("it is stricter with everybody.")
@@ -180,15 +180,15 @@ def test_what_is_computed_from_something_protected_is_not_named(bank):
     label = next(each for each in table.index if result.ways(each))
     opposing = result.opposing(label, NormBall(1, 0.5))
     assert opposing.differences[0].name == "share"
-    assert "share" in replace(opposing, protected=frozenset()).words()
-    assert "share" not in opposing.words()
+    assert "share" in replace(opposing, protected=frozenset()).explain()
+    assert "share" not in opposing.explain()
 
 
 def test_margins_are_refused_without_a_number(bank):
     result, label = advice(bank, loss="hinge", guarantee=0.5)
     opposing = result.opposing(label, NormBall(math.inf, 0.4))
-    assert math.isnan(opposing.validity)
-    assert opposing.words().startswith("One of these models would refuse this advice: it ")
+    assert math.isnan(opposing.worst_case_validity)
+    assert opposing.explain().startswith("One of these models would refuse this advice: it ")
 
 
 def test_a_price_is_opposed_by_who_refuses(bank):

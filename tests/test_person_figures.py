@@ -62,8 +62,8 @@ def test_ways_have_their_changes_with_their_efforts(bank):
     assert figures.approved is False
     assert (figures.threshold, figures.wanted) == (0.5, "60%")
     assert figures.is_robust
-    assert figures.validity == result.initial_validity(label)
-    assert figures.gives == f"{math.floor(100 * figures.validity)}%"
+    assert figures.initial_validity == result.initial_validity(label)
+    assert figures.gives == f"{math.floor(100 * figures.initial_validity)}%"
     assert figures.summary == result.explain(label)
     assert (figures.complaint, figures.note, figures.barriers) == ("", "", [])
     assert len(figures.ways) >= 2
@@ -125,7 +125,7 @@ def test_margins_have_no_chances(bank):
     person = table[~model.predict(table)].iloc[[0]]
     figures = look(bank, person, model=model, guarantee=0.5)
     assert figures.approved is False
-    assert math.isnan(figures.validity)
+    assert math.isnan(figures.initial_validity)
     assert math.isnan(figures.threshold)
     assert (figures.gives, figures.wanted) == ("", "")
     way = figures.ways[0]
@@ -219,7 +219,7 @@ def test_a_row_that_cannot_be_used_has_a_reason(bank):
     assert figures.approved is None
     assert "twelve" in figures.complaint
     assert figures.complaint in figures.summary
-    assert math.isnan(figures.validity)
+    assert math.isnan(figures.initial_validity)
     assert (figures.ways, figures.barriers, figures.note) == ([], [], "")
 
 

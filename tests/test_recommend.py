@@ -66,7 +66,7 @@ def test_a_search_that_is_given_up_proves_nothing(bank, monkeypatch):
     assert np.isnan(largest_reachable_score(posed.problem)).all()
 
     def give_up(question, problem, links, guarantee=None):
-        n = problem.problem.n_rows
+        n = problem.base.n_rows
         status = np.array([Status.GAP_OPEN] * n, dtype=object)
         return SimpleNamespace(cost=np.full(n, np.inf), status=status)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-import holdfast
 from holdfast import NormBall, find_recourse
+from holdfast.methods import list_methods
 from holdfast.methods.refine import Refine
 from holdfast.models.network import Network
 from holdfast.models.networks import judge_network, worst_network
@@ -136,5 +136,5 @@ def test_what_it_cannot_do_is_refused(network, points):
         )
     with pytest.raises(ValueError, match="max_steps = 0"):
         Refine(max_steps=0)
-    (info,) = (method for method in holdfast.list_methods() if method.name == "refine")
+    (info,) = (method for method in list_methods() if method.name == "refine")
     assert "a network" in info.needs

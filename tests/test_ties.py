@@ -40,7 +40,7 @@ def equal_costs(rng, robust_to, coef, max_changes=None):
 
 
 def score_of(problem, i, levels):
-    base, point = problem.problem, np.eye(LEVELS)[levels].reshape(1, WIDTH)
+    base, point = problem.base, np.eye(LEVELS)[levels].reshape(1, WIDTH)
     model = (
         base.coef[i if len(base.coef) > 1 else 0],
         base.intercept[min(i, len(base.intercept) - 1)],

@@ -26,7 +26,7 @@ def dearer(problem: RecourseProblem, factor: float) -> RecourseProblem:
 def dearer_discrete(problem: DiscreteProblem, factor: float) -> DiscreteProblem:
     return replace(
         problem,
-        problem=dearer(problem.problem, factor),
+        base=dearer(problem.base, factor),
         level_costs=[costs * factor for costs in problem.level_costs],
         fixed_costs=None if problem.fixed_costs is None else problem.fixed_costs * factor,
     )
@@ -168,7 +168,7 @@ def test_one_nearly_free_feature_cuts_nobody_off():
 def raw_units(rng: np.random.Generator, **fixed) -> DiscreteProblem:
     """Return a random problem whose numbers are in units of very different size."""
     problem = random_discrete(rng, n=1, **fixed)
-    base, numbers = problem.problem, problem.number_columns
+    base, numbers = problem.base, problem.number_columns
     units = np.ones(base.n_features)
     units[numbers] = 10.0 ** rng.uniform(-5, 5, size=numbers.size)
     costs = 10.0 ** rng.uniform(-3, 3, size=base.n_features)
@@ -181,7 +181,7 @@ def raw_units(rng: np.random.Generator, **fixed) -> DiscreteProblem:
         feature_costs=base.feature_costs * costs / units,
         bounds=(base.lower * units, base.upper * units),
     )
-    return replace(problem, problem=other, step=problem.step * units, anchor=problem.anchor * units)
+    return replace(problem, base=other, step=problem.step * units, anchor=problem.anchor * units)
 
 
 @pytest.mark.parametrize("goal", [{"guarantee": 0.6}, {"cost_weight": 0.1}])
@@ -192,10 +192,10 @@ def test_links_that_link_nothing_are_the_search(p, goal):
     for k in range(60):
         fixed = {"fees": k % 3 == 1, "max_changes": 2 if k % 3 == 2 else None}
         problem = raw_units(rng, p=p, whole=k % 2, continuous=2, groups=k % 2, **fixed)
-        d = problem.problem.n_features
+        d = problem.base.n_features
         ours, theirs = solve_linked(problem, no_links(d), **goal), solve_discrete(problem, **goal)
         if k % 6 == 0:  # nothing discrete at all
-            exact = solve_problem(problem.problem, **goal)
+            exact = solve_problem(problem.base, **goal)
             np.testing.assert_allclose(theirs.price, exact.price, rtol=1e-9)
         rows += 1
         proven += ours.status[0].is_proven or ours.status[0] is Status.INFEASIBLE

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-import holdfast
 from holdfast import NormBall, find_recourse
+from holdfast.methods import list_methods
 from holdfast.models import BlackBox
 from holdfast.models.network import Network
 from holdfast.result import MethodStatus
@@ -126,7 +126,7 @@ def test_a_black_box_is_refused(points):
             cost_weight=0.1,
             linearise=any_surrogate(points),
         )
-    (info,) = (method for method in holdfast.list_methods() if method.name == "wachter")
+    (info,) = (method for method in list_methods() if method.name == "wachter")
     assert "a model with gradients" in info.needs
 
 

@@ -9,7 +9,7 @@ from holdfast.continuous.frontier import frontier
 from holdfast.continuous.solve import solve
 from holdfast.machinery.extras import need_torch
 from holdfast.machinery.versions import VERSION
-from holdfast.methods import find_recourse, list_methods
+from holdfast.methods import find_recourse
 from holdfast.problem import Ellipsoid, LastLayer, ModelList, NormBall, Points
 from holdfast.result import RecourseResult, Status
 
@@ -32,7 +32,6 @@ __all__ = [
     "calibrate",
     "find_recourse",
     "frontier",
-    "list_methods",
     "prove_network",
     "sets",
     "solve",

@@ -48,7 +48,7 @@ def relaxed_problem(problem: DiscreteProblem, arrays: Arrays) -> DiscreteProblem
 
 def _better_ends(problem: DiscreteProblem, name: str, group: Group, cells: Cells) -> Floats:
     """Return, for all that lies between two neighbours, codes that are at least as good."""
-    base, columns = problem.problem, group.columns
+    base, columns = problem.base, group.columns
     room = base.robust_to.radius * base.robust_to.feature_scale(base.n_features)[columns]
     rises = (base.coef[:, columns] >= room).all(axis=0)
     falls = (base.coef[:, columns] <= -room).all(axis=0)

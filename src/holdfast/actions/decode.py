@@ -59,7 +59,7 @@ def decode(
     """
     n, g = posed.problem.current.shape
     points, chosen = np.asarray(recourse, dtype=np.float64), np.asarray(levels, dtype=np.int64)
-    start = posed.problem.problem.X
+    start = posed.problem.base.X
     if points.shape != start.shape or chosen.shape != (n, g):
         raise ValueError(
             f"recourse has shape {points.shape} and levels {chosen.shape}; expected "
@@ -76,7 +76,7 @@ def decode_people(
     posed: Posed, who: NDArray[np.int64], points: Floats, levels: NDArray[np.int64]
 ) -> pd.DataFrame:
     """Decode points of some people, by position: a row for each of them."""
-    start, current = posed.problem.problem.X, posed.problem.current
+    start, current = posed.problem.base.X, posed.problem.current
     people = posed.people_at(who)
     result = people.copy(deep=False)  # columns that nobody changes are shared, and never written to
     differs = points != start[who]

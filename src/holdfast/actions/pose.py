@@ -26,7 +26,7 @@ from holdfast.actions.arrays import Arrays, column_names, encode_links
 from holdfast.actions.between import relaxed_problem
 from holdfast.actions.cells import find_cells, too_wide
 from holdfast.actions.derived import bundles_of
-from holdfast.actions.fit import check_fit, read_action_levels, read_derived
+from holdfast.actions.fitness import check_fit, read_action_levels, read_derived
 from holdfast.actions.joint import make_joint
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.posed import Posed
@@ -86,7 +86,7 @@ def pose_problem(
     >>> posed = pose_problem(people, encoding, actions, robust_to=NormBall(1, 0.1))
     >>> posed.refused
     [(1, 'x0 is missing')]
-    >>> posed.problem.step, posed.problem.problem.upper.round(3)
+    >>> posed.problem.step, posed.problem.base.upper.round(3)
     (array([[1.]]), array([[9.]]))
     """
     actions.validate()
@@ -138,7 +138,7 @@ def pose_people(
         index=people.index,
     )
     discrete = DiscreteProblem(
-        problem=problem,
+        base=problem,
         step=arrays.step,
         anchor=arrays.anchor,
         groups=arrays.groups,

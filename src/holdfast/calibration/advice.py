@@ -101,19 +101,19 @@ class ActionAdviser(Adviser):
             row, why = posed.refused[0]
             label = people.index[row] if hasattr(people, "index") else row
             raise ValueError(f"X: row {plain(label)!r} does not fit the action set: {why}")
-        super().__init__(today, posed.problem.problem.X, goal, n_jobs)
+        super().__init__(today, posed.problem.base.X, goal, n_jobs)
         self.problem, self.links = posed.problem, posed.links
 
     def _solve(
         self, robust_to: ModelSet, who: NDArray[np.int64], models: Floats | None
     ) -> RecourseResult:
         problem = self.problem.take(who)
-        base = problem.problem
+        base = problem.base
         changed: dict[str, Any] = {"robust_to": robust_to}
         if models is not None:
             coef, intercept = (np.ascontiguousarray(each) for each in self._scores(models))
             coef.flags.writeable = intercept.flags.writeable = False
             changed |= {"coef": coef, "intercept": intercept}
-        problem = replace(problem, problem=replace(base, **changed))
+        problem = replace(problem, base=replace(base, **changed))
         links = self.links.take(who)
         return answer_linked(problem, links, self.goal, reachable=False, n_jobs=self.n_jobs)

@@ -15,7 +15,7 @@ from holdfast.actions import ActionSet
 from holdfast.calibration.advice import ActionAdviser, Adviser
 from holdfast.calibration.families import Family, Known, make_families, read_families
 from holdfast.calibration.search import Rehearsal, Trial, smallest_radius, three_digits
-from holdfast.calibration.sizing import ALONE, Point, Sized, Sizing
+from holdfast.calibration.sizing import ALONE, Sized, Sizing, TriedRadius
 from holdfast.calibration.worlds import Truths, Worlds, most_short
 from holdfast.machinery.numbers import (
     Floats,
@@ -240,11 +240,11 @@ class _Sizer:
         points = []
         for share in _SHOWN if trial.radius > 0.0 else ():
             smaller = self.checking.run(family, three_digits(share * trial.radius))
-            points.append(_point(smaller, self._costs(family, smaller.radius)))
+            points.append(_tried(smaller, self._costs(family, smaller.radius)))
         return self._sized(family, trial, self._costs(family, trial.radius), enough, points)
 
     def _sized(
-        self, family: Family, trial: Trial, costs: Floats, enough: bool, points: list[Point]
+        self, family: Family, trial: Trial, costs: Floats, enough: bool, points: list[TriedRadius]
     ) -> Sized:
         return Sized(
             name=family.name,
@@ -254,7 +254,7 @@ class _Sizer:
             survival=trial.mean,
             survival_low=trial.low(self.checking.confidence),
             reaches=enough and bool(np.isfinite(costs).any()),
-            points=[_point(self.at_zero, self.zero_costs), *points, _point(trial, costs)],
+            points=[_tried(self.at_zero, self.zero_costs), *points, _tried(trial, costs)],
         )
 
     def _costs(self, family: Family, radius: float) -> Floats:
@@ -262,10 +262,10 @@ class _Sizer:
         return np.where(advice.found, advice.cost, np.inf)
 
 
-def _point(trial: Trial, costs: Floats) -> Point:
+def _tried(trial: Trial, costs: Floats) -> TriedRadius:
     known = costs[np.isfinite(costs)]
     mean = float(known.mean()) if known.size else float("nan")
-    return Point(trial.radius, float(np.isfinite(costs).mean()), mean, trial.mean)
+    return TriedRadius(trial.radius, float(np.isfinite(costs).mean()), mean, trial.mean)
 
 
 def _check_numbers(survival: Any, confidence: Any, n_models: Any, max_people: Any) -> None:

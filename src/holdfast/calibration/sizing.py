@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-# Of those helped at radius 0: where fewer still are, the price of a set is paid by the others.
+# Of those helped at radius 0: where fewer still are, the others bear the cost of a set.
 _HALF = 0.5
 # A family may help a little fewer people than another, and still be the better choice.
 _NEARLY_AS_MANY = 0.95
@@ -26,7 +26,7 @@ _WIDTH = 120  # of what is written out
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class TriedRadius:
     """One radius of a family: what its recourses cost today, and how many survive."""
 
     radius: float
@@ -52,7 +52,7 @@ class Sized:
         What the survival is at least, at the confidence, by the worlds kept back.
     reaches : bool
         Whether all worlds, those that chose and those kept back, agree that it is enough.
-    points : list of Point
+    points : list of TriedRadius
         Other radii as well, for the picture.
     """
 
@@ -63,7 +63,7 @@ class Sized:
     survival: float
     survival_low: float
     reaches: bool
-    points: list[Point]
+    points: list[TriedRadius]
 
     @property
     def helped(self) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.asked import FavorableClass
 from holdfast.cli.ending import Ending, say
 from holdfast.cli.outputs import check_out, print_json, table_of
 
@@ -97,10 +98,7 @@ def actions_check_command(
         Path | None,
         typer.Argument(help="Optional: a table of people, to count who is outside the action set."),
     ] = None,
-    favorable: Annotated[
-        str | None,
-        typer.Option(help="The class that people want, if the model file does not say."),
-    ] = None,
+    favorable_class: FavorableClass = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the findings as one JSON document.")
     ] = False,
@@ -114,7 +112,7 @@ def actions_check_command(
     """
     from holdfast.files.fitness import check_fitness
 
-    found = check_fitness(actions, model, people, favorable)
+    found = check_fitness(actions, model, people, favorable_class)
     if as_json:
         print_json(found.to_plain())
     else:

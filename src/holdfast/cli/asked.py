@@ -31,7 +31,7 @@ Scale = Annotated[
 GuaranteePoints = Annotated[
     float | None, typer.Option(help="Instead of a guarantee: the points that each model must give.")
 ]
-Favorable = Annotated[
+FavorableClass = Annotated[
     str | None,
     typer.Option(help="The class that people want, if the model file does not say."),
 ]

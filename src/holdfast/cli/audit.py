@@ -21,7 +21,7 @@ def audit_command(
     recourse: RecoursePath,
     *,
     model: Annotated[Path, typer.Option(help="The other model, which reads the same columns.")],
-    favorable: Annotated[
+    favorable_class: Annotated[
         str | None,
         typer.Option(
             help="The class of that model that people want (default: as its file says, or else as "
@@ -46,7 +46,7 @@ def audit_command(
     from holdfast.report import audit
 
     file = RecourseFile.open(recourse)
-    found = audit(file, load_later(file, model, favorable), out)
+    found = audit(file, load_later(file, model, favorable_class), out)
     if as_json:
         print_json(found.to_plain())
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.asked import FavorableClass
 from holdfast.cli.ending import Ending, say
 from holdfast.cli.outputs import check_out, print_json, saying_warnings, table_of
 
@@ -64,10 +65,7 @@ def calibrate_command(
         str | None,
         typer.Option(help="A column of times; the models of ten periods are then compared."),
     ] = None,
-    favorable: Annotated[
-        str | None,
-        typer.Option(help="The class that people want, if the model file does not say."),
-    ] = None,
+    favorable_class: FavorableClass = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Where to write: a .yaml or .json file, for recommend --robust-to."),
@@ -99,7 +97,7 @@ def calibrate_command(
         actions=actions,
         past_models=tuple(past_models or ()),
         time=time,
-        favorable=favorable,
+        favorable_class=favorable_class,
     )
     with saying_warnings():
         sizing = calibrate_files(

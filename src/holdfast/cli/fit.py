@@ -29,7 +29,7 @@ def fit_command(
     target: Annotated[
         str, typer.Option(help="The outcome column, which has two different values.")
     ],
-    favorable: Annotated[
+    favorable_class: Annotated[
         str, typer.Option(help="The outcome that people want, such as 0 for no default.")
     ],
     out: Annotated[Path, typer.Option(help="Where to write: a .skops file.")],
@@ -47,7 +47,7 @@ def fit_command(
 ) -> Ending:
     """Fit a model to a table and show how good it is.
 
-    holdfast fit loans.csv --target default --favorable 0 --drop id --out model.skops
+    holdfast fit loans.csv --target default --favorable-class 0 --drop id --out model.skops
 
     Numbers are scaled, and missing ones are replaced by the median, with a column that flags them;
     categories are one-hot encoded; the penalty of the logistic regression is chosen by
@@ -62,7 +62,7 @@ def fit_command(
     check_out(out, (".skops",))
     refuse_input_as_output(out, table)
     fitted = fit_default(
-        read_frame(table), target, favorable, drop=drop or [], categories=category or []
+        read_frame(table), target, favorable_class, drop=drop or [], categories=category or []
     )
     if fitted.n_unlabelled:
         say(f"{fitted.n_unlabelled:,} rows have no {target!r} and are left out")

@@ -13,7 +13,7 @@ import typer
 
 from holdfast.cli.asked import (
     ActionsPath,
-    Favorable,
+    FavorableClass,
     Guarantee,
     GuaranteePoints,
     RobustTo,
@@ -60,7 +60,7 @@ def recommend_command(
         list[str] | None,
         typer.Option(help="A column to copy to the output; may be repeated."),
     ] = None,
-    favorable: Favorable = None,
+    favorable_class: FavorableClass = None,
     loss: Annotated[
         str | None, typer.Option(help="The loss (default: the one the model was fitted with).")
     ] = None,
@@ -107,7 +107,7 @@ def recommend_command(
         guarantee_points=guarantee_points,
         n_options=options,
         keys=key,
-        favorable=favorable,
+        favorable_class=favorable_class,
         loss=loss,
         engine=engine,
     )

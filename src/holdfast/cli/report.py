@@ -32,7 +32,7 @@ def report_command(
         list[Path] | None,
         typer.Option(help="A later model, to check how much of the advice lasts; may be repeated."),
     ] = None,
-    favorable: Annotated[
+    favorable_class: Annotated[
         str | None,
         typer.Option(
             help="The class of these models that people want (default: as their files say, or "
@@ -60,7 +60,7 @@ def report_command(
     check_page(out)
     file = RecourseFile.open(recourse)
     refuse_input_as_output(out, *inputs_of(file), *(models or ()), audit)
-    later = [load_later(file, path, favorable) for path in models or ()]
+    later = [load_later(file, path, favorable_class) for path in models or ()]
     summary = summarise(file, group, later, audit)
     write_text(out, write_report_page(summary))
     if as_json:
@@ -76,13 +76,13 @@ def check_page(out: Path) -> None:
         raise ValueError(f"--out {out} does not end in .html")
 
 
-def load_later(file: RecourseFile, path: Path, favorable: str | None) -> ModelFile:
+def load_later(file: RecourseFile, path: Path, favorable_class: str | None) -> ModelFile:
     """Read a later model; say so where the class that people want is taken from the run."""
-    found, is_assumed = file.later_model(path, favorable)
+    found, is_assumed = file.later_model(path, favorable_class)
     if is_assumed:
         say(
             f"{path} does not say which class people want: assuming {found.favorable_class!r}, as "
-            "in the run; use --favorable to change that"
+            "in the run; use --favorable-class to change that"
         )
     return found
 

@@ -15,7 +15,7 @@ import typer
 
 from holdfast.cli.asked import (
     ActionsPath,
-    Favorable,
+    FavorableClass,
     Guarantee,
     GuaranteePoints,
     RobustTo,
@@ -57,7 +57,7 @@ def serve_command(
         list[str] | None,
         typer.Option(help="A column that identifies people; may be repeated."),
     ] = None,
-    favorable: Favorable = None,
+    favorable_class: FavorableClass = None,
     settings: SettingsPath = None,
     reference: Annotated[
         Path | None,
@@ -99,7 +99,7 @@ def serve_command(
         "actions": actions,
         "people": people,
         "keys": key,
-        "favorable": favorable,
+        "favorable_class": favorable_class,
         "robust_to": robust_to,
         "guarantee": guarantee,
         "guarantee_points": guarantee_points,

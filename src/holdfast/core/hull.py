@@ -5,9 +5,9 @@ method: the score t that every model must give rises, and the point and the mixt
 prove each other follow. In units of cost, ``u_j = cost_j (x_j - start_j)``, with a slack for each
 model, ``s_i = models_i . u + score_i(start) - t >= 0``, there are d + m quantities. m of them
 depend on the other d, which rest: features at their start or a bound, slacks at 0 (such a model
-binds). `table` says how, with a last column for t:
+binds). `tableau` says how, with a last column for t:
 
-    dependent = table @ (resting, t)      a row for each dependent quantity
+    dependent = tableau @ (resting, t)      a row for each dependent quantity
 
 A feature that depends is inside its range, and pays +1 or -1 for a step up; a slack pays nothing.
 The `pull` of a resting quantity is what a step up would save; it rests while its pull stays between
@@ -19,7 +19,7 @@ of t is minus mu, the cost of the last unit of score. On one piece of the fronti
    the end of what it may be (`find_entering`). This one depends from now on: a new piece. If there
    is none, the end of what can be reached is found, and the pulls of an endless step prove it.
 
-The table is made afresh from the models now and then, and always before an answer is given, and
+The tableau is made afresh from the models now and then, and always before an answer is given, and
 what is written is then refined against the models themselves.
 """
 
@@ -39,11 +39,11 @@ from holdfast.problem.model_set import score_of
 from holdfast.problem.outcome import EXHAUSTED, FOUND, LIMIT, UNBOUNDED
 
 _SNAP = 16.0 * EPS  # a difference that is so much smaller than its terms is rounding
-_NOISE = 32.0 * EPS  # of an entry of the table, relative to what it is made of
+_NOISE = 32.0 * EPS  # of an entry of the tableau, relative to what it is made of
 _BLUR = 128.0 * EPS  # of a value or a pull, likewise: more than entries that count as 0 can do
-_WEAK = 1e-8  # an entry that is so small, likewise, is not trusted unless the table is fresh
+_WEAK = 1e-8  # an entry that is so small, likewise, is not trusted unless the tableau is fresh
 _SHORT = 1e-12  # a piece of the frontier that is so short, likewise, is not shown
-_FRESH = 12  # steps that a table lasts
+_FRESH = 12  # steps that a tableau lasts
 _STALLED = 12  # steps without progress after which ties are broken by index, which cannot cycle
 
 
@@ -53,8 +53,8 @@ class HullScratch(Struct):
     models: Floats  # (m, d), coefficients over costs
     at_start: Floats  # (m,), scores at the start
     terms_at_start: Floats  # (m,), the size of what they are sums of
-    terms: Floats  # (m,), ... at the point where the table was made
-    table: Floats  # (m, d + 1)
+    terms: Floats  # (m,), ... at the point where the tableau was made
+    tableau: Floats  # (m, d + 1)
     in_row: Ints  # (m,), which quantity depends
     in_column: Ints  # (d,), which rests
     speed: Floats  # (m,), the size of what the rises of the scores are sums of, as t rises by 1
@@ -77,7 +77,7 @@ def new_hull_scratch(m: int, d: int) -> HullScratch:
         at_start=m,
         terms_at_start=m,
         terms=m,
-        table=(m, d + 1),
+        tableau=(m, d + 1),
         in_row=m,
         in_column=d,
         speed=m,
@@ -113,7 +113,7 @@ def solve_hull(row, coefs, intercepts, goal, scratch, y, weights):
     age, stalled, end, blur = 0, 0, -1, _BLUR
     for _ in range(most_steps(scratch)):
         if age >= _FRESH:
-            refresh_table(scratch, t)
+            refresh_tableau(scratch, t)
             age = 0
         by_index = stalled > _STALLED
         event = find_event(scratch, t, blur, by_index)
@@ -181,7 +181,7 @@ def multiplier_of(scratch):
 @kernel
 def rise_of(scratch, event):
     """Return by how much mu rises for a turn of 1."""
-    return event.side * scratch.table[event.row, scratch.in_column.size]
+    return event.side * scratch.tableau[event.row, scratch.in_column.size]
 
 
 @kernel
@@ -257,19 +257,19 @@ def open_hull(row, coefs, intercepts, scratch):
             scratch.size[j] = max(scratch.size[j], abs(scratch.models[i, j]) / largest)
     for i in range(m):
         scratch.value[slack_of(d, i)] = scratch.at_start[i] - least
-    lay_table(scratch)
-    survey_table(scratch)
+    lay_tableau(scratch)
+    survey_tableau(scratch)
     return least
 
 
 @kernel
-def lay_table(scratch):
+def lay_tableau(scratch):
     """Let all slacks depend, and all features rest."""
     m, d = scratch.models.shape
     for i in range(m):
         for j in range(d):
-            scratch.table[i, j] = scratch.models[i, j]
-        scratch.table[i, d] = -1.0
+            scratch.tableau[i, j] = scratch.models[i, j]
+        scratch.tableau[i, d] = -1.0
         scratch.in_row[i] = slack_of(d, i)
     for j in range(d):
         scratch.in_column[j] = j
@@ -278,49 +278,49 @@ def lay_table(scratch):
 @kernel
 def exchange(scratch, r, c):
     """Let the quantity of row r rest, and that of column c depend."""
-    table = scratch.table
-    m, n = table.shape
-    pivot = table[r, c]
+    tableau = scratch.tableau
+    m, n = tableau.shape
+    pivot = tableau[r, c]
     for i in range(m):
-        ratio = table[i, c] / pivot
+        ratio = tableau[i, c] / pivot
         if i == r or ratio == 0.0:
             continue
         for q in range(n):
-            before = table[i, q]
-            after = before - ratio * table[r, q]
-            table[i, q] = after if abs(after) > _SNAP * abs(before) else 0.0
-        table[i, c] = ratio
+            before = tableau[i, q]
+            after = before - ratio * tableau[r, q]
+            tableau[i, q] = after if abs(after) > _SNAP * abs(before) else 0.0
+        tableau[i, c] = ratio
     for q in range(n):
-        table[r, q] = -table[r, q] / pivot
-    table[r, c] = 1.0 / pivot
+        tableau[r, q] = -tableau[r, q] / pivot
+    tableau[r, c] = 1.0 / pivot
     scratch.in_row[r], scratch.in_column[c] = scratch.in_column[c], scratch.in_row[r]
 
 
 @kernel
-def survey_table(scratch):
+def survey_tableau(scratch):
     """Work out the pulls of what rests, and the noise of every row."""
-    m, n = scratch.table.shape
+    m, n = scratch.tableau.shape
     for q in range(n):
         scratch.pull[q] = 0.0
     for i in range(m):
         slope = scratch.slope[scratch.in_row[i]]
         if slope != 0.0:
             for q in range(n):
-                scratch.pull[q] -= slope * scratch.table[i, q]
+                scratch.pull[q] -= slope * scratch.tableau[i, q]
         scratch.speed[i] = 1.0
         for kind in range(4):
             scratch.noise[i, kind] = 0.0
     for i in range(m):
         if scratch.in_row[i] < n - 1:
             for r in range(m):
-                move = scratch.models[r, scratch.in_row[i]] * scratch.table[i, n - 1]
+                move = scratch.models[r, scratch.in_row[i]] * scratch.tableau[i, n - 1]
                 scratch.speed[r] += abs(move)
     for i in range(m):
         add_noise(scratch, i, scratch.in_row[i], 1.0)
     for q in range(n - 1):
         if scratch.in_column[q] >= n - 1:
             for i in range(m):
-                add_noise(scratch, i, scratch.in_column[q], abs(scratch.table[i, q]))
+                add_noise(scratch, i, scratch.in_column[q], abs(scratch.tableau[i, q]))
 
 
 @kernel
@@ -373,7 +373,7 @@ def find_event(scratch, t, blur, by_index):
         if beyond > worst * allowed:
             worst, found = beyond / allowed, i
             side = -1.0 if scratch.value[k] < low else 1.0
-        rate = scratch.table[i, last]
+        rate = scratch.tableau[i, last]
         if abs(rate) > _NOISE * scratch.noise[i, 1]:
             room = high - scratch.value[k] if rate > 0.0 else scratch.value[k] - low
             limit = min(limit, (max(room, 0.0) + allowed) / abs(rate))
@@ -382,7 +382,7 @@ def find_event(scratch, t, blur, by_index):
     best, step = -math.inf, math.inf
     for i in range(scratch.in_row.size):
         k = scratch.in_row[i]
-        rate = scratch.table[i, last]
+        rate = scratch.tableau[i, last]
         if abs(rate) <= _NOISE * scratch.noise[i, 1]:
             continue
         low, high = own_range(scratch, k)
@@ -430,7 +430,7 @@ def find_entering(scratch, event, by_index):
 @kernel
 def entry_and_room(scratch, i, side, q):
     """Return the entry of row i, and how far the pull of column q is from its end; inf: no end."""
-    entry, k = side * scratch.table[i, q], scratch.in_column[q]
+    entry, k = side * scratch.tableau[i, q], scratch.in_column[q]
     if is_below(scratch, i, k, abs(entry), _NOISE):
         return entry, math.inf
     down, up = pulls_at_rest(scratch, k)
@@ -453,7 +453,7 @@ def is_below(scratch, i, k, entry, share):
     for q in range(d):
         if scratch.in_column[q] >= d:
             model = model_of_slack(d, scratch.in_column[q])
-            terms += abs(scratch.table[i, q] * scratch.models[model, k])
+            terms += abs(scratch.tableau[i, q] * scratch.models[model, k])
     return entry <= share * terms
 
 
@@ -462,7 +462,7 @@ def is_weak(scratch, event, column):
     """Whether an exchange would rest on an entry that may be mostly rounding."""
     if not 0 <= column < scratch.in_column.size:
         return False
-    entry = abs(scratch.table[event.row, column])
+    entry = abs(scratch.tableau[event.row, column])
     return is_below(scratch, event.row, scratch.in_column[column], entry, _WEAK)
 
 
@@ -476,10 +476,10 @@ def change_piece(scratch, event, column):
     else:
         other = scratch.in_column[column]
         down, up = pulls_at_rest(scratch, other)
-        scratch.slope[other] = down if side * scratch.table[i, column] > 0.0 else up
+        scratch.slope[other] = down if side * scratch.tableau[i, column] > 0.0 else up
         scratch.slope[k] = 0.0
         exchange(scratch, i, column)
-    survey_table(scratch)
+    survey_tableau(scratch)
 
 
 @kernel
@@ -487,12 +487,12 @@ def advance_hull(scratch, step):
     """Raise t by a step."""
     last = scratch.in_column.size
     for i in range(scratch.in_row.size):
-        scratch.value[scratch.in_row[i]] += scratch.table[i, last] * step
+        scratch.value[scratch.in_row[i]] += scratch.tableau[i, last] * step
 
 
 @kernel
-def refresh_table(scratch, t):
-    """Make the table afresh from the models, for the same quantities, and the values for this t.
+def refresh_tableau(scratch, t):
+    """Make the tableau afresh from the models, for the same quantities, and the values for this t.
 
     Of the pairs that are still to be exchanged, always the one with the largest entry.
     """
@@ -507,7 +507,7 @@ def refresh_table(scratch, t):
     for j in range(d):
         if scratch.in_column[j] >= d:
             scratch.tilt[model_of_slack(d, scratch.in_column[j])] = 1.0
-    lay_table(scratch)
+    lay_tableau(scratch)
     while True:
         best, r, c = 0.0, -1, -1
         for i in range(m):
@@ -515,7 +515,9 @@ def refresh_table(scratch, t):
                 continue
             for j in range(d):
                 if scratch.pull[j] == 1.0:
-                    rank = abs(scratch.table[i, j]) / scratch.size[j] * scratch.size[slack_of(d, i)]
+                    rank = (
+                        abs(scratch.tableau[i, j]) / scratch.size[j] * scratch.size[slack_of(d, i)]
+                    )
                     if rank > best:
                         best, r, c = rank, i, j
         if r < 0:
@@ -525,7 +527,7 @@ def refresh_table(scratch, t):
     for _ in range(2):
         settle_values(scratch, t)
     measure_slacks(scratch, t)
-    survey_table(scratch)
+    survey_tableau(scratch)
 
 
 @kernel
@@ -559,7 +561,7 @@ def settle_values(scratch, t):
         if k < d:
             for q in range(d):
                 if scratch.in_column[q] >= d:
-                    scratch.value[k] -= scratch.table[i, q] * scratch.value[scratch.in_column[q]]
+                    scratch.value[k] -= scratch.tableau[i, q] * scratch.value[scratch.in_column[q]]
 
 
 @kernel
@@ -584,13 +586,13 @@ def write_hull_point(row, coefs, intercepts, t, end, scratch, y):
         scratch.tilt[i] = score_of(y, coefs[i], intercepts[i]) - t
     rise = 0.0
     if end >= 0:
-        own, rate = scratch.in_row[end], scratch.table[end, d]
+        own, rate = scratch.in_row[end], scratch.tableau[end, d]
         missing = scratch.tilt[model_of_slack(d, own)] if own >= d else 0.0
         rise = (error_of(scratch, end) - missing) / rate
     for i in range(m):
         j = scratch.in_row[i]
         if j < d and i != end:
-            move = scratch.table[i, d] * rise - error_of(scratch, i)
+            move = scratch.tableau[i, d] * rise - error_of(scratch, i)
             y[j] = put_in_range(row, j, scratch.slope[j], y[j] + move / row.cost[j])
 
 
@@ -609,7 +611,7 @@ def error_of(scratch, i):
     for q in range(d):
         if scratch.in_column[q] >= d:
             model = model_of_slack(d, scratch.in_column[q])
-            error += scratch.table[i, q] * scratch.tilt[model]
+            error += scratch.tableau[i, q] * scratch.tilt[model]
     return error
 
 
@@ -661,7 +663,7 @@ def add_weights(scratch, weights):
         if scratch.in_column[q] >= d:
             k = model_of_slack(d, scratch.in_column[q])
             for r in range(m):
-                weights[k] += scratch.tilt[r] * scratch.table[r, q]
+                weights[k] += scratch.tilt[r] * scratch.tableau[r, q]
 
 
 def hull_vertices(row: Row, coefs: Floats, intercepts: Floats, scratch: HullScratch) -> Vertices:
@@ -696,7 +698,7 @@ def hull_vertices(row: Row, coefs: Floats, intercepts: Floats, scratch: HullScra
             break
         stalled = stalled + 1 if is_stalled(scratch, t, event, turn) else 0
         change_piece(scratch, event, column)
-        refresh_table(scratch, t)
+        refresh_tableau(scratch, t)
     else:
         raise RuntimeError("the frontier has more vertices than can be walked")
     stacked = np.array(points)
@@ -710,5 +712,5 @@ def _ray(row: Row, scratch: HullScratch) -> Floats:
     ray = np.zeros_like(row.start)
     for i, k in enumerate(scratch.in_row):
         if k < ray.size:
-            ray[k] = scratch.table[i, -1] / row.cost[k]
+            ray[k] = scratch.tableau[i, -1] / row.cost[k]
     return ray / (np.abs(ray) @ row.cost)

@@ -18,7 +18,7 @@ from holdfast.discrete.domains import write_candidates
 from holdfast.discrete.layout import feature_of, load_coefficients
 from holdfast.discrete.leaf import fix_level
 from holdfast.discrete.leaves import call_leaf
-from holdfast.discrete.relax import bound_node, make_asked
+from holdfast.discrete.relax import bound_node, make_node_goal
 from holdfast.machinery.compile import choice
 from holdfast.machinery.compile import viewing_kernel as kernel
 from holdfast.problem.ball import BallNumbers, power
@@ -44,7 +44,7 @@ def question_of_ball(ball, layout, buffers, case, kind, unit, work):
     if kind == LINF:
         base -= ball.radius * ball.intercept_scale
         radius, blunt, rho_0 = 0.0, ball.radius, 0.0
-    return make_asked(goal, kind, base, unit, radius, blunt, ball.p, ball.q, rho_0)
+    return make_node_goal(goal, kind, base, unit, radius, blunt, ball.p, ball.q, rho_0)
 
 
 @choice(0)
@@ -79,7 +79,7 @@ def question_of_others(robust, layout, buffers, case, kind, unit, work):
     """Against the worst model of the start, to begin with."""
     first_aim(robust, case, work)
     aim_at(robust, layout, buffers, case, work)
-    return make_asked(case.goal, kind, case.intercept, unit, 0.0, 0.0, 1.0, 1.0, 0.0)
+    return make_node_goal(case.goal, kind, case.intercept, unit, 0.0, 0.0, 1.0, 1.0, 0.0)
 
 
 @choice(0)
@@ -135,7 +135,7 @@ def against(asked, work):
     """Return the question against the model at hand."""
     intercept, radius, blunt = work.model[work.model.size - 1], asked.radius, asked.blunt
     p, q, rho_0 = asked.p, asked.q, asked.rho_0
-    return make_asked(asked, asked.kind, intercept, asked.unit, radius, blunt, p, q, rho_0)
+    return make_node_goal(asked, asked.kind, intercept, asked.unit, radius, blunt, p, q, rho_0)
 
 
 @kernel

@@ -38,7 +38,7 @@ def level_costs_of(problem: DiscreteProblem, levels: NDArray[np.int64]) -> Float
 
 def costs_of(problem: DiscreteProblem, recourse: Floats, levels: NDArray[np.int64]) -> Floats:
     """Cost of moving every row to its recourse, straight from the definition."""
-    base, numbers = problem.problem, problem.number_columns
+    base, numbers = problem.base, problem.number_columns
     to, start, unit, fixed_costs = (
         _columns(values, numbers)
         for values in (recourse, base.X, base.feature_costs, problem.all_fixed_costs)
@@ -79,7 +79,7 @@ def cheapest_levels(problem: DiscreteProblem, robust: SetNumbers, unit: Floats) 
 
     As `search.cheapest_level`, in whole columns: the scores of levels are summed in another order.
     """
-    least, base = np.where(unit > 0.0, unit, np.inf), problem.problem
+    least, base = np.where(unit > 0.0, unit, np.inf), problem.base
     rows = np.arange(base.n_rows)
     for g, (group, costs) in enumerate(zip(problem.groups, problem.level_costs, strict=True)):
         scores = in_rows(_level_scores(group, base.coef[:, group.columns]), base.n_rows)
@@ -104,7 +104,7 @@ def _level_scores(group: Group, coef: Floats) -> Floats:
 
 def appraised(problem: DiscreteProblem, goal: Goal, found: Found) -> Appraisal:
     """Work out what is known of each recourse, none of it taken from a solver."""
-    base, unit = problem.problem, np.full(problem.problem.n_rows, np.nan)
+    base, unit = problem.base, np.full(problem.base.n_rows, np.nan)
     if goal.is_guarantee:
         robust, numbers = base.robust_to.numbers(base.n_features), problem.number_columns
         unit = cheapest_levels(problem, robust, cheapest_units(base.rows(), numbers, robust))
@@ -117,7 +117,7 @@ def make_result(
 ) -> RecourseResult:
     """Appraise what a solver found, say what became of each row, and check every constraint."""
     result = RecourseResult.assemble(
-        problem.problem, goal, found, appraised(problem, goal, found), tolerance
+        problem.base, goal, found, appraised(problem, goal, found), tolerance
     )
     check_answer(problem, result)
     return result
@@ -141,7 +141,7 @@ def best_found(
     # of those that cost the same, the one with the most room: see `ties`
     scores = np.array([result.worst_case_score for result in results])
     best = np.where(prices > prices.min(axis=0), -np.inf, np.nan_to_num(scores)).argmax(axis=0)
-    rows, first = np.arange(problem.problem.n_rows), founds[0]
+    rows, first = np.arange(problem.base.n_rows), founds[0]
     lost = np.all([np.isnan(found.recourse).any(axis=1) for found in founds], axis=0)
     told: dict[str, Any] = {}
     for name in ("recourse", "outcome", "levels"):
@@ -187,7 +187,7 @@ def check_answer(problem: DiscreteProblem, result: RecourseResult) -> None:
 def violations(problem: DiscreteProblem, result: RecourseResult) -> dict[str, NDArray[np.bool_]]:
     """Say for each constraint which rows break it."""
     x, taken_levels = result.recourse_array, chosen_levels(result)
-    base, numbers = problem.problem, problem.number_columns
+    base, numbers = problem.base, problem.number_columns
     value, start, lower, upper, step, anchor = (
         _columns(values, numbers)
         for values in (x, base.X, base.lower, base.upper, problem.step, problem.anchor)

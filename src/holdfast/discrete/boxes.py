@@ -144,7 +144,7 @@ class _Split:
         self.links = links
         self.left: list[Link] = []  # what the parts do not keep by themselves
         self.sides: list[tuple[Link, Link]] = []  # these, and turned
-        every = set(range(self.problem.problem.n_features))
+        every = set(range(self.problem.base.n_features))
         bounds = tightened(self.whole.numbers, links, free_columns(self.whole), every)
         if bounds is None:
             return self.best
@@ -287,7 +287,7 @@ class _Split:
         if x is None:
             return parts
         if self.worths is None:
-            self.worths = worths_at(self.problem.problem, self.goal, self.whole.numbers, x)
+            self.worths = worths_at(self.problem.base, self.goal, self.whole.numbers, x)
         toll = fair_toll(self.whole.numbers, x, self.worths, link)
         if not toll > 0.0:
             return parts
@@ -572,7 +572,7 @@ class _Split:
 
     def keep(self, x: Floats, levels: NDArray[np.int64]) -> bool:
         """Take an answer that keeps the links; return whether it may be had."""
-        base = self.problem.problem
+        base = self.problem.base
         if not may_be(self.whole, x, levels):
             return False
         value = true_cost(self.whole, x, levels)

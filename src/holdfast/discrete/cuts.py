@@ -65,7 +65,7 @@ def _unit_exponent(even: DiscreteProblem, goal: Goal, exponent: int) -> int:
     """
     if not goal.is_guarantee:  # the cost that weighs as much as a loss of 1
         return -math.frexp(goal.amount)[1] - exponent
-    base, numbers = even.problem, even.number_columns
+    base, numbers = even.base, even.number_columns
     values = (base.X, base.coef, base.feature_costs, base.lower, base.upper)
     start, coef, cost, lower, upper = (v[0, numbers] for v in values)
     scale = base.robust_to.feature_scale(base.n_features)[numbers]
@@ -78,7 +78,7 @@ def _in_units(even: DiscreteProblem, exponent: int) -> DiscreteProblem:
     less = np.array([-exponent])
     return replace(
         even,
-        problem=replace(even.problem, feature_costs=scaled(even.problem.feature_costs, less)),
+        base=replace(even.base, feature_costs=scaled(even.base.feature_costs, less)),
         level_costs=[scaled(costs, less) for costs in even.level_costs],
         fixed_costs=scaled(even.all_fixed_costs, less),
     )
@@ -90,7 +90,7 @@ def _solve_row(problem: DiscreteProblem, links: list[Link], goal: Goal, toleranc
     Numbers that can be touched or not go no further than some cost. An answer within that cost is
     the best of all: a better one would be cheaper still. Until there is one, the cost is raised.
     """
-    base = problem.problem
+    base = problem.base
     start_score = float(base.robust_to.worst_score(base.X, base.coef, base.intercept)[0])
     cap, weight = 1e4 * (1.0 + abs(goal.amount) + abs(start_score)), 1.0
     if not goal.is_guarantee:

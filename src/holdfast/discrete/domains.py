@@ -130,7 +130,7 @@ def open_domains(data, level_start, asked, cap, state):
 def score_hair(layout, data, asked, state):
     """Return more than rounding can do to the worst-case score of any point of the domains."""
     level_start, radius = layout.level_start, asked.radius + asked.blunt  # one of them is 0
-    total = abs(asked.amount) + abs(asked.base) + radius * asked.rho_0
+    total = abs(asked.amount) + abs(asked.intercept) + radius * asked.rho_0
     for f in range(state.lo.size):
         furthest_out = max(abs(state.lo[f]), abs(state.hi[f]))
         total += (abs(data.coef[f]) + radius * data.rho[f]) * furthest_out

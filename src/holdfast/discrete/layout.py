@@ -85,11 +85,11 @@ def group_of(numbers, b):
 
 def make_layout(problem: DiscreteProblem) -> Layout:
     """Flatten; shapes have been checked."""
-    d, groups = problem.problem.n_features, problem.groups
+    d, groups = problem.base.n_features, problem.groups
     counts = [group.count for group in groups]
     widths = [len(group.columns) for group in groups]
     values = [group.by_row.reshape(len(group.by_row), -1) for group in groups]
-    robust, most = problem.problem.robust_to.numbers(d), problem.max_changes
+    robust, most = problem.base.robust_to.numbers(d), problem.max_changes
     return Layout(
         problem.number_columns,
         _starts(counts),

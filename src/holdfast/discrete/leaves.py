@@ -46,7 +46,7 @@ def _problem(robust_to: ModelSet) -> DiscreteProblem:
 def _example(robust_to: ModelSet) -> tuple[Any, ...]:
     """Return what the solver of leaves works on, for its types."""
     problem = _problem(robust_to)
-    base, layout = problem.problem, make_layout(problem)
+    base, layout = problem.base, make_layout(problem)
     robust = robust_to.numbers(1)  # its arrays as a struct has them: to kernels they may be written
     robust = robust._make(np.array(each) if np.ndim(each) else each for each in robust)
     case = Case(np.zeros(1), np.ones(1), 0.0, robust, _goal(problem).numbers())
@@ -54,7 +54,7 @@ def _example(robust_to: ModelSet) -> tuple[Any, ...]:
 
 
 def _goal(problem: DiscreteProblem) -> Goal:
-    return Goal.of(problem.problem.loss, guarantee=0.5)
+    return Goal.of(problem.base.loss, guarantee=0.5)
 
 
 def _appraise(robust_to: ModelSet) -> None:

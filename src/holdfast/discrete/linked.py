@@ -118,7 +118,7 @@ def solve_linked(
     check_problem(problem)
     check_kind("links", links, Links, "make them with holdfast.discrete.Links")
     _check_links(problem, links)
-    goal = Goal.of(problem.problem.loss, cost_weight=cost_weight, guarantee=guarantee)
+    goal = Goal.of(problem.base.loss, cost_weight=cost_weight, guarantee=guarantee)
     return answer_linked(problem, links, goal, float(tolerance), n_jobs=n_jobs)
 
 
@@ -215,7 +215,7 @@ def _distrust(problem: DiscreteProblem, goal: Goal, found: Found, i: int) -> Non
 
     Links, and the rows of HiGHS, are known to a tolerance.
     """
-    base = problem.problem.row(i)
+    base = problem.base.row(i)
     point = found.recourse[i : i + 1]
     rough = score_roundings(base, base.X if np.isnan(point).any() else point)
     if rough[0] > GAP_TOLERANCE * (1.0 + abs(goal.target or 0.0)):
@@ -239,7 +239,7 @@ def _check_kept(answer: RecourseResult, links: Links) -> None:
 
 
 def _check_links(problem: DiscreteProblem, links: Links) -> None:
-    n, d = problem.problem.n_rows, problem.problem.n_features
+    n, d = problem.base.n_rows, problem.base.n_features
     matrix = read_floats("matrix of links", links.matrix)
     shape = matrix.shape
     if len(shape) != 2 or shape[1] != d or not np.isfinite(matrix).all():

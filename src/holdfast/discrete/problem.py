@@ -87,7 +87,7 @@ class DiscreteProblem:
 
     Attributes
     ----------
-    problem : RecourseProblem
+    base : RecourseProblem
         Points, linear scores, set of models and loss; bounds and costs of the numbers. Columns of
         groups have their bounds and costs here too, but these are not read.
     step, anchor : (1, d) or (n, d) arrays
@@ -109,7 +109,7 @@ class DiscreteProblem:
         several that people change; the current one changes none. None: every other one is one.
     """
 
-    problem: RecourseProblem
+    base: RecourseProblem
     step: Floats
     anchor: Floats
     groups: list[Group]
@@ -123,7 +123,7 @@ class DiscreteProblem:
     def all_fixed_costs(self) -> Floats:
         """What touching each column costs; zeros where nothing is said."""
         if self.fixed_costs is None:
-            return np.zeros((1, self.problem.n_features))
+            return np.zeros((1, self.base.n_features))
         return np.asarray(self.fixed_costs, dtype=np.float64)
 
     @property
@@ -135,7 +135,7 @@ class DiscreteProblem:
     @property
     def number_columns(self) -> NDArray[np.int64]:
         """The columns outside all groups."""
-        is_number = np.ones(self.problem.n_features, dtype=bool)
+        is_number = np.ones(self.base.n_features, dtype=bool)
         is_number[self.grouped_columns] = False
         return np.flatnonzero(is_number)
 
@@ -147,7 +147,7 @@ class DiscreteProblem:
 
         return replace(
             self,
-            problem=self.problem.take(which),
+            base=self.base.take(which),
             step=pick(self.step),
             anchor=pick(self.anchor),
             groups=[group.take(which) for group in self.groups],
@@ -199,7 +199,7 @@ class DiscreteProblem:
 
         As `RecourseProblem.in_even_costs`, with fixed costs and the costs of levels among them.
         """
-        base, numbers = self.problem, self.number_columns
+        base, numbers = self.base, self.number_columns
         fixed_costs = self.all_fixed_costs
         evening = Evening.of(
             base.feature_costs[:, numbers], fixed_costs[:, numbers], *self.level_costs
@@ -207,7 +207,7 @@ class DiscreteProblem:
         return (
             replace(
                 self,
-                problem=replace(base, feature_costs=evening.applied(base.feature_costs)),
+                base=replace(base, feature_costs=evening.applied(base.feature_costs)),
                 level_costs=[evening.applied(costs) for costs in self.level_costs],
                 fixed_costs=evening.applied(fixed_costs),
             ),

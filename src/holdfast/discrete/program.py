@@ -85,7 +85,7 @@ class Program:
     """
 
     def __init__(self, problem: DiscreteProblem, cap: float, relaxed: bool = False) -> None:
-        self.problem, self.base = problem, problem.problem
+        self.problem, self.base = problem, problem.base
         self.cap, self.relaxed, self.is_cut, self.gave_up = cap, relaxed, False, False
         self.cost: list[float] = []
         self.lower: list[float] = []

@@ -48,7 +48,7 @@ class Relaxed(Struct):
     high: Blend
 
 
-class Asked(NamedTuple):
+class NodeGoal(NamedTuple):
     """Goal and set of models as a node reads them.
 
     For a ball of p = inf the norm is part of the scores already; other sets have none here.
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
     loss: int
     amount: float
     kind: int
-    base: float  # the intercept
+    intercept: float
     radius: float
     blunt: float  # p = inf: what the adversary takes off every coefficient; 0 otherwise
     p: float
@@ -68,9 +68,10 @@ class Asked(NamedTuple):
 
 
 @kernel
-def make_asked(goal, kind, base, unit, radius, blunt, p, q, rho_0):
+def make_node_goal(goal, kind, intercept, unit, radius, blunt, p, q, rho_0):
     """Ask for a goal, or again for that of another question."""
-    return Asked(goal.mode, goal.loss, goal.amount, kind, base, radius, blunt, p, q, rho_0, unit)
+    mode, loss, amount = goal.mode, goal.loss, goal.amount
+    return NodeGoal(mode, loss, amount, kind, intercept, radius, blunt, p, q, rho_0, unit)
 
 
 class Dual(NamedTuple):
@@ -106,17 +107,17 @@ def evaluate(relaxed, asked, mu, norm, charge, active, changes):
         for b in range(active.size):
             relaxed.gammas[b] = 0.0
     cost, score = relaxed_point(relaxed.candidates, relaxed.now, asked)
-    score += asked.base
+    score += asked.intercept
     least, suited = node_bound(relaxed, asked, mu, gamma_0, active, changes)
     if asked.mode == REACH:
-        return least - asked.base - 4.0 * EPS * abs(asked.base), -score, 0.0, norm, suited
+        return least - asked.intercept - 4.0 * EPS * abs(asked.intercept), -score, 0.0, norm, suited
     if asked.mode == GUARANTEE:
-        value = least + mu * (asked.amount - asked.base)
-        value -= 4.0 * EPS * mu * (abs(asked.amount) + abs(asked.base))
+        value = least + mu * (asked.amount - asked.intercept)
+        value -= 4.0 * EPS * mu * (abs(asked.amount) + abs(asked.intercept))
         return value, cost, asked.amount - score, norm, suited
     slope = min(asked.amount * mu, steepest(asked.loss))
-    value = tilted_minimum(asked.loss, slope) + asked.amount * (least - mu * asked.base)
-    value -= 4.0 * EPS * asked.amount * mu * abs(asked.base)
+    value = tilted_minimum(asked.loss, slope) + asked.amount * (least - mu * asked.intercept)
+    value -= 4.0 * EPS * asked.amount * mu * abs(asked.intercept)
     t = score_at_slope(asked.loss, slope)
     if not math.isfinite(t):
         return value, math.nan, t, norm, suited

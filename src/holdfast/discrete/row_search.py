@@ -46,7 +46,7 @@ class Numbers(NamedTuple):
 
 def numbers_of(problem: DiscreteProblem) -> Numbers:
     """Return the columns of a problem that has one row; those of groups lie among their levels."""
-    base = problem.problem
+    base = problem.base
     lower, upper = base.lower[0].copy(), base.upper[0].copy()
     for group, costs in zip(problem.groups, problem.level_costs, strict=True):
         allowed = group.by_row[0, np.isfinite(costs[0])]
@@ -86,7 +86,7 @@ class RowSearcher:
 
     def __init__(self, problem: DiscreteProblem) -> None:
         self.problem, self.columns = problem, problem.number_columns
-        self.is_number = np.zeros(problem.problem.n_features, dtype=bool)
+        self.is_number = np.zeros(problem.base.n_features, dtype=bool)
         self.is_number[self.columns] = True
         self._home = self  # what it shares all but its model with
         self._buffers: dict[Goal, _Buffers] = {}
@@ -94,7 +94,7 @@ class RowSearcher:
     @cached_property
     def model(self) -> RowModel:
         """The model that is asked about."""
-        base = self.problem.problem
+        base = self.problem.base
         return RowModel(base.coef[0], float(base.intercept[0]), self._ready[0].robust.scale)
 
     def like(self, model: RowModel) -> RowSearcher:
@@ -106,11 +106,11 @@ class RowSearcher:
     @cached_property
     def _ready(self) -> tuple[Batch, NDArray[np.int64]]:
         """What the kernels read, in costs around 1, and the power of 2 taken out of them."""
-        return make_batch(self.problem, Goal.highest(self.problem.problem.loss))
+        return make_batch(self.problem, Goal.highest(self.problem.base.loss))
 
     @cached_property
     def _private(self) -> SearchWork:
-        base, batch = self.problem.problem, self._ready[0]
+        base, batch = self.problem.base, self._ready[0]
         layout, address = batch.layout, leaves_for(batch.robust).address(lambda: None)
         buffers = new_buffers(layout, base.n_features)
         return SearchWork(address, new_work(base), buffers, new_stack(layout, _DEPTH))
@@ -147,7 +147,7 @@ class RowSearcher:
 
     def _new_buffers(self, goal: Goal, n: int) -> _Buffers:
         batch, exponent = self._ready
-        d, robust = self.problem.problem.n_features, batch.robust
+        d, robust = self.problem.base.n_features, batch.robust
         coef, intercept, scale = np.empty((1, d)), np.empty(1), np.empty(d)
         start, lower, upper, step = np.empty((4, n, d))
         cost, fixed_cost = costs = np.empty((2, n, d))
@@ -168,7 +168,7 @@ class RowSearcher:
         return _Buffers(asked, numbers, costs, coef, intercept, scale)
 
     def _search(self, batch: Batch, which: NDArray[np.int64], limits: Limits) -> FoundRows:
-        base, home = self.problem.problem, self._home
+        base, home = self.problem.base, self._home
         if not home._private.leaves and hasattr(search_rows, "py_func"):
             leaves = leaves_for(batch.robust).address(lambda: None)
             if not leaves:  # compiled, the search would call what is not there

@@ -99,7 +99,7 @@ def solve_discrete(
     check_positive("tolerance", tolerance, or_zero=True)
     check_count("max_nodes", max_nodes)
     check_problem(problem)
-    goal = Goal.of(problem.problem.loss, cost_weight=cost_weight, guarantee=guarantee)
+    goal = Goal.of(problem.base.loss, cost_weight=cost_weight, guarantee=guarantee)
     limits = Limits(float(tolerance), max_nodes)
     return answer_discrete(problem, goal, limits, reachable=reachable, n_jobs=n_jobs)
 
@@ -125,7 +125,7 @@ def _find(
     problem: DiscreteProblem, goal: Goal, limits: Limits, workers: int, reachable: bool
 ) -> Found:
     """Search every row; where that is asked for, say what those without an answer can reach."""
-    base = problem.problem
+    base = problem.base
     if not reachable:
         return found_of(search_once(problem, goal, limits, workers))
     out, lost, reach, batch = search_everybody(problem, goal, limits, workers)
@@ -159,13 +159,13 @@ def search_everybody(
     def search(batch: Batch, which: NDArray[np.int64], limits: Limits) -> FoundRows:
         return run_search(problem, batch, which, limits, threads)
 
-    return search_with_reach(search, batch, problem.problem.n_rows, goal, exponent, limits)
+    return search_with_reach(search, batch, problem.base.n_rows, goal, exponent, limits)
 
 
 def search_once(problem: DiscreteProblem, goal: Goal, limits: Limits, threads: int) -> FoundRows:
     """Search every row."""
     batch, exponent = make_batch(problem, goal)
-    rows = np.arange(problem.problem.n_rows)
+    rows = np.arange(problem.base.n_rows)
     return in_own_costs(run_search(problem, batch, rows, limits, threads), goal, exponent)
 
 
@@ -235,7 +235,7 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
     array([-1.])
     """
     check_problem(problem)
-    which, goal = np.arange(problem.problem.n_rows), Goal.highest(problem.problem.loss)
+    which, goal = np.arange(problem.base.n_rows), Goal.highest(problem.base.loss)
     limits, threads = Limits(nodes=_REACH_NODES), thread_count(n_jobs)
     scores = []
     for part in problem.covers():
@@ -248,7 +248,7 @@ def largest_reachable_score(problem: DiscreteProblem, *, n_jobs: int | None = -1
 def make_batch(problem: DiscreteProblem, goal: Goal) -> tuple[Batch, NDArray[np.int64]]:
     """Return what the kernels read, in even costs, and the powers of 2 taken out of them."""
     even, exponent = problem.in_even_costs()
-    base = even.problem
+    base = even.base
     robust, amounts = base.robust_to.numbers(base.n_features), goal.amounts(exponent)
     radii = np.array([robust.radius])
     batch = Batch(
@@ -265,14 +265,14 @@ def run_search(
     threads: int,
 ) -> FoundRows:
     """Search some rows; values and bounds are in even costs."""
-    d, depth = problem.problem.n_features, _DEPTH
+    d, depth = problem.base.n_features, _DEPTH
 
     def search(batch: Batch, which: NDArray[np.int64]) -> FoundRows:
         out, stop = new_found_rows(which.size, d, len(problem.groups)), np.zeros(1, dtype=np.int8)
         arguments = (batch, limits._replace(stop=stop), which, out)
 
         def private(address: int) -> SearchWork:
-            work, buffers = new_work(problem.problem), new_buffers(batch.layout, d)
+            work, buffers = new_work(problem.base), new_buffers(batch.layout, d)
             return SearchWork(address, work, buffers, new_stack(batch.layout, depth))
 
         def compile_search() -> None:  # called on no rows, it calls nothing itself
@@ -325,7 +325,7 @@ def reachable_radii(
     ``(w.x + b - target) / ||(rho x, rho_0)||_q``: from a radius that is small enough, these rise to
     the largest one in a few steps.
     """
-    base, n = problem.problem, which.size
+    base, n = problem.base, which.size
     low, high, best = np.zeros(n), np.full(n, base.robust_to.radius), np.full(n, np.nan)
     radius = 1e-9 * high  # the kernels for 1 <= p < inf need one
     left = np.arange(n)
@@ -382,7 +382,7 @@ def answer_sizes(
 def _answer_sizes(
     problem: DiscreteProblem, goal: Goal, radii: Floats, threads: int
 ) -> tuple[Floats, Floats]:
-    base, limits = problem.problem, Limits(nodes=_SIZE_NODES)
+    base, limits = problem.base, Limits(nodes=_SIZE_NODES)
     cost, kept = np.full(radii.size, np.nan), np.full(radii.size, np.nan)
     for asked in (radii == 0.0, radii > 0.0):  # some kernels are for one of the two only
         if not asked.any():
@@ -424,7 +424,7 @@ def largest_size(
         for part, batch in pairs:
             out = run_search(part, batch.replaced(radii=radius), which, limits, threads)
             if np.isfinite(out.value[0]):  # elsewhere there is no best point
-                told = largest_kept_radius(part.problem, out.recourse, which, target)
+                told = largest_kept_radius(part.base, out.recourse, which, target)
                 kept = max(kept, float(told[0]))
         above = np.array([max(kept, radius[0]) * (1.0 + _ROUNDING)])
         cost, held = answer_sizes(problem, goal, above, n_jobs=n_jobs)
@@ -438,8 +438,8 @@ def largest_size(
 
 
 def _at_radius(problem: DiscreteProblem, radius: float) -> DiscreteProblem:
-    base = problem.problem
-    return replace(problem, problem=replace(base, robust_to=base.robust_to.with_radius(radius)))
+    base = problem.base
+    return replace(problem, base=replace(base, robust_to=base.robust_to.with_radius(radius)))
 
 
 def largest_kept_radius(
@@ -460,7 +460,7 @@ def largest_kept_radius(
 
 def check_goal(problem: DiscreteProblem, goal: Goal) -> None:
     """Refuse a price of a loss that is not convex: the bound of a node would not hold."""
-    loss = problem.problem.loss
+    loss = problem.base.loss
     if not (goal.is_guarantee or loss.convex):
         raise ValueError(
             f"loss = {loss.name!r} is not convex: with discrete parts it only works with a "
@@ -471,8 +471,8 @@ def check_goal(problem: DiscreteProblem, goal: Goal) -> None:
 def check_problem(problem: DiscreteProblem) -> None:
     """Refuse shapes that do not fit together."""
     check_kind("problem", problem, DiscreteProblem, "make a DiscreteProblem")
-    check_kind("problem", problem.problem, RecourseProblem, "make it with RecourseProblem.build")
-    n, d = problem.problem.n_rows, problem.problem.n_features
+    check_kind("base", problem.base, RecourseProblem, "make it with RecourseProblem.build")
+    n, d = problem.base.n_rows, problem.base.n_features
     for name in ("groups", "level_costs"):
         check_kind(name, getattr(problem, name), list, "give one entry for each group")
     for group in problem.groups:

@@ -180,7 +180,7 @@ def _are_merged(part: Part, columns: NDArray[np.int64], links: list[Link]) -> bo
     numbers = part.numbers
     if len(columns) != 2 or len(links) != 1 or not links[0].is_equation:
         return False
-    if not _has_forms(part.problem.problem.robust_to):
+    if not _has_forms(part.problem.base.robust_to):
         return False
     inside = (numbers.lower <= numbers.start) & (numbers.start <= numbers.upper)
     is_free = numbers.step[columns].max() == 0.0 and inside[columns].all()
@@ -227,7 +227,7 @@ def along(part: Part, link: Link) -> Iterator[Part]:
     Steps and fixed costs are left out: this is to find a good answer, and proves nothing.
     """
     numbers, columns = part.numbers, link.columns
-    if not _has_forms(part.problem.problem.robust_to):
+    if not _has_forms(part.problem.base.robust_to):
         return
     a, b = columns.tolist()
     own, slope = numbers.start[columns], _slope(columns, link)
@@ -265,7 +265,7 @@ def _forms(
 ) -> Iterator[tuple[_Form, tuple[float, float]]]:
     """Yield the intervals of t in which the norm has one form, as far as the bounds allow."""
     lower, upper = part.numbers.lower[columns], part.numbers.upper[columns]
-    ball = require_ball(part.problem.problem.robust_to, "a union of numbers")
+    ball = require_ball(part.problem.base.robust_to, "a union of numbers")
     ends = np.sort(np.stack([(lower - start) / slope, (upper - start) / slope]), axis=0)
     low, high = float(ends[0].max()), float(ends[1].min())
     if low > high:
@@ -335,7 +335,7 @@ def _merged_within(
     """Put y in place of the first number, and what else the norm needs in place of the second."""
     numbers, old = part.numbers, part.searcher.model
     ends = sorted(form.at_start + form.scale * t for t in interval)
-    coef = old.coef[columns] - part.problem.problem.robust_to.radius * form.folded
+    coef = old.coef[columns] - part.problem.base.robust_to.radius * form.folded
     speed = float(coef @ form.slope) / form.scale
     model = RowModel(
         _put(old.coef, columns, (speed, 0.0)),

@@ -119,8 +119,10 @@ def is_empty(layout, buffers, asked, dual, changes):
     least, rounding, _ = separable_minimum(
         relaxed.candidates, mu, relaxed.gammas, state.active, changes, relaxed.saved
     )
-    rounding += 4.0 * EPS * (mu * (abs(asked.amount) + abs(asked.base)) + gamma_0 * asked.rho_0)
-    return least + mu * (asked.amount - asked.base) + gamma_0 * asked.rho_0 > rounding
+    rounding += (
+        4.0 * EPS * (mu * (abs(asked.amount) + abs(asked.intercept)) + gamma_0 * asked.rho_0)
+    )
+    return least + mu * (asked.amount - asked.intercept) + gamma_0 * asked.rho_0 > rounding
 
 
 @kernel

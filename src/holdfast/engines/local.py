@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines.parts import Parts, alone_in, write_whole
+from holdfast.engines.parts import PartFiles, alone_in, write_whole
 from holdfast.engines.rows import SAMPLE, RowFunction, columns_of, fit_rows
 from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
 from holdfast.files.recourse import manifest_of
@@ -99,15 +99,15 @@ def run_job(
     if done is not None:
         if work.exists():  # killed just before it was to be deleted
             with alone_in(work):
-                Parts(work).remove()
+                PartFiles(work).remove()
         return done
     people.scan()
     try:
         work.mkdir(exist_ok=True)
         with alone_in(work):
             claim(work, job, checksums)
-            Parts(work).tidy()
-            run = _LocalRun(rows, people, Parts(work), thread_count(n_jobs), progress)
+            PartFiles(work).tidy()
+            run = _LocalRun(rows, people, PartFiles(work), thread_count(n_jobs), progress)
             run.advise()
             _check_still(people, seen, checksums["people"], work)
             statuses = run.put_together(out)
@@ -115,7 +115,7 @@ def run_job(
             checksums |= {"out": checksum(out)}
             record = record_of(job, checksums, people.n_rows or 0, statuses)
             job.write(manifest_of(out), record, drafts=work)
-            Parts(work).remove()
+            PartFiles(work).remove()
     except BrokenExecutor:
         raise StoppedError(
             "a process of this run was killed, perhaps for lack of memory",
@@ -164,7 +164,7 @@ def _check_still(people: TableFile, seen: list[Any], digest: str, work: Path) ->
     """Refuse an input that was changed while it was read: nobody knows whose answers these are."""
     if people.fingerprint() == seen or people.checksum() == digest:
         return
-    Parts(work).remove()
+    PartFiles(work).remove()
     raise ValueError(
         f"{people.path} was changed during the run; nothing was written. Run the same command again"
     )
@@ -275,7 +275,7 @@ class _LocalRun:
         self,
         rows: RowFunction,
         people: TableFile,
-        parts: Parts,
+        parts: PartFiles,
         workers: int,
         progress: Progress | None,
     ) -> None:
@@ -375,7 +375,7 @@ class _LocalRun:
         return dict(sorted(statuses.items()))
 
 
-def _work(rows: RowFunction, parts: Parts, first: int, table: pa.Table) -> dict[str, float]:
+def _work(rows: RowFunction, parts: PartFiles, first: int, table: pa.Table) -> dict[str, float]:
     """Advise people, and write the part; say how long it took."""
     began = time.perf_counter()
     advice = rows(table, first)
@@ -384,10 +384,10 @@ def _work(rows: RowFunction, parts: Parts, first: int, table: pa.Table) -> dict[
     return {"solve": solved - began, "write": time.perf_counter() - solved}
 
 
-_mine: tuple[RowFunction, Parts] | None = None  # what a process works with
+_mine: tuple[RowFunction, PartFiles] | None = None  # what a process works with
 
 
-def _start(rows: RowFunction, parts: Parts) -> None:
+def _start(rows: RowFunction, parts: PartFiles) -> None:
     """Begin a process that works."""
     global _mine
     _mine = rows, parts

@@ -22,7 +22,7 @@ _ROWS = 32_768  # of what is written at a time, and of a group of rows in a Parq
 
 
 @dataclass(frozen=True)
-class Parts:
+class PartFiles:
     """The parts of one run; a part holds people from `first` on, so many of them."""
 
     directory: Path

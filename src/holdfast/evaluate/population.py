@@ -19,8 +19,8 @@ from holdfast.problem.model_set import ModelSet, check_models
 # Corners of a box in so many dimensions are all tried out: 65,536 of them.
 MOST_DIMENSIONS = 16
 _CORNERS_AT_ONCE = 2**12
-# An ascent ends when a step gains less than this share of the sum.
-_LEAST_GAIN = 1e-12
+# An ascent ends when a step adds less than this share of the sum.
+_LEAST_RISE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ def _ascend(
         gradient = -special.expit(-(score + units @ felt.T)) @ felt
         there = _support(gradient, robust_to)
         reached = _loss_sum(score, felt, there)
-        higher = reached > sums * (1.0 + _LEAST_GAIN)
+        higher = reached > sums * (1.0 + _LEAST_RISE)
         if not higher.any():
             break
         units[higher], sums[higher] = there[higher], reached[higher]

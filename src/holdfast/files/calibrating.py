@@ -42,7 +42,7 @@ class Rehearsed:
         Earlier versions, oldest first.
     time : str, optional
         The column that says when each row was seen.
-    favorable : str, optional
+    favorable_class : str, optional
         The class that people want, as it is typed.
     """
 
@@ -52,7 +52,7 @@ class Rehearsed:
     actions: Path | None = None
     past_models: tuple[Path, ...] = ()
     time: str | None = None
-    favorable: str | None = None
+    favorable_class: str | None = None
 
 
 def calibrate_files(files: Rehearsed, **settings: Any) -> Sizing:
@@ -73,8 +73,8 @@ def calibrate_files(files: Rehearsed, **settings: Any) -> Sizing:
     ValueError: ...model.json holds coefficients only, so it cannot be retrained. Give earlier \
 versions of it with --past-models, or give the model as a .skops file
     """
-    found = load_model(files.model, files.favorable)
-    past = [load_model(path, files.favorable) for path in files.past_models]
+    found = load_model(files.model, files.favorable_class)
+    past = [load_model(path, files.favorable_class) for path in files.past_models]
     if not found.can_retrain and not past:
         raise ValueError(
             f"{files.model} holds coefficients only, so it cannot be retrained. Give earlier "

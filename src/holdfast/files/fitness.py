@@ -11,7 +11,7 @@ import numpy as np
 
 from holdfast.actions import ActionSet
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.fit import misfits, read_action_levels, read_derived
+from holdfast.actions.fitness import misfits, read_action_levels, read_derived
 from holdfast.actions.number import NumberFeature
 from holdfast.files.models import load_model
 from holdfast.files.people import PeopleColumns
@@ -79,7 +79,7 @@ def check_fitness(
     actions: str | Path,
     model: str | Path,
     people: str | Path | None = None,
-    favorable: str | None = None,
+    favorable_class: str | None = None,
 ) -> Fitness:
     """Check an action set against a model, and against people.
 
@@ -97,7 +97,7 @@ def check_fitness(
     >>> check_fitness(folder / "actions.yaml", folder / "model.json").complaints
     ["the action set has no features for the columns ['months']"]
     """
-    found = load_model(model, favorable)
+    found = load_model(model, favorable_class)
     given = ActionSet.load(actions)
     table = None if people is None else open_table(people)
     encoding = Encoding.of(found.model, favorable_class=found.favorable_class)

@@ -58,7 +58,7 @@ class Job:
     guarantee_points: float | None = None
     n_options: int = 1
     loss: str | None = None
-    favorable: str | int | float | bool | None = None
+    favorable_class: str | int | float | bool | None = None
     keys: list[str] = field(default_factory=list)
     engine: str = "local"
 
@@ -159,8 +159,8 @@ def prepare(job: Job, n_jobs: int | None = -1) -> Prepared:
         except (ValueError, OSError, ModuleNotFoundError) as error:
             complaints.append(str(error))
 
-    favorable = None if job.favorable is None else str(job.favorable)
-    model = attempt(load_model, job.model, favorable)
+    favorable_class = None if job.favorable_class is None else str(job.favorable_class)
+    model = attempt(load_model, job.model, favorable_class)
     actions = attempt(ActionSet.load, job.actions)
     robust_to = attempt(_model_set, job.robust_to)
     points = None if job.points is None else attempt(lambda scale: Points(**scale), job.points)

@@ -5,7 +5,7 @@ A file of this kind is::
     {
       "holdfast_model": 1,
       "classes": ["bad", "good"],
-      "favorable": "good",
+      "favorable_class": "good",
       "intercept": 0.4,
       "columns": [
         {"name": "duration", "coefficient": -0.3, "mean": 20.9, "scale": 12.1},
@@ -20,8 +20,8 @@ The score is the sum of the intercept and of what each column adds. A number add
 (value - mean) / scale``; ``mean`` is 0 and ``scale`` 1 where they are left out. A category adds the
 coefficient of the person's level. The score is the log-odds of the second of the `classes`. Levels
 that are texts may be the names of an object; numbers and booleans stand in a list, because names
-in JSON are always texts. Whoever has a level that is not listed cannot be judged. `favorable` may
-be left out; then it has to be said with the file.
+in JSON are always texts. Whoever has a level that is not listed cannot be judged. `favorable_class`
+may be left out; then it has to be said with the file.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _SCHEMA: dict[str, Any] = {
     "properties": {
         "holdfast_model": {"const": 1, "description": "Version of this format."},
         "classes": {"type": "array", "minItems": 2, "maxItems": 2, "items": _LABEL},
-        "favorable": _LABEL,
+        "favorable_class": _LABEL,
         "intercept": {"type": "number"},
         "columns": {
             "type": "array",
@@ -96,11 +96,11 @@ def model_from_json(raw: bytes) -> tuple[Any, Any]:
 
     Examples
     --------
-    >>> text = b'{"holdfast_model": 1, "classes": [0, 1], "favorable": 0, "intercept": 0.5, ' \
-b'"columns": [{"name": "months", "coefficient": 0.25}]}'
-    >>> model, favorable = model_from_json(text)
+    >>> text = b'{"holdfast_model": 1, "classes": [0, 1], "favorable_class": 0, ' \
+b'"intercept": 0.5, "columns": [{"name": "months", "coefficient": 0.25}]}'
+    >>> model, favorable_class = model_from_json(text)
     >>> import pandas as pd
-    >>> model.decision_function(pd.DataFrame({"months": [6]})), favorable
+    >>> model.decision_function(pd.DataFrame({"months": [6]})), favorable_class
     (array([2.]), 0)
     """
     if len(raw) > _KIND.most_bytes:
@@ -121,7 +121,7 @@ b'"columns": [{"name": "months", "coefficient": 0.25}]}'
             raise ValueError(f"columns: {name!r} appears {count} times")
     terms = [_term(k, column) for k, column in enumerate(content["columns"])]
     intercept = _finite("intercept", content["intercept"])
-    return pipeline_of(terms, classes, intercept), _whole(content.get("favorable", UNSAID))
+    return pipeline_of(terms, classes, intercept), _whole(content.get("favorable_class", UNSAID))
 
 
 def _term(k: int, column: dict[str, Any]) -> NumberTerm | LevelTerm:

@@ -39,7 +39,7 @@ class ModelFile:
     can_retrain: bool
 
 
-def load_model(path: str | Path, favorable: str | None = None) -> ModelFile:
+def load_model(path: str | Path, favorable_class: str | None = None) -> ModelFile:
     """Read a fitted model of two classes; nothing in the file is executed.
 
     Parameters
@@ -48,7 +48,7 @@ def load_model(path: str | Path, favorable: str | None = None) -> ModelFile:
         A .skops file, as `save_model` or `skops.io.dump` write it, of scikit-learn's own classes; a
         .json file of coefficients, see `holdfast.files.json_models`; or an .onnx file of a linear
         model, see `holdfast.files.onnx_models`.
-    favorable : str, optional
+    favorable_class : str, optional
         The class that people want, as it is typed: "0", "False", "good". It may be left out where
         the file says it, and where the classes are False and True.
 
@@ -68,7 +68,7 @@ def load_model(path: str | Path, favorable: str | None = None) -> ModelFile:
     with naming(path):
         model, said = _model_in(raw, path)
         classes = _classes(model)
-        wanted = favorable_of(classes, said, favorable)
+        wanted = favorable_of(classes, said, favorable_class)
     digest = hashlib.sha256(raw).hexdigest()
     return ModelFile(path, model, wanted, digest, can_retrain=path.suffix.lower() == ".skops")
 

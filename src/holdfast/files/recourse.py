@@ -113,13 +113,13 @@ class RecourseFile:
         """Return the model that the advice was given for."""
         return self.prepared.model
 
-    def later_model(self, path: Path, favorable: str | None = None) -> tuple[ModelFile, bool]:
+    def later_model(self, path: Path, favorable_class: str | None = None) -> tuple[ModelFile, bool]:
         """Read another model, and say whether its class that people want is that of the run.
 
         So it is only where nobody says it, as typed or in the file of that model.
         """
-        if favorable is not None:
-            return load_model(path, favorable), False
+        if favorable_class is not None:
+            return load_model(path, favorable_class), False
         wanted = self.model_file().favorable_class
         found: ModelFile | ValueError
         try:

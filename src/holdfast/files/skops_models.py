@@ -66,7 +66,7 @@ def pack(model: Any, favorable_class: Any) -> bytes:
         raise ValueError(_refused(strangers))
     buffer = io.BytesIO(raw)
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
-        note = {"holdfast_model": 1, "favorable": favorable_class}
+        note = {"holdfast_model": 1, "favorable_class": favorable_class}
         archive.writestr(_NOTE, json.dumps(note))
     return buffer.getvalue()
 
@@ -112,9 +112,10 @@ def _read_note(archive: zipfile.ZipFile) -> Any:
     if len(text) > _NOTE_KIND.most_bytes:
         raise ValueError(f"its member {_NOTE} is too large")
     note = parse_json(text, _NOTE_KIND)
-    if not isinstance(note, dict) or note.get("holdfast_model") != 1 or "favorable" not in note:
+    is_note = isinstance(note, dict) and note.get("holdfast_model") == 1
+    if not is_note or "favorable_class" not in note:
         raise ValueError(f"its member {_NOTE} does not say which class is favourable")
-    return note["favorable"]
+    return note["favorable_class"]
 
 
 def _strangers(raw: bytes) -> list[str]:

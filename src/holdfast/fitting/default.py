@@ -84,7 +84,7 @@ class Fitted:
 def fit_default(
     table: Any,
     target: str,
-    favorable: Any,
+    favorable_class: Any,
     *,
     drop: Iterable[str] = (),
     categories: Iterable[str] = (),
@@ -102,7 +102,7 @@ def fit_default(
         People, with their outcome. Rows without an outcome are left out.
     target : str
         The column of the outcome, with two different values.
-    favorable : label or str
+    favorable_class : label or str
         The outcome that people want, or how it is typed: "0".
     drop : iterable of str
         Columns not to use.
@@ -127,7 +127,7 @@ def fit_default(
     dropped = read_names(frame, target, drop)
     labelled = frame[target].notna()
     labels, classes = _labels(target, frame[target][labelled])
-    wanted = _wanted(classes, favorable)
+    wanted = _wanted(classes, favorable_class)
     people = frame.loc[labelled].drop(columns=[target, *dropped])
     columns = read_columns(people, categories)
     people = _as_fitted(people, columns)
@@ -180,8 +180,8 @@ def _labels(target: str, column: pd.Series[Any]) -> tuple[NDArray[Any], list[Any
     return labels, classes
 
 
-def _wanted(classes: list[Any], favorable: Any) -> Any:
-    given = plain(favorable)
+def _wanted(classes: list[Any], favorable_class: Any) -> Any:
+    given = plain(favorable_class)
     if isinstance(given, str):
         return label_of(classes, given)
     known = favorable_position(classes, given)

@@ -26,7 +26,7 @@ from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.model_set import ModelSet
 from holdfast.problem.problem import RecourseProblem
 from holdfast.result.result import RecourseResult
-from holdfast.result.status import MethodStatus, Status, network_statuses, sort_proven
+from holdfast.result.status import MethodStatus, Status, network_statuses, tell_proven_apart
 from holdfast.result.surrogate import Surrogate
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def list_methods() -> list[MethodInfo]:
 
     Examples
     --------
-    >>> import holdfast
-    >>> [method.name for method in holdfast.list_methods()][0]
+    >>> from holdfast.methods import list_methods
+    >>> [method.name for method in list_methods()][0]
     'exact'
-    >>> print(holdfast.list_methods()[0].guarantees)
+    >>> print(list_methods()[0].guarantees)
     optimal for linear scores, any p, proven for each row
     """
     return [describe(kind) for kind in METHODS.values()]
@@ -314,7 +314,7 @@ def _with_the_model(
         _say_of_the_model(status, result, there, refused)
     else:
         stays = (result.recourse_array == result.problem.X).all(axis=1)
-        sort_proven(result.goal, status, stays, result.worst_case_score, refused)
+        tell_proven_apart(result.goal, status, stays, result.worst_case_score, refused)
     if model.origin is not None and there.any():
         between = np.zeros(len(result), dtype=bool)
         between[there] = model.origin.fractional(points, result.problem.X[there])

@@ -101,7 +101,7 @@ want: favorable_class='default' or favorable_class='paid'
     if found.threshold is not None:
         return _cut(adapted, origin, found.threshold)
     # an even chance goes to the first class
-    even = float(np.nextafter(0.0, 1.0)) if origin.favorable == 1 else 0.0
+    even = float(np.nextafter(0.0, 1.0)) if origin.favorable_position == 1 else 0.0
     return replace(adapted, cutoff=even)  # type: ignore[type-var]
 
 
@@ -165,21 +165,21 @@ def _origin(
             f"{here}{name} has {len(classes)} classes {shown(classes)}; recourse needs exactly 2 "
             "labels"
         )
-    favorable = _favorable(name, classes, favorable_class, whole, people)
+    position = _favorable(name, classes, favorable_class, whole, people)
     read = understood(found.steps, with_curves=with_curves)
     count = read.depth
-    factor = (1.0 if favorable == 1 else -1.0) * _stretch(last)
+    factor = (1.0 if position == 1 else -1.0) * _stretch(last)
     calibrated = found.calibrated
     return Origin(
         whole,
         where,
         last,
         classes,
-        favorable,
+        position,
         steps=found.steps[:count],
         rest=found.steps[count:],
         factor=factor,
-        calibrator=None if calibrated is None else read_calibrator(calibrated, favorable, factor),
+        calibrator=None if calibrated is None else read_calibrator(calibrated, position, factor),
         decides=found.threshold is None and calibrated is None,
         names=raw_names(found.steps[0], None)[0] if count else [],
         features=read.parts,
@@ -265,7 +265,7 @@ def _decide(model: Model, origin: Origin, threshold: Threshold | None) -> Model:
 def _cut(model: Model, origin: Origin, threshold: Threshold) -> Model:
     """Put the threshold of a decision into the model, as the score from which on it accepts."""
     positive = origin.classes[1] if threshold.positive is None else plain(threshold.positive)
-    towards = 1.0 if positive == origin.classes[origin.favorable] else -1.0
+    towards = 1.0 if positive == origin.classes[origin.favorable_position] else -1.0
     if threshold.method == "predict_proba":
         if _margin(origin.last):
             raise ValueError(

@@ -38,7 +38,7 @@ class Calibrator:
     fitted : object
         What turns the classifier's decision function into probabilities.
     method : {"sigmoid", "isotonic", "temperature"}
-    favorable : int
+    favorable_position : int
         Position of the favourable class.
     factor : float
         Our score for a unit of the decision function.
@@ -61,7 +61,7 @@ class Calibrator:
 
     fitted: Any
     method: str
-    favorable: int
+    favorable_position: int
     factor: float
     of_probability: bool
 
@@ -70,7 +70,7 @@ class Calibrator:
         """(slope, shift) where the log-odds are ``slope * score + shift``; None: nowhere."""
         if self.of_probability or self.method == "isotonic":
             return None
-        turn = 1.0 if self.favorable == 1 else -1.0
+        turn = 1.0 if self.favorable_position == 1 else -1.0
         if self.method == "temperature":
             return 2.0 * float(self.fitted.beta_) * turn / self.factor, 0.0
         return -float(self.fitted.a_) * turn / self.factor, -float(self.fitted.b_) * turn
@@ -79,7 +79,7 @@ class Calibrator:
         """Probability of either class at each score, as the model works them out."""
         value = np.clip(score, -_FARTHEST, _FARTHEST) / self.factor
         if self.of_probability:
-            value = special.expit(score if self.favorable == 1 else -score)
+            value = special.expit(score if self.favorable_position == 1 else -score)
         if self.method == "temperature":
             two = np.column_stack([1.0 - value, value]) if self.of_probability else value
             return np.asarray(self.fitted.predict(two), dtype=np.float64)
@@ -92,12 +92,12 @@ class Calibrator:
         result = np.full(scores.shape, np.nan)
         known = ~np.isnan(scores)
         if known.any():
-            result[known] = self.both(scores[known])[:, self.favorable]
+            result[known] = self.both(scores[known])[:, self.favorable_position]
         return result
 
     def score(self, probability: float) -> float:
         """Return the least score whose probability is at least `probability`, or refuse it."""
-        least = self._least(lambda both: both[:, self.favorable] >= probability)
+        least = self._least(lambda both: both[:, self.favorable_position] >= probability)
         if least is not None and least > -np.inf:
             return least
         lowest, largest = self.probability(np.array([-np.inf, np.inf])).tolist()
@@ -121,9 +121,9 @@ class Calibrator:
         def accepted(both: Floats) -> NDArray[np.bool_]:
             if threshold is not None:
                 reached = both[:, position] >= threshold.value
-                return np.asarray(reached if position == self.favorable else ~reached)
+                return np.asarray(reached if position == self.favorable_position else ~reached)
             first = both[:, 0] >= both[:, 1]
-            return np.asarray(first if self.favorable == 0 else ~first)
+            return np.asarray(first if self.favorable_position == 0 else ~first)
 
         least = self._least(accepted)
         if least is None:
@@ -155,7 +155,7 @@ class Calibrator:
         return float(floats_at(np.array([high]))[0])
 
 
-def read_calibrator(calibrated: Any, favorable: int, factor: float) -> Calibrator:
+def read_calibrator(calibrated: Any, favorable_position: int, factor: float) -> Calibrator:
     """Read the calibrator of a calibrated classifier; one that does not rise is refused."""
     fitted, method = calibrated.calibrators[0], calibrated.method
     falls, same = False, False
@@ -176,7 +176,7 @@ def read_calibrator(calibrated: Any, favorable: int, factor: float) -> Calibrato
             "probability, so no change helps"
         )
     of_probability = not hasattr(calibrated.estimator, "decision_function")
-    return Calibrator(fitted, method, favorable, factor, of_probability)
+    return Calibrator(fitted, method, favorable_position, factor, of_probability)
 
 
 def why_closed(model: Any) -> str:

@@ -34,8 +34,8 @@ def favorable_of(classes: list[Any], said: Any, typed: str | None) -> Any:
         known = favorable_position(classes, wanted)
         if known is None:
             raise ValueError(
-                "the file does not say which class people want: give --favorable; the classes are "
-                f"{spelled(classes)}"
+                "the file does not say which class people want: give --favorable-class; the "
+                f"classes are {spelled(classes)}"
             )
         return classes[known]
     known = favorable_position(classes, said)

@@ -41,7 +41,7 @@ class Origin:
         The classifier, and where it stands.
     classes : list
         Its two classes.
-    favorable : int
+    favorable_position : int
         Position of the favourable one.
     factor : float
         Our score for a unit of its decision function: -1 where the first class is favourable.
@@ -64,7 +64,7 @@ class Origin:
     where: str
     last: Any
     classes: list[Any]
-    favorable: int
+    favorable_position: int
     steps: list[FittedStep] = field(default_factory=list)
     rest: list[FittedStep] = field(default_factory=list)
     factor: float = 1.0
@@ -149,9 +149,9 @@ class Origin:
             both = np.asarray(asked("predict_proba"), dtype=np.float64)
             if both.ndim == 1:  # pygam gives that of the second class
                 both = np.column_stack([1.0 - both, both])
-            probability = both[:, self.favorable]
+            probability = both[:, self.favorable_position]
         if (is_whole or self.decides) and hasattr(fitted, "predict"):
-            accepted = np.asarray(asked("predict")) == self.classes[self.favorable]
+            accepted = np.asarray(asked("predict")) == self.classes[self.favorable_position]
         return Said(score, probability, accepted)
 
     def fractional(self, encoded: Floats, start: Floats) -> NDArray[np.bool_]:

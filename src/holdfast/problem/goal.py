@@ -60,7 +60,7 @@ class Goal:
     cutoff : float
         The score from which on today's model says yes. A guarantee below a threshold that somebody
         set is an error (`Model.check_guarantee`); one below the even chance of a plain classifier
-        may end as STILL_REFUSED (`result.status.sort_proven`).
+        may end as STILL_REFUSED (`result.status.tell_proven_apart`).
 
     Examples
     --------

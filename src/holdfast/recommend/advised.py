@@ -181,7 +181,7 @@ def _is_plain(raw_feature: RawFeature, feature: Any) -> bool:
 
 def _solve_batch(question: Question, people: pd.DataFrame, n_options: int) -> Advised:
     posed = question.pose_compared(people)
-    base = posed.problem.problem
+    base = posed.problem.base
     answer = question.solve_relaxed(posed.problem, posed.relaxed, posed.links)
     everybody = np.arange(base.n_rows)
     nothing = np.zeros((base.n_rows, len(posed.names)), dtype=bool)
@@ -250,10 +250,10 @@ def _solve_held(
     assert problem is not None
     if margin:
         relaxed = None  # what has been proven without it still is
-        intercept = problem.problem.intercept
+        intercept = problem.base.intercept
         intercept = intercept - margin * (1.0 + np.abs(intercept))
         intercept.flags.writeable = False
-        problem = replace(problem, problem=replace(problem.problem, intercept=intercept))
+        problem = replace(problem, base=replace(problem.base, intercept=intercept))
     answer = question.solve_relaxed(problem, relaxed, posed.links.take(who))
     return question.read(answer, posed, who, held)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sklearn.base import BaseEstimator
 
 from holdfast.actions import ActionSet
-from holdfast.actions.fit import check_fit
+from holdfast.actions.fitness import check_fit
 from holdfast.machinery.numbers import check_count, check_kind, shown
 from holdfast.models import Model
 from holdfast.models.calibrator import why_closed

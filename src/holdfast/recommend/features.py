@@ -16,7 +16,7 @@ from holdfast.problem.problem import frozen
 
 def take_people(problem: DiscreteProblem, who: NDArray[np.int64]) -> DiscreteProblem:
     """Return the problem of some people, by position; the same one may come several times."""
-    return problem if _are_all(who, problem.problem.n_rows) else problem.take(who)
+    return problem if _are_all(who, problem.base.n_rows) else problem.take(who)
 
 
 def _are_all(who: NDArray[np.int64], n: int) -> bool:
@@ -28,7 +28,7 @@ def changed_features(
     posed: Posed, who: NDArray[np.int64], recourse: Floats, levels: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Say which of ``posed.names`` a recourse of some people changes, (people, features)."""
-    everybody = posed.problem.problem.X
+    everybody = posed.problem.base.X
     start = everybody if _are_all(who, len(everybody)) else everybody[who]
     changed = [(recourse != start)[:, posed.number_columns]]
     for g, known in enumerate(posed.levels.values()):
@@ -50,7 +50,7 @@ def hold_still(
     `who` are the people of `problem`; `held` has a row for each of them, and a column for each of
     ``posed.names``.
     """
-    base, columns = problem.problem, posed.number_columns
+    base, columns = problem.base, posed.number_columns
     stay = np.zeros(base.X.shape, dtype=bool)
     stay[:, columns] = held[:, : len(columns)]
     lower, upper = np.where(stay, base.X, base.lower), np.where(stay, base.X, base.upper)
@@ -66,4 +66,4 @@ def hold_still(
         level_costs.append(np.where(barred, np.inf, costs))
         at += count
     bounded = replace(base, lower=frozen(lower), upper=frozen(upper))
-    return replace(problem, problem=bounded, level_costs=level_costs)
+    return replace(problem, base=bounded, level_costs=level_costs)

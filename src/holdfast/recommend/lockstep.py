@@ -60,7 +60,7 @@ class Searches:
         posed = self.posed
         count, groups = len(moves), len(posed.problem.groups)
         points = np.array([move.point for move in moves], dtype=np.float64)
-        points = points.reshape(count, posed.problem.problem.n_features)
+        points = points.reshape(count, posed.problem.base.n_features)
         levels = np.array([move.levels[:groups] for move in moves], dtype=np.int64)
         levels = levels.reshape(count, groups)
         cost = np.array([move.cost for move in moves], dtype=np.float64)
@@ -90,7 +90,7 @@ class Searches:
 
         Those that are linked stay where they are: others would have to move with them.
         """
-        posed, start = self.posed, self.posed.problem.problem.X[i]
+        posed, start = self.posed, self.posed.problem.base.X[i]
         free: list[tuple[Number, int, Floats]] = []
         for name, raw in posed.ranges.items():
             number = posed.encoding[name]
@@ -130,7 +130,7 @@ def state_asks(problem: DiscreteProblem, asks: list[Ask], target: float) -> Disc
 
     A group with scores of levels has these in its first column, and nothing in the others.
     """
-    points, coef = np.array(problem.problem.X), np.array([ask.estimate.slope for ask in asks])
+    points, coef = np.array(problem.base.X), np.array([ask.estimate.slope for ask in asks])
     groups, rows = list(problem.groups), np.arange(len(asks))
     for g, group in enumerate(groups):
         scores = [ask.estimate.level_scores[g] for ask in asks]
@@ -144,10 +144,8 @@ def state_asks(problem: DiscreteProblem, asks: list[Ask], target: float) -> Disc
         points[:, group.columns] = levels[rows, problem.current[:, g]]
         groups[g] = Group(group.columns, levels)
     intercept = np.array([ask.estimate.constant + (target - ask.amount) for ask in asks])
-    base = replace(
-        problem.problem, X=frozen(points), coef=frozen(coef), intercept=frozen(intercept)
-    )
-    return replace(problem, problem=base, groups=groups)
+    base = replace(problem.base, X=frozen(points), coef=frozen(coef), intercept=frozen(intercept))
+    return replace(problem, base=base, groups=groups)
 
 
 def list_values(posed: Posed) -> DiscreteProblem:
@@ -175,7 +173,7 @@ def _with_listed(problem: DiscreteProblem, j: int, ends: list[float]) -> Discret
 
     Who is outside of the `ends` has values around the nearer end.
     """
-    base, n = problem.problem, problem.problem.n_rows
+    base, n = problem.base, problem.base.n_rows
     tables = (base.X, base.lower, base.upper, problem.step, problem.anchor, base.feature_costs)
     own, low, high, step, anchor, unit, fixed_cost = (
         np.broadcast_to(values[:, j], n)[:, None] for values in (*tables, problem.all_fixed_costs)

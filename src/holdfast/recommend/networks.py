@@ -56,7 +56,7 @@ def _solve_batch(question: Question, people: pd.DataFrame, _: int) -> Advised:
     posed = asked.pose_compared(people)
     with one_torch_thread():
         printed = _told(asked, posed)
-        score = asked.oracle.score_alone(posed.problem.problem.X)
+        score = asked.oracle.score_alone(posed.problem.base.X)
     check_printed(posed, printed)
     ways = printed.ways
     unknown = np.full(len(ways), np.nan)

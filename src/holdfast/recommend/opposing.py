@@ -50,7 +50,7 @@ class Opposing:
     coef : array
     intercept : float
         Of that model, in encoded columns.
-    score, validity : float
+    score, worst_case_validity : float
         What it gives the advice; the probability is NaN without probabilities.
     gives : str
         The same as it is told: "43%", "571 points"; empty without probabilities.
@@ -67,14 +67,14 @@ class Opposing:
     coef: Floats
     intercept: float
     score: float
-    validity: float
+    worst_case_validity: float
     gives: str
     wanted: str
     is_refusal: bool
     differences: list[Difference]
     protected: frozenset[str] = frozenset()
 
-    def words(self, what: str = "this advice") -> str:
+    def explain(self, what: str = "this advice") -> str:
         """Say what that model does and why; nothing protected is named."""
         said = f"One of these models would refuse {what}"
         if self.gives:

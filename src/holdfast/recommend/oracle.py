@@ -11,7 +11,7 @@ from holdfast.machinery.numbers import Floats, shown
 from holdfast.problem.ball import NormBall
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.model_set import ModelSet, check_models
-from holdfast.recommend.seeker import Bound
+from holdfast.recommend.seeker import ScoreProver
 
 if TYPE_CHECKING:
     from holdfast.models.network import Network
@@ -22,7 +22,7 @@ class NetworkOracle:
     """A network, and a prover of its scores, as the search asks them."""
 
     network: Network
-    prover: Bound
+    prover: ScoreProver
 
     @classmethod
     def of(cls, network: Network, robust_to: ModelSet) -> NetworkOracle:
@@ -46,7 +46,7 @@ class NetworkOracle:
         return self.network.slope(points)
 
 
-def _prover_of(network: Network, robust_to: ModelSet) -> Bound:
+def _prover_of(network: Network, robust_to: ModelSet) -> ScoreProver:
     """Return what proves scores of a network under every network of a set, or refuse the set."""
     check_models(robust_to)
     if isinstance(robust_to, NormBall):

@@ -24,9 +24,9 @@ from holdfast.models.encoding import Encoded, Number
 from holdfast.models.encoding.unwrap import AGREEMENT
 from holdfast.problem.goal import Goal
 from holdfast.recommend.features import changed_features, take_people
-from holdfast.recommend.rounding import Draft, gap_once_rounded
+from holdfast.recommend.rounding import RoundedWays, gap_once_rounded
 from holdfast.recommend.ways import Printed, Ways, join_ways
-from holdfast.result.status import are_proven, believed_bound, reassess, sort_proven
+from holdfast.result.status import are_proven, believed_bound, reassess, tell_proven_apart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ Value = Callable[[DiscreteProblem, Floats], Worth]
 
 def linear_worth(problem: DiscreteProblem, points: Floats) -> Worth:
     """Say what points are worth by the linear scores of a problem, exactly."""
-    base = problem.problem
+    base = problem.base
     worst, score = base.robust_to.worst_score(points, base.coef, base.intercept), base.score(points)
     terms = points * base.coef
     size = np.abs(terms, out=terms).sum(axis=1) + np.abs(base.intercept)
@@ -97,12 +97,12 @@ def settle(
         row can give, should there be any.
     """
     judge = _Judge(posed, goal, value)
-    drafts = [Draft.of(posed, goal, ways) for ways in options]
-    trials = [draft.trial() for draft in drafts]
+    rounded = [RoundedWays.of(posed, goal, ways) for ways in options]
+    trials = [rounding.trial() for rounding in rounded]
     # to ask the pipeline about a few rows takes as long as to ask about one: all options at once
     encoded = posed.encoding.encode_tables([trial.after for trial in trials])
-    for draft, trial, rows in zip(drafts, trials, encoded, strict=True):
-        yield _settled(judge, draft.ways, _print(judge, draft, trial, rows), resolve)
+    for rounding, trial, rows in zip(rounded, trials, encoded, strict=True):
+        yield _settled(judge, rounding.ways, _print(judge, rounding, trial, rows), resolve)
 
 
 def _settled(judge: _Judge, ways: Ways, done: list[Printed], resolve: Resolve) -> Printed:
@@ -115,9 +115,9 @@ def _settled(judge: _Judge, ways: Ways, done: list[Printed], resolve: Resolve) -
         # what was proven before still is: nothing is cheaper than its bound
         known = dict(zip(left.who.tolist(), left.lower_bound.tolist(), strict=True))
         bound = np.array([known[i] for i in again.who.tolist()], dtype=np.float64)
-        draft = Draft.of(judge.posed, judge.goal, replace(again, lower_bound=bound))
-        trial = draft.trial()
-        more = _print(judge, draft, trial, judge.encode(trial.after))
+        rounding = RoundedWays.of(judge.posed, judge.goal, replace(again, lower_bound=bound))
+        trial = rounding.trial()
+        more = _print(judge, rounding, trial, judge.encode(trial.after))
         done += more
         left = _without(left.take(np.isin(left.who, again.who)), more)
     return join_printed(done)
@@ -169,7 +169,7 @@ class _Judge:
     def __call__(self, ways: Ways, encoded: Encoded) -> _Judged:
         """Judge the row of the table that each of the ways becomes, as it is encoded."""
         problem = take_people(self.posed.problem, ways.who)
-        base = problem.problem
+        base = problem.base
         recourse = base.X.copy()
         for name, raw in self.posed.ranges.items():
             number = self.posed.encoding[name]
@@ -206,7 +206,7 @@ class _Judge:
         which = which & ~self._is_clear(after, ways, target)
         if not which.any():
             return agrees
-        loss, said = self.posed.problem.problem.loss, self.posed.encoding.ask_model(after[which])
+        loss, said = self.posed.problem.base.loss, self.posed.encoding.ask_model(after[which])
         if said.probability is not None and loss.link is not None:
             agrees[which] = said.probability >= float(loss.probability(target))
         elif said.score is not None:
@@ -227,7 +227,7 @@ class _Judge:
 
     def _is_clear(self, after: pd.DataFrame, ways: Ways, target: float) -> NDArray[np.bool_]:
         """Say where a model that agrees with what was read out of it must also say yes."""
-        loss = self.posed.problem.problem.loss
+        loss = self.posed.problem.base.loss
         if not self.posed.encoding.are_exact(after):
             return np.zeros(len(after), dtype=bool)  # the model computes with other numbers
         near = AGREEMENT * (1.0 + self.posed.encoding.model.size(ways.recourse))
@@ -238,21 +238,21 @@ class _Judge:
         return np.asarray(clear)
 
 
-def _print(judge: _Judge, draft: Draft, trial: Printed, encoded: Encoded) -> list[Printed]:
+def _print(judge: _Judge, rounding: RoundedWays, trial: Printed, encoded: Encoded) -> list[Printed]:
     """Round to the fewest digits that leave the proof alone and the guarantee room to spare.
 
     Where there are none, nothing is rounded, and the guarantee must hold as it is. Who is well
-    served by none of it is left out. What the draft tries first has been encoded.
+    served by none of it is left out. What the rounding tries first has been encoded.
     """
     done = list[Printed]()
     while True:
-        found = _attempt(judge, trial, encoded, rounded=draft.is_rounding)
-        done.append(_first_ones(found) if draft.is_rounding else found)
-        left = np.flatnonzero(~np.isin(draft.ways.who, done[-1].ways.who))
-        if not draft.is_rounding or not left.size:
+        found = _attempt(judge, trial, encoded, rounded=rounding.is_rounding)
+        done.append(_first_ones(found) if rounding.is_rounding else found)
+        left = np.flatnonzero(~np.isin(rounding.ways.who, done[-1].ways.who))
+        if not rounding.is_rounding or not left.size:
             return done
-        draft = draft.still_to_try(left)
-        trial = draft.trial()
+        rounding = rounding.still_to_try(left)
+        trial = rounding.trial()
         encoded = judge.encode(trial.after)
 
 
@@ -279,10 +279,10 @@ def _attempt(judge: _Judge, trial: Printed, encoded: Encoded, *, rounded: bool) 
     changed = changed_features(posed, ways.who, ways.recourse, ways.levels)
     status = reassess(ways.status, gap, allowed)  # rounding may leave the optimum
     refused = judge.refuses(after, ways)
-    sort_proven(goal, status, ~np.any(changed, axis=1), ways.worst_case_score, refused)
+    tell_proven_apart(goal, status, ~np.any(changed, axis=1), ways.worst_case_score, refused)
     ways = replace(ways, changed=changed, status=status, lower_bound=bound, gap=gap)
     printed = Printed(ways, after) if good.all() else Printed(ways, after).take(good)
     # all that is printed is compared with the model, as the pipeline has just read it
-    loss = posed.problem.problem.loss
+    loss = posed.problem.base.loss
     posed.encoding.compare(encoded, printed.ways.recourse, loss, good)
     return printed

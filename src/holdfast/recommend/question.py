@@ -72,12 +72,12 @@ class Question:
     def pose_compared(self, people: pd.DataFrame) -> Posed:
         """State it, and compare what the model itself says of people with what was read."""
         posed, encoded = self._posed(people, self.actions)
-        self.encoding.compare(encoded, posed.problem.problem.X, self.goal.loss)
+        self.encoding.compare(encoded, posed.problem.base.X, self.goal.loss)
         return posed
 
     def approves(self, posed: Posed, score: Floats) -> NDArray[np.bool_]:
         """Say whom today's model approves as they are, by their score or its own word."""
-        points = posed.problem.problem.X
+        points = posed.problem.base.X
         return self.encoding.accepts(posed.people, points, score, self.goal.cutoff)
 
     def _scores(self) -> tuple[Any, Any, ModelSet]:
@@ -148,7 +148,7 @@ class Question:
             Their places among `who`.
         """
         recourse, levels = answer.recourse_array, chosen_levels(answer)
-        score: Floats = posed.problem.problem.score(recourse)
+        score: Floats = posed.problem.base.score(recourse)
         there = np.flatnonzero(np.isfinite(recourse).all(axis=1))
         ways = Ways(
             who=who,

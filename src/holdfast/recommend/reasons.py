@@ -236,7 +236,7 @@ class _Trials:
         if self.question.goal.target is None or self.are_linked:
             return reach
         for places, problem in self._problems(sets):
-            bounds = np.hstack([problem.problem.lower, problem.problem.upper])
+            bounds = np.hstack([problem.base.lower, problem.base.upper])
             ends = np.flatnonzero(np.isfinite(bounds).all(axis=1))
             if ends.size:
                 bounded = take_people(problem, ends)
@@ -271,7 +271,7 @@ class _Trials:
     def _stated(self, sets: list[ConstraintSet]) -> DiscreteProblem:
         posed = self.posed
         problem = take_people(posed.problem, np.zeros(len(sets), dtype=np.int64))
-        base = problem.problem
+        base = problem.base
         shape = (len(sets), base.n_features)
         lower, upper = (np.broadcast_to(v, shape).copy() for v in (base.lower, base.upper))
         released: list[dict[str, set[str]]] = []
@@ -289,7 +289,7 @@ class _Trials:
             for name in posed.levels
         ]
         bounded = replace(base, lower=frozen(lower), upper=frozen(upper))
-        return replace(problem, problem=bounded, level_costs=level_costs)
+        return replace(problem, base=bounded, level_costs=level_costs)
 
     def _feature(self, name: str, settings: Iterable[str]) -> Any:
         """Return bounds, or costs of levels, of a feature without some of its settings."""
@@ -315,7 +315,7 @@ def feature_of_person(posed: Posed, feature: NumberFeature | CategoryFeature) ->
         assert isinstance(number, Number)
         missing = None if number.fill is None else np.isnan(posed.raw_numbers(name))
         raw = range_of(feature, posed.ranges[name].value, missing)
-        encoded = encode_range(raw, number, posed.problem.problem.X[:, number.column])
+        encoded = encode_range(raw, number, posed.problem.base.X[:, number.column])
         return float(encoded.lower[0]), float(encoded.upper[0])
     group = list(posed.levels).index(name)
     count, levels = posed.problem.groups[group].count, posed.levels[name]

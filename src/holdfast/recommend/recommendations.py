@@ -218,7 +218,7 @@ class Recommendations:
     @property
     def threshold(self) -> float:
         """The lowest probability that today's model approves; NaN without probabilities."""
-        return self.validity(self._cutoff)
+        return self.probability_of(self._cutoff)
 
     @property
     def wanted(self) -> str:
@@ -273,7 +273,7 @@ class Recommendations:
             coef=coef,
             intercept=intercept,
             score=score,
-            validity=self.validity(score),
+            worst_case_validity=self.probability_of(score),
             gives=self.gives(score),
             wanted=self.wanted,
             is_refusal=score < self._cutoff,
@@ -400,9 +400,9 @@ class Recommendations:
 
     def initial_validity(self, label: Any) -> float:
         """Probability of approval of a person as they are, under today's model."""
-        return self.validity(self._initial_score(label))
+        return self.probability_of(self._initial_score(label))
 
-    def validity(self, score: float) -> float:
+    def probability_of(self, score: float) -> float:
         """Probability of approval at a score of the model; NaN where it is a margin."""
         return float(self._probability(score))
 

@@ -46,7 +46,7 @@ class _Moves(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Draft:
+class RoundedWays:
     """Ways that are being rounded, each to its own number of digits.
 
     Attributes
@@ -77,7 +77,7 @@ class Draft:
     blur: float
 
     @classmethod
-    def of(cls, posed: Posed, goal: Goal, ways: Ways) -> Draft:
+    def of(cls, posed: Posed, goal: Goal, ways: Ways) -> RoundedWays:
         """Begin with the fewest digits for each of the ways."""
         who = ways.who
         after = decode_people(posed, who, ways.recourse, ways.levels)
@@ -121,7 +121,7 @@ class Draft:
         some = self._tried(min(self._count, _DIGITS))
         return Printed(some.ways, some._with_rounded())
 
-    def _tried(self, count: int) -> Draft:
+    def _tried(self, count: int) -> RoundedWays:
         """Return what is tried at once: a row for each of some numbers of digits, fewest first.
 
         Who stays as they are is left out.
@@ -130,13 +130,13 @@ class Draft:
         digits = [self.digits[some] + more for more, some in enumerate(chosen)]
         return self._of(chosen, np.concatenate(digits))
 
-    def still_to_try(self, left: NDArray[np.int64]) -> Draft:
+    def still_to_try(self, left: NDArray[np.int64]) -> RoundedWays:
         """Return what is left to be tried where what was tried did not do."""
         draft = self._of([left], np.minimum(self.digits[left] + self._count, _DIGITS))
         draft._skip_digits()
         return draft
 
-    def _of(self, chosen: list[NDArray[np.int64]], digits: NDArray[np.int64]) -> Draft:
+    def _of(self, chosen: list[NDArray[np.int64]], digits: NDArray[np.int64]) -> RoundedWays:
         """Return the draft of some of the ways, and once more of some, with other digits."""
         which = np.concatenate(chosen)
         if len(which) == len(self.ways) and len(chosen) == 1:

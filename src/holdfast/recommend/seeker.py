@@ -43,7 +43,7 @@ _EVEN = 1e-9  # a difference of costs that is none, relative to them
 Chosen = NDArray[np.int64]
 
 
-class Bound(Protocol):
+class ScoreProver(Protocol):
     """What is asked of a prover; see `holdfast.models.networks.prover.Prover`."""
 
     def lower(self, points: Floats) -> Floats:
@@ -57,7 +57,7 @@ class Oracle(Protocol):
     """What the search asks about encoded points: a network, and a prover of its scores."""
 
     @property
-    def prover(self) -> Bound:
+    def prover(self) -> ScoreProver:
         """What proves scores."""
 
     def score(self, points: Floats) -> Floats:
@@ -136,7 +136,7 @@ class Person:
     @property
     def start(self) -> Floats:
         """The person's own point."""
-        return np.asarray(self.problem.problem.X[0])
+        return np.asarray(self.problem.base.X[0])
 
     @property
     def current(self) -> Chosen:
@@ -184,7 +184,7 @@ class Person:
 
     def values_out(self, j: int, value: float) -> list[float]:
         """Return values of a number on the way to both of its ends, or a few costs of 1 away."""
-        problem, base = self.problem, self.problem.problem
+        problem, base = self.problem, self.problem.base
         far = _FAR / float(base.feature_costs[0, j])
         step, anchor = (float(each[0, j]) for each in (problem.step, problem.anchor))
         values: list[float] = []

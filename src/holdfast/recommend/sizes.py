@@ -74,7 +74,7 @@ class SizeCurve:
         score falls in proportion to the radius: so each corner tells where the next one is. Where
         it has no end, it goes at least as far as is said.
         """
-        asked = posed.problem.problem.robust_to.radius
+        asked = posed.problem.base.robust_to.radius
         corners = _linked_corners if len(posed.links.matrix) else _corners
         found, has_end = corners(question, posed, n_points, max(asked, at_least))
         if not found:
@@ -173,12 +173,12 @@ def _linked_corners(
     question: Question, posed: Posed, n_points: int, size: float
 ) -> tuple[list[Corner], bool]:
     """Walk from corner to corner: linked features take a solver that answers one at a time."""
-    alone, base = posed.problem, posed.problem.problem
+    alone, base = posed.problem, posed.problem.base
     one, target = np.zeros(1, dtype=np.int64), question.goal.amount
 
     def ask(radius: float) -> Corner:
         models = base.robust_to.with_radius(radius)
-        stated = replace(alone, problem=replace(base, robust_to=models))
+        stated = replace(alone, base=replace(base, robust_to=models))
         answer = question.solve(stated, posed.links)
         cost, held = float(answer.cost[0]), radius
         if np.isfinite(cost):

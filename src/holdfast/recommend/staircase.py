@@ -28,7 +28,7 @@ _HIGHEST = 0.99
 _VISIBLE, _RISE, _ABOVE = 1e-3, 1e-9, 1e-11
 _STEPS = 8  # for each point that is asked for, so many are found exactly
 _SMALL_STEPS = 3  # that cannot be seen are found exactly, one after another
-_BEGINNING = 1e-6  # a cost that is seen without any gain
+_BEGINNING = 1e-6  # a cost that is seen with nothing more to show for it
 _SAME = 1e-12  # costs that differ by less, relative to them, are one
 _ROUNDS = 12  # of questions, where many can be asked at once
 
@@ -67,7 +67,7 @@ class Staircase:
         See `walk_corners`.
         """
         check_count("n_points", n_points, least=2)
-        alone, base = posed.problem, posed.problem.problem
+        alone, base = posed.problem, posed.problem.base
         if base.loss.link is None:
             raise ValueError(f"the {base.loss.name} loss has no probabilities to draw")
         probability = base.loss.probability
@@ -153,9 +153,9 @@ def walk_corners(
     corners, reached = [first], first.had
     while reached < last - _RISE * rise:
         found = ask(reached + _ABOVE * rise)
-        gain = found.had - reached
-        is_seen = gain >= _VISIBLE * rise
-        if gain >= _RISE * rise:
+        risen = found.had - reached
+        is_seen = risen >= _VISIBLE * rise
+        if risen >= _RISE * rise:
             exact = left > 0 and (is_seen or left_small > 0)
         else:  # continuous, but for what it costs to begin at all
             exact = found.cost > corners[-1].cost + _BEGINNING
@@ -205,8 +205,8 @@ class Corners(NamedTuple):
 
     def are_smooth(self, rise: float) -> NDArray[np.bool_]:
         """Say which only show that the curve is continuous where the one before ends."""
-        gains, jumps = np.diff(self.had), np.diff(self.cost)
-        smooth = (gains < _RISE * rise) & (jumps <= _BEGINNING)
+        rises, jumps = np.diff(self.had), np.diff(self.cost)
+        smooth = (rises < _RISE * rise) & (jumps <= _BEGINNING)
         return np.asarray(self.are_steps(rise) & np.concatenate([[False], smooth]))
 
     def wanted_next(self, rise: float, least_box: float) -> Floats:

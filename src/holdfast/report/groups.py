@@ -55,7 +55,7 @@ def group_column(name: str, columns: list[str], keys: list[str]) -> str:
     )
 
 
-class Groups:
+class PeopleGroups:
     """Counts, a batch at a time."""
 
     def __init__(self, name: str, column: str) -> None:

@@ -127,7 +127,7 @@ class PersonFigures:
         Why the row cannot be used; empty if it can.
     approved : bool or None
         Whether today's model approves the person as they are; None if the row cannot be used.
-    validity : float
+    initial_validity : float
         The probability that today's model gives; NaN without probabilities.
     gives : str
         The same as it is told: "38%", "571 points".
@@ -160,7 +160,7 @@ class PersonFigures:
     is_robust: bool
     summary: str
     complaint: str = ""
-    validity: float = math.nan
+    initial_validity: float = math.nan
     gives: str = ""
     ways: list[WayFigures] = field(default_factory=list)
     barriers: list[Barrier] = field(default_factory=list)
@@ -212,7 +212,9 @@ def look_at(result: Recommendations, label: Any) -> PersonFigures:
     )
     if complaint is not None:
         return replace(about, summary=explanation(result, label))
-    about = replace(about, validity=result.initial_validity(label), gives=result.initially(label))
+    about = replace(
+        about, initial_validity=result.initial_validity(label), gives=result.initially(label)
+    )
     if status is Status.INFEASIBLE:
         return _look_at_hopeless(result, label, about)
     ways = _ways(result, label)
@@ -288,7 +290,7 @@ def _sure_words(
     stays = not plain.told_changes(label)
     what = "the plain advice, to change nothing," if stays else "the plain advice"
     if opposing is not None:
-        return opposing.words(what)
+        return opposing.explain(what)
     if result.robust_to.has_size and result.radius == 0.0:
         return "This is the plain advice: it is made for today's model alone."
     return f"{what[0].upper()}{what[1:]} happens to hold for {result.robust_to.crowd}."
@@ -329,8 +331,8 @@ def _way(result: Recommendations, label: Any, option: int) -> WayFigures:
         held=sorted(way.held),
         cost=way.cost,
         gap=way.gap,
-        current_validity=result.validity(way.score),
-        worst_case_validity=result.validity(way.worst_case_score),
+        current_validity=result.probability_of(way.score),
+        worst_case_validity=result.probability_of(way.worst_case_score),
         current=result.gives(way.score),
         worst_case=result.gives(way.worst_case_score),
         proof=proof_words(result, way, is_change=bool(changes)),

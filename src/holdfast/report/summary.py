@@ -13,7 +13,7 @@ import numpy as np
 from holdfast.machinery.plain import plain_of
 from holdfast.report.audit import Audit, audit, read_audit
 from holdfast.report.changes import Changes, FeatureShare
-from holdfast.report.groups import GroupFigures, Groups, group_column
+from holdfast.report.groups import GroupFigures, PeopleGroups, group_column
 from holdfast.report.hardest import HardCase, Hardest
 from holdfast.report.intervals import Interval, wilson
 from holdfast.report.judging import Judge
@@ -200,10 +200,10 @@ class _Collected:
         self._why_not: Counter[str] = Counter()
         self.costs, self.changes = Sketch(), Changes(source.recourse.actions)
         self.sample, self.hardest = Sample(SAMPLE), Hardest(source)
-        self.groups: Groups | None = None
+        self.groups: PeopleGroups | None = None
         if group is not None:
             names = [*source.keys, *(BEFORE + name for name in source.file.features)]
-            self.groups = Groups(group, group_column(group, names, source.keys))
+            self.groups = PeopleGroups(group, group_column(group, names, source.keys))
         for table in source.batches(*Hardest.columns):
             self._add(sort_people(table, source.even), source)
 

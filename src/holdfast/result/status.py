@@ -85,7 +85,7 @@ def are_proven(status: NDArray[np.object_]) -> NDArray[np.bool_]:
     return proven
 
 
-def sort_proven(
+def tell_proven_apart(
     goal: Goal,
     status: NDArray[np.object_],
     stays: NDArray[np.bool_],
@@ -212,7 +212,7 @@ def statuses_of(
     stays = (found.recourse == X).all(axis=1)
     # today's model is one of the set: it gives no less than the worst of them, but for rounding
     refused = np.fmax(known.score, known.worst_score) < goal.cutoff
-    sort_proven(goal, status, stays, known.worst_score, refused)
+    tell_proven_apart(goal, status, stays, known.worst_score, refused)
     status[(outcome == EXHAUSTED) & (found.lower_bound == np.inf)] = Status.INFEASIBLE
     status[outcome == OUT_OF_BOUNDS] = Status.OUT_OF_BOUNDS
     return status

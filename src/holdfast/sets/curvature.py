@@ -86,7 +86,7 @@ def curvature_of(space: Space, labels: NDArray[Any] | None, *, intercept: bool) 
     score = space.today.score(space.points) + origin.cutoff  # as it was fitted: uncut
     sign = None
     if labels is not None:
-        sign = np.where(labels == origin.classes[origin.favorable], 1.0, -1.0)
+        sign = np.where(labels == origin.classes[origin.favorable_position], 1.0, -1.0)
     slope, bend = _derivatives(name, space.today.loss, score, sign)
     rows, ridge = space.points, np.full(len(space.today.coef), penalty.ridge)
     coef = np.array(space.today.coef)

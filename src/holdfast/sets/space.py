@@ -153,7 +153,7 @@ class Space:
 
     def _read(self, name: str, fitted: Any) -> LinearModel:
         origin = self.today.origin
-        favorable = None if origin is None else origin.classes[origin.favorable]
+        favorable = None if origin is None else origin.classes[origin.favorable_position]
         if isinstance(fitted, (LinearModel, tuple)):
             favorable = None  # its positive scores are the favourable class
         try:

@@ -22,14 +22,14 @@ REMEDY = (
 
 def read_function(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     """Take a FunctionTransformer; without a function it is how 'passthrough' is kept."""
-    function, arguments, options = _opened(step)
+    function, arguments, keywords = _opened(step)
     if function is None or function is np.positive:
         return columns
     if function is np.negative:
         return [rescale(column, 0.0, -1.0, where) for column in columns]
-    if function is np.nan_to_num and not arguments and not options.keys() - {"nan", "copy"}:
-        return [fill(column, float(options.get("nan", 0.0)), where) for column in columns]
-    outline = _outline(function, arguments, options)
+    if function is np.nan_to_num and not arguments and not keywords.keys() - {"nan", "copy"}:
+        return [fill(column, float(keywords.get("nan", 0.0)), where) for column in columns]
+    outline = _outline(function, arguments, keywords)
     if outline is None:
         name = getattr(function, "__name__", repr(function))
         raise ValueError(
@@ -40,24 +40,24 @@ def read_function(step: Any, columns: list[EncodedColumn], where: str) -> list[E
 
 def _opened(step: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Return the function, what is bound before its column, and what is given by name."""
-    function, arguments, options = step.func, (), dict(step.kw_args or {})
+    function, arguments, keywords = step.func, (), dict(step.kw_args or {})
     while isinstance(function, functools.partial):
         arguments = function.args + arguments
-        options = {**function.keywords, **options}
+        keywords = {**function.keywords, **keywords}
         function = function.func
-    return function, arguments, options
+    return function, arguments, keywords
 
 
-def _outline(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Outline | None:
+def _outline(function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Outline | None:
     if function is np.clip and not arguments:
-        ends = [options.pop(name, None) for name in ("a_min", "a_max", "min", "max")]
+        ends = [keywords.pop(name, None) for name in ("a_min", "a_max", "min", "max")]
         ends = [end for end in ends if end is not None]
-        return None if options else _cut(ends)
+        return None if keywords else _cut(ends)
     if any(function is f for f in (np.maximum, np.minimum, np.fmax, np.fmin)) and arguments:
-        return None if options else _cut(list(arguments))
+        return None if keywords else _cut(list(arguments))
     if (function is np.round or function is np.around) and not arguments:
-        return None if options.keys() - {"decimals"} else Outline(is_monotone=True)
-    if arguments or options:
+        return None if keywords.keys() - {"decimals"} else Outline(is_monotone=True)
+    if arguments or keywords:
         return None
     known = [outline for other, outline in _known() if other is function]
     return known[0] if known else None

@@ -10,7 +10,7 @@ from holdfast.models.encoding.asking import names_in
 from holdfast.models.encoding.bends import Reader
 from holdfast.models.encoding.columns import Affine, EncodedColumn, rescale
 from holdfast.models.encoding.features import Curve, Number, RawFeature, gather
-from holdfast.models.encoding.leaves import READERS
+from holdfast.models.encoding.readers import READERS
 from holdfast.models.encoding.rules import read_rules
 from holdfast.models.encoding.unwrap import FittedStep, is_a, skipped, thawed
 
