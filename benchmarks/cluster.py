@@ -47,8 +47,8 @@ def main() -> None:
     console.print(f"Python {platform.python_version()}, {processor()}")
     title = f"{options.people:,} people; a billion on {NODES} machines of {CORES} cores"
     table = Table(title=title)
-    heads = ["local, people a second and core", "Spark, people a second and core"]
-    heads += ["MB a Python worker", "core hours for a billion", "minutes on all", "price"]
+    heads = ["local, people per core and second", "Spark, people per core and second"]
+    heads += ["MB per Python worker", "core hours for a billion", "minutes on all", "price"]
     for head in ("table", *heads):
         table.add_column(head, justify="right")
     start_spark()

@@ -68,7 +68,7 @@ def main() -> None:
     for applicant in helped:
         print(f"Applicant {applicant}: {result.explain(applicant)}", end="\n\n")
     again = card.score(result.after())  # ask the scorecard itself about the advised rows
-    print(f"As advised, the scorecard gives everybody at least {again.min():.1f} points.")
+    print(f"With this advice, the scorecard gives everybody at least {again.min():.1f} points.")
 
 
 if __name__ == "__main__":

@@ -314,7 +314,7 @@ def test_past_models_play_today_in_turn():
         make_pipeline(MinMaxScaler(), LogisticRegression()).fit(X[k : k + 120], Y[k : k + 120])
         for k in range(0, 180, 30)
     ]
-    with pytest.warns(UserWarning, match="a confidence of 75% is possible, but not one of 95%"):
+    with pytest.warns(UserWarning, match="the confidence can be at most 75%, not 95%"):
         sizing = calibrate(MODEL, X, Y, families=["l2"], survival=0.8, past_models=past)
     assert sizing.n_worlds == (3, 3)
     assert sizing.confidence == 0.75

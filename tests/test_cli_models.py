@@ -274,8 +274,8 @@ def test_calibrate_says_warnings_in_words(run):
     assert code == 0
     assert "Use l2 with a radius of" in out
     assert beside.endswith(
-        "holdfast: with 10 model changes to learn from, a confidence of 91% is possible, but "
-        "not one of 95%: all of them must be survived\n"
+        "holdfast: with 10 model changes to learn from, the confidence can be at most 91%, not "
+        "95%, and the advice must survive all of them\n"
     )
 
 

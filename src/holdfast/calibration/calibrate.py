@@ -382,8 +382,8 @@ def _attained(confidence: float, worlds: list[Worlds]) -> float:
         return float(confidence)
     possible = fewest / (fewest + 1)
     warnings.warn(
-        f"with {fewest} model changes to learn from, a confidence of {possible:.0%} is possible, "
-        f"but not one of {confidence:.0%}: all of them must be survived",
+        f"with {fewest} model changes to learn from, the confidence can be at most "
+        f"{possible:.0%}, not {confidence:.0%}, and the advice must survive all of them",
         UserWarning,
         stacklevel=3,
     )

@@ -178,12 +178,11 @@ class Sizing:
                 f"Use {found.name} with a radius of {found.radius:.3g}: {_named(found.robust_to)}."
             )
             lines.append(
-                f"Of those who follow the advice, {found.survival:.1%} are approved by a "
-                f"retrained model on average; in a single world at least "
-                f"{found.survival_low:.1%}, with {sure} "
-                f"({self.survival:.0%} was asked for); with advice for today's model alone, "
-                f"{alone.survival:.1%}. Rehearsed with {self.n_rehearsed} people in "
-                f"{sum(self.n_worlds)} worlds."
+                f"Of those who follow the advice, a retrained model approves "
+                f"{found.survival:.1%} on average and, with {sure}, at least "
+                f"{found.survival_low:.1%} ({self.survival:.0%} was asked for). If the advice is "
+                f"for today's model alone, it approves {alone.survival:.1%}. Rehearsed with "
+                f"{self.n_rehearsed} people in {sum(self.n_worlds)} worlds."
             )
             lines.append(
                 f"{found.helped:.0%} of the {self.n_people} people denied can be helped "

@@ -50,8 +50,8 @@ def letter_command(
 
     The reasons are the features that cost the most score compared with a typical approved
     applicant, at most four. A protected feature is never named; if one is among the reasons you
-    are warned, with exit code 1, because it should not be in the model. The columns get their
-    names from a file such as
+    are warned, with exit code 1, because it should not be in the model. To give the columns
+    better names, pass --words with a file such as
 
     labels: {duration: Duration of the loan}
     """

@@ -70,7 +70,7 @@ def serve_command(
     host: Annotated[
         str,
         typer.Option(
-            help="The address to listen on; for other machines to reach it, a token is needed."
+            help="The address to listen on; if other machines can reach it, a token is required."
         ),
     ] = "127.0.0.1",
     port: Annotated[

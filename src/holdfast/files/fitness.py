@@ -138,7 +138,7 @@ def _notes(encoding: Encoding, actions: ActionSet) -> list[str]:
     unread = [name for name in actions if name not in encoding.features and name not in derived]
     notes = []
     if unread:
-        notes.append(f"the model does not read {', '.join(unread)}, so no advice will change it")
+        notes.append(f"no advice will change what the model does not read: {', '.join(unread)}")
     for name, part in encoding.features.items():
         feature = actions[name] if name in actions else None  # noqa: SIM401  # it is no dict
         if not isinstance(part, Category) or not isinstance(feature, CategoryFeature):

@@ -257,7 +257,7 @@ def _say(text: str) -> None:
 def _notice() -> str:
     if CACHE_DIRECTORY is not None:
         return (
-            "Holdfast is compiling its solvers and keeps them for next time; this takes up to "
+            "Holdfast is compiling its solvers and will keep them for next time; this takes up to "
             "half a minute."
         )
     return (

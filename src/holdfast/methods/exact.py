@@ -16,7 +16,7 @@ class Exact(Method):
     """The optimum, proven."""
 
     name = "exact"
-    summary = "the exact core: closed forms and nested roots"
+    summary = "Holdfast's own solvers: closed forms and nested root finding"
     guarantees = "optimal for linear scores, any p, proven for each row"
     losses = tuple(LOSSES)
     honours_bounds = True

@@ -95,7 +95,7 @@ class RobustBayesian(Method):
     name = "rbr"
     any_set = True  # none of them, in truth: the set only judges it
     summary = "robust Bayesian recourse: lowest odds of refusal among perturbed samples"
-    guarantees = "none: heuristic and local; the ball and the cost weight only judge it"
+    guarantees = "none: heuristic and local; the ball and the cost weight are only used to judge it"
     kinds = ("linear", "network", "black box")
     losses = tuple(LOSSES)
     needs_training = True

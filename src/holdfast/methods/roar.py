@@ -60,7 +60,7 @@ class Roar(Method):
 
     name = "roar"
     summary = "ROAR: Adam on the point, against the worst model at each step"
-    guarantees = "none; stops where the price changes little"
+    guarantees = "none: stops where the price changes little"
     compiled = True
 
     def __post_init__(self) -> None:

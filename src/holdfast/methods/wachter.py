@@ -44,7 +44,7 @@ class Wachter(Method):
     name = "wachter"
     any_set = True  # none of them, in truth: the set only judges it
     summary = "gradient descent (Adam) on the point, under today's model alone"
-    guarantees = "nothing: not robust, and a local optimum for networks"
+    guarantees = "none: not robust, and a local optimum for networks"
     kinds = ("linear", "network")
     honours_bounds = True
 

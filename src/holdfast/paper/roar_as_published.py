@@ -34,7 +34,7 @@ class RoarAsPublished(Roar):
 
     name = "roar_as_published"
     summary = "ROAR as its authors' code has it: with torch's BCELoss"
-    guarantees = "none; where the model is sure, a point never leaves its place"
+    guarantees = "none: where the model is sure, a point never moves"
 
     def pace(self, stop: NDArray[np.int8]) -> ClampedPace:
         """Return what the kernel reads of the settings."""

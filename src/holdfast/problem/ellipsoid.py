@@ -139,7 +139,8 @@ class Ellipsoid(ModelSet):
     A model ``(w + delta, b + delta_0)`` is in the ellipsoid when
     ``delta' covariance^-1 delta <= radius**2``, the intercept counted as one more coefficient.
     The covariance may be singular: models then do not move at all in some directions. The set
-    is that of `factor`, whose square is the covariance to rounding, some 1e-15 of the variances.
+    is defined by `factor`, whose square is the covariance up to rounding: about 1e-15 of the
+    variances.
 
     `holdfast.sets` makes ellipsoids from a fitted model and its data, from several models, and
     from how much the training loss may rise.

@@ -78,7 +78,7 @@ class LastLayer(ModelSet):
         return LastLayer(self.models.with_radius(radius))
 
     def over(self, n_inputs: int) -> ModelSet:
-        """Return the set of last layers, or refuse one that is of another number of inputs."""
+        """Return the set of last layers; refuse it if the number of inputs differs."""
         try:
             self.models.feature_scale(n_inputs)
         except ValueError as error:

@@ -82,7 +82,7 @@ def hull_with_radius(hull, radius):
 
 @dataclass(frozen=True, eq=False)
 class ModelList(ModelSet):
-    """Today's model and some others: last years', other vendors', the members of an ensemble.
+    """Today's model and some others: earlier years', other vendors', the members of an ensemble.
 
     A recourse must be approved by all of them, and is then approved by every mixture of them too.
 

@@ -371,7 +371,7 @@ def _settings(feature: NumberFeature | CategoryFeature) -> Iterator[tuple[str, s
 _WORDS = {
     "immutable": "may not change",
     "direction": "may only go {value}",
-    "moves": "may only change in the ways listed",
+    "moves": "may only change in the ways allowed",
     "allowed": "may only become one of the allowed levels",
     "lower": "may not fall below {value}{unit}",
     "upper": "may not rise above {value}{unit}",

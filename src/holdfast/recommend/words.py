@@ -281,7 +281,7 @@ def in_the_way(result: Recommendations, label: Any, releases: list[Release]) -> 
         first, *others = releases
         that = "this constraint" if len(first.constraints) == 1 else "these constraints"
         said = (
-            f"What stands in the way: {first.words}. Without {that}, it would cost "
+            f"What stands in the way: {first.words}. Without {that}, the cheapest way would cost "
             f"{first.cost:.3g}."
         )
         if others:

@@ -223,7 +223,7 @@ class RecourseResult:
         )
 
     def bounded_by(self, best: RecourseResult) -> RecourseResult:
-        """Return it with no more proven than `best` allows, the answer where more is allowed."""
+        """Return it with no more proven than `best` proves: the same with fewer restrictions."""
         bound = np.minimum(self.lower_bound, best.lower_bound)
         with np.errstate(invalid="ignore"):  # without an answer both may be infinite
             gap = self.price - bound
@@ -241,7 +241,7 @@ class RecourseResult:
         )
 
     def without_bound(self, **changed: Any) -> RecourseResult:
-        """Return it with some values changed, of which it is not known what else could be had."""
+        """Return it with some values changed, and nothing proven about what else could be had."""
         bound, gap, multiplier = (np.full(len(self), np.nan) for _ in range(3))
         return replace(
             self, lower_bound=bound, gap=gap, multiplier=multiplier, exact=None, **changed

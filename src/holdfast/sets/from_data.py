@@ -38,8 +38,8 @@ def fisher(
     X : table
         The rows it was trained on, in raw units.
     radius : float
-        Size, in standard errors. Two models trained on separate rows differ by a factor of the
-        square root of 2 more than either of them does from the truth.
+        Size, in standard errors. Two models trained on separate rows differ from each other by
+        the square root of 2 times as much as either of them differs from the truth.
     favorable_class : label, optional
         The class that people want. Required unless the classes are False and True.
     intercept : bool
@@ -207,7 +207,7 @@ def bootstrap(
 def from_models(
     models: Sequence[Any], model: Any, X: Any, *, favorable_class: Any = None
 ) -> ModelList:
-    """Return a set of known models: last years', other vendors', the members of an ensemble.
+    """Return a set of known models: earlier years', other vendors', the members of an ensemble.
 
     Each is expressed in the columns that today's model reads, exactly, whatever scalers and
     encoders it was fitted behind. It assumes nothing, and promises nothing about models other than

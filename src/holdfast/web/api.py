@@ -116,7 +116,7 @@ class WayAnswer(_Plain):
     cost: float
     price: float = Field(description="What was minimised; with a guarantee, the cost.")
     lower_bound: float = Field(description="Proven: no price is lower than this.")
-    gap: float = Field(description="Price minus lower bound; rounding only if it is optimal.")
+    gap: float = Field(description="Price minus lower bound; 0 up to rounding if it is optimal.")
     worst_case_validity: float | None = Field(
         description="The probability under the worst model of the set."
     )
@@ -289,7 +289,9 @@ def _request_of(desk: Desk) -> type[BaseModel]:
         __base__=_Plain,
         people=(
             list[person],  # type: ignore[valid-type]
-            Field(min_length=1, max_length=MOST_PEOPLE, description="One dictionary for each."),
+            Field(
+                min_length=1, max_length=MOST_PEOPLE, description="One dictionary for each person."
+            ),
         ),
         n_options=(
             StrictInt,

@@ -57,10 +57,10 @@ def prove_network(
         The class of a scikit-learn classifier that people want. Required unless the
         classes are False and True.
     splits : int
-        How many ReLUs to split, at most, for each point whose bracket is still open: the networks
-        in which it is open are proven apart from those in which it is shut. This pays off in small
-        networks, and where few layers change; the joint effect of changes in several layers stays
-        open.
+        How many ReLUs to split, at most, for each point whose bracket is still open: networks in
+        which the ReLU is open and networks in which it is shut are then proven separately. This
+        pays off in small networks, and where few layers change; the joint effect of changes in
+        several layers stays open.
     device : str, optional
         Where to compute: "cpu", "cuda", ...; by default where the network is.
     random_state : int

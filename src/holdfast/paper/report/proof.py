@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _APPROVED = 0.5  # the probability from which on a network approves
 _KEYS = ["judged_p", "radius", "method", "p", "settings", "cost_weight", "guarantee"]
-_TITLE = "What is proven of networks"
+_TITLE = "What is proven about networks"
 _RING = "no refusing network found"
 _CAPTION = (
     "For how many people the recourse is proven to be approved by every network of the ball (all "

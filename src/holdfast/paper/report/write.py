@@ -73,7 +73,7 @@ def _sections(results: Results) -> Iterator[tuple[str, str, Iterator[PagePart]]]
     yield "sparsity", "Sparsity", sparsity_pictures(results)
     yield "feasibility", "Feasibility", feasibility_pictures(results)
     proven = [*proof_sheets(results), proof_picture(results)]
-    yield "proof", "What is proven of networks", iter(proven)
+    yield "proof", "What is proven about networks", iter(proven)
 
 
 def _price_parts(results: Results, table: str) -> Iterator[PagePart]:

@@ -20,7 +20,7 @@ TARGETS = {
     "table3": "prices for networks, linearised by SmoothGrad",
     "tables": "all three tables",
     "figures": "frontiers of cost and validity, sparsity, feasibility",
-    "proof": "networks: what is proven of the frontiers and tables, and ours with a guarantee",
+    "proof": "networks: what is proven about the frontiers and tables, and ours with a guarantee",
     "linear": "everything for linear models: table1 and its figures",
     "all": "everything",
 }
