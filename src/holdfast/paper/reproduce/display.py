@@ -48,7 +48,7 @@ class Display:
     def tell(self, event: Event) -> None:
         """Take note of what a worker says."""
         if event.kind == "compiling":
-            self._console.print("compiling, once only: about a minute ...")
+            self._console.print("compiling, once only ...")
             return
         if event.kind == "begun":
             self._running[event.worker] = event.piece
