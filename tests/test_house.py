@@ -87,6 +87,24 @@ def test_the_floors_are_drawn_as_they_are():
     assert floors == dict(enumerate(FLOOR_PLAN, start=1))
 
 
+def test_newcomers_are_sent_to_files_that_there_are():
+    """The table of rules, and the headings of the mathematics."""
+    root = Path(__file__).parents[1]
+    rules = re.findall(r"^ *\| [^|]+ \| (`.*`) \|$", (root / "CONTRIBUTING.md").read_text(), re.M)
+    formulas = re.findall(r"^#.*\((`.*`)\)$", (root / "docs/mathematics.md").read_text(), re.M)
+    assert len(rules) > 12
+    assert len(formulas) > 10
+    for place in re.findall("`([^`]+)`", " ".join([*rules, *formulas])):
+        file = PACKAGE / place
+        assert file.exists() or file.with_suffix(".py").exists(), place
+
+
+def test_only_the_door_leads_to_the_paper():
+    outside = [path for path in ROOMS if room_of(path) != "paper"]
+    doors = {path.name for path in outside if "paper" in imports_of(path.read_text())}
+    assert doors == {"methods.py", "reproduce.py"}
+
+
 @pytest.mark.parametrize("path", ROOMS, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_one_way(path):
     room = room_of(path)
