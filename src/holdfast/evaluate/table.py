@@ -17,7 +17,7 @@ from holdfast.machinery.numbers import (
 )
 from holdfast.machinery.threads import thread_count
 from holdfast.models import LinearModel, Model, as_model
-from holdfast.models.base import accepted_points, read_encoded
+from holdfast.models.base import reaches_cutoff, read_encoded
 from holdfast.problem import ModelSet
 from holdfast.problem.costs import costs_of_moves
 from holdfast.problem.goal import Goal
@@ -245,9 +245,10 @@ def _asked_of_points(recourse: Any, model: Model, X: Any) -> _Recourses:
     labels = recourse.index if is_frame(recourse) else np.arange(len(points))
     raw = recourse.loc[there] if is_frame(recourse) else np.asarray(recourse)[there]
     status, loss = np.full(len(points), Status.NOT_FOUND, dtype=object), model.choose_loss(None)
-    if there.any():
-        accepted = accepted_points(model, points[there], labels[there], loss)
-        status[there] = np.where(accepted, Status.ACCEPTED, Status.NOT_VALID)
+    accepted = model.compare_people(raw, points[there], loss)
+    if accepted is None:
+        accepted = reaches_cutoff(model, model_score(model, points[there]))
+    status[there] = np.where(accepted, Status.ACCEPTED, Status.NOT_VALID)
     return _Recourses(points, start, labels, status, loss, there, raw)
 
 

@@ -18,7 +18,7 @@ from holdfast.methods.catalogue import METHODS, get_method
 from holdfast.methods.exact import Exact
 from holdfast.methods.refine import Refine
 from holdfast.models import LinearModel, Model, as_model
-from holdfast.models.base import accepted_points, read_encoded
+from holdfast.models.base import reaches_cutoff, read_encoded
 from holdfast.models.linearise import Lineariser, get_lineariser
 from holdfast.problem.ball import NormBall
 from holdfast.problem.goal import Goal
@@ -301,8 +301,10 @@ def _with_the_model(
         labels = (
             np.flatnonzero(there) if result.problem.index is None else result.problem.index[there]
         )
-        refused[there] = ~accepted_points(model, points, labels, result.problem.loss)
+        accepted = model.compare_points(points, labels, result.problem.loss)
         score[there] = model.score(points)
+        # at the cutoff rounding decides, and that is the model's own
+        refused[there] = ~(reaches_cutoff(model, score[there]) if accepted is None else accepted)
         _compare_raw(result, model, people, there)
     said = result.method_status
     assert said is not None

@@ -179,15 +179,16 @@ class Model:
                 f"{least:.6g}, so people would still be refused; ask for at least that"
             )
 
-    def compare_people(self, X: Any, encoded: Any, loss: Loss) -> None:
+    def compare_people(self, X: Any, encoded: Any, loss: Loss) -> NDArray[np.bool_] | None:
         """Compare what was read with what the whole model says of people, given in raw columns.
 
-        Rows that are not finite once encoded are passed over. A difference is an error.
+        Rows that are not finite once encoded are passed over. A difference is an error. Returned is
+        which of the others it accepts; None where it does not say.
         """
         points = np.asarray(encoded, dtype=np.float64)
         rows = np.flatnonzero(np.isfinite(points).all(axis=1))
         if self.origin is None or not rows.size:
-            return
+            return None
         X = self.in_order(X)
         tolerance = agreement(X, encoded)
         labels = X.index[rows] if hasattr(X, "iloc") else rows
@@ -196,6 +197,7 @@ class Model:
             points = points[rows]
         said = self.origin.ask_whole(X)
         self._compare(said, points, labels, loss, tolerance)
+        return said.accepted
 
     def compare_made(self, made: Any, points: Floats, labels: Any, loss: Loss) -> None:
         """Compare as `compare_people` does, by what the model's own encoders have made of people.
@@ -400,19 +402,10 @@ class BlackBox(Model):
 def reaches_cutoff(model: Model, scores: Floats) -> NDArray[np.bool_]:
     """Say which scores are enough; NaN is not one of them.
 
-    Where a hair decides, the model itself may say otherwise: ask `accepted_points` or
-    `Encoding.accepts` about its decision.
+    Where rounding decides, the model itself may say otherwise: `Model.compare_people`,
+    `Model.compare_points` and `Encoding.accepts` ask it.
     """
     return np.asarray(scores >= model.cutoff)
-
-
-def accepted_points(model: Model, points: Any, labels: Any, loss: Loss) -> NDArray[np.bool_]:
-    """Say which encoded points the model accepts, by its own word where it has one.
-
-    What was read of it is compared with the model on the way.
-    """
-    said = model.compare_points(points, labels, loss)
-    return reaches_cutoff(model, model.score(points)) if said is None else said
 
 
 def read_encoded(name: str, model: Model, table: Any, *, usable_only: bool = False) -> Any:
