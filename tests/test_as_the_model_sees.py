@@ -13,10 +13,18 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+    TargetEncoder,
+)
 
 from holdfast import ActionSet, NormBall, RobustRecourse, Status
 from holdfast.models import as_model
+from holdfast.models.encoding import Encoding
 
 MARKERS = [np.nan, None, pd.NA, pd.NaT, float("nan"), np.float64("nan")]
 ENCODERS = {
@@ -150,3 +158,124 @@ def test_nobody_is_written_to_when_the_favourable_class_must_be_asked_for():
     with pytest.raises(ValueError, match="say which of them people want"):
         as_model(model, people=given)
     np.testing.assert_array_equal(given, people)
+
+
+def lender_of(levels, encoder, n=150):
+    """A model of an age and of a category in a column of any type, and its table."""
+    age = np.random.default_rng(0).normal(40.0, 10.0, n).round(1)
+    table = pd.DataFrame({"c": levels, "age": age})
+    good = age + 8 * (np.arange(n) % 3 == 2) > 45.0
+    columns = make_column_transformer((encoder, ["c"]), (StandardScaler(), ["age"]))
+    return make_pipeline(columns, LogisticRegression(C=10.0)).fit(table, good), table
+
+
+def advice_of(model, table, immutable, guarantee=0.6):
+    encoding = Encoding.of(model)
+    actions = ActionSet.from_data(table, immutable=[immutable], encoding=encoding)
+    recourse = RobustRecourse(
+        model, robust_to=NormBall(1, 0.05), actions=actions, guarantee=guarantee
+    )
+    return recourse.recommend(table)
+
+
+COLUMNS = {
+    "booleans and NA": pd.Series([True, False, None] * 50, dtype="boolean"),
+    "numbers and None as objects": pd.Series([1, 2, None] * 50, dtype=object),
+    "numbers as objects": pd.Series([1, 2, 3] * 50, dtype=object),
+    "booleans and None as objects": pd.Series([True, False, None] * 50, dtype=object),
+    "texts and None": pd.Series(["a", "b", None] * 50, dtype=object),
+    **{
+        dtype: pd.Series([0, 1, 1] * 50).astype(dtype)
+        for dtype in ("int8", "int32", "uint8", "float32", "bool", "boolean", "Int8")
+    },
+}
+
+
+@pytest.mark.parametrize("immutable", ["c", "age"])
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        OneHotEncoder(handle_unknown="ignore"),
+        OneHotEncoder(),
+        OrdinalEncoder(),
+        TargetEncoder(shuffle=False),
+    ],
+    ids=["ignores", "one-hot", "ordinal", "target"],
+)
+@pytest.mark.parametrize("name", COLUMNS)
+def test_categories_of_any_type_are_read_and_written_as_the_model_does(name, encoder, immutable):
+    try:
+        model, table = lender_of(COLUMNS[name], encoder)
+        own = model.predict_proba(table)[:, 1]
+    except (TypeError, ValueError) as error:
+        pytest.skip(f"scikit-learn itself refuses it: {error}")
+    result = advice_of(model, table, immutable)
+    frame = result.to_frame()
+    np.testing.assert_allclose(frame["initial_validity"], own, atol=1e-12)
+    np.testing.assert_array_equal(frame["approved"], model.predict(table))
+    helped = frame[frame["status"] == "optimal"]
+    printed = helped[["recourse.c", "recourse.age"]].set_axis(["c", "age"], axis=1)
+    for after in (printed, result.after().loc[helped.index]):
+        if len(after):
+            assert (model.predict_proba(after)[:, 1] >= 0.6 - 1e-12).all()
+
+
+def test_a_marker_is_read_alike_whoever_stands_beside_it():
+    levels = pd.Series(["a", "b", None] * 50, dtype=object)
+    table = pd.DataFrame({"c": levels, "age": np.arange(150.0), "income": 1.0 + np.arange(150) % 9})
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["c"]),
+        (StandardScaler(), ["age"]),
+        (make_pipeline(FunctionTransformer(np.log), StandardScaler()), ["income"]),
+    )
+    model = make_pipeline(columns, LogisticRegression()).fit(table, np.arange(150) % 4 == 0)
+    person = {"c": np.nan, "age": 35.0, "income": 4.0}
+    other = {**person, "income": 0.0}  # of whom there is no logarithm
+    encoding = Encoding.of(model)
+    alone = encoding.read(pd.DataFrame([person])).levels["c"]
+    for people, k in (([person, other], 0), ([other, person], 1)):
+        assert encoding.read(pd.DataFrame(people)).levels["c"][k] == alone[0]
+    made = model[:-1].transform(pd.DataFrame([person]).astype({"c": object}))
+    np.testing.assert_array_equal(encoding.encode(pd.DataFrame([person])), made)
+
+
+def test_who_writes_into_a_column_that_another_one_reads_is_refused():
+    table = pd.DataFrame({"n": np.arange(50) % 9, "c": ["a", "b"] * 25})
+    for first, second in (
+        ((StandardScaler(copy=False), ["n"]), ("passthrough", ["n"])),
+        (("passthrough", ["n"]), (StandardScaler(copy=False), ["n"])),
+    ):
+        columns = make_column_transformer(first, second, (OneHotEncoder(), ["c"]))
+        model = make_pipeline(columns, LogisticRegression()).fit(table, np.arange(50) % 2 == 0)
+        with pytest.raises(ValueError, match=r"may write into a column .* fit it with copy=True"):
+            Encoding.of(model)
+    columns = make_column_transformer((StandardScaler(copy=False), ["n"]), (OneHotEncoder(), ["c"]))
+    Encoding.of(make_pipeline(columns, LogisticRegression()).fit(table, np.arange(50) % 2 == 0))
+
+
+def test_people_in_types_that_a_step_cannot_write_to_are_asked_about_all_the_same():
+    table = pd.DataFrame({"n": np.arange(60) % 12, "m": np.arange(60.0)})
+    columns = make_column_transformer(
+        (KBinsDiscretizer(4, encode="ordinal", quantile_method="linear"), ["n"]),
+        (StandardScaler(), ["m"]),
+    )
+    model = make_pipeline(columns, LogisticRegression()).fit(table, table["m"] > 30.0)
+    wanted = advice_of(model, table, "n").to_frame()
+    for dtype in ("Int64", "Int8", "Float32", "int64[pyarrow]"):
+        people = table.astype({"n": dtype})
+        found = advice_of(model, people, "n").to_frame()
+        assert found["status"].tolist() == wanted["status"].tolist()
+        np.testing.assert_array_equal(found["cost"], wanted["cost"])
+
+
+def test_a_subclass_needs_no_more_than_the_settings():
+    class Sure(RobustRecourse):
+        def __init__(self, model, actions, *, guarantee=0.9):
+            self.model, self.actions, self.guarantee = model, actions, guarantee
+            self.robust_to, self.n_options, self.n_jobs = NormBall(1, 0.05), 1, 1
+            self.cost_weight = self.points = self.guarantee_points = None
+            self.loss = self.favorable_class = None
+
+    model, table = lender_of(pd.Series(["a", "b", "b"] * 50), OneHotEncoder())
+    sure = Sure(model, ActionSet.from_data(table))
+    assert (sure.recommend(table).to_frame()["worst_case_validity"] >= 0.9).any()

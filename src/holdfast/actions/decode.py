@@ -152,13 +152,21 @@ def _relabelled(
     if isinstance(column.dtype, pd.CategoricalDtype):
         new = [level for level in dict.fromkeys(taken) if level not in column.cat.categories]
         column = column.cat.add_categories(new) if new else column
-    if not isinstance(column.dtype, np.dtype):
-        return _with(column, moved, taken)
-    if column.dtype == np.bool_ and set(taken) <= {0, 1}:
+    if getattr(column.dtype, "kind", "O") == "b" and set(taken) <= {0, 1}:
         taken = [bool(level) for level in taken]  # an encoder may know them as 0 and 1
-    column = column.copy()
-    column.iloc[moved] = taken  # which may need another type
-    return column
+    if isinstance(column.dtype, np.dtype) and column.dtype != object:
+        column = column.astype(_type_for(column.dtype, taken))
+    return _with(column, moved, taken)
+
+
+def _type_for(dtype: np.dtype[Any], values: list[Any]) -> np.dtype[Any]:
+    """Return a column's own type if it can hold values, or else one that can."""
+    own = np.array(values)
+    if own.dtype.kind not in "biuf" or (own.dtype.kind == "b") != (dtype.kind == "b"):
+        return np.dtype(object)
+    with np.errstate(invalid="ignore", over="ignore"):
+        fits = np.array_equal(own.astype(dtype), own)
+    return dtype if fits else np.result_type(dtype, own.dtype)
 
 
 def _with(column: Any, moved: NDArray[np.int64], values: Any) -> Any:

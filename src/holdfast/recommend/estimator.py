@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from sklearn.base import BaseEstimator
@@ -120,7 +121,10 @@ is 2.25."
         self.loss = loss
         self.favorable_class = favorable_class
         self.n_jobs = n_jobs
-        self._memory = ModelMemory()
+
+    @cached_property
+    def _memory(self) -> ModelMemory:
+        return ModelMemory()
 
     def __sklearn_clone__(self) -> RobustRecourse:
         """Copy the settings, and the model as it is fitted: nothing here is fitted again."""

@@ -143,8 +143,8 @@ class Recommendations:
             index = index.rename("person")
         columns: dict[str, Any] = {name: joined.pop(name)[order] for name in list(joined)}
         for name, values in self._afterwards(order, index).items():
-            missing = _can_miss(values.dtype) and values.hasnans
-            columns[f"recourse.{name}"] = values.to_numpy() if missing else values
+            # its type is said: pandas would make NaN of None among texts
+            columns[f"recourse.{name}"] = pd.Series(values.array, index, values.dtype, copy=False)
         return pd.DataFrame(columns, index=index, copy=False)
 
     def _afterwards(self, order: NDArray[np.int64], index: pd.Index[Any]) -> pd.DataFrame:
@@ -515,7 +515,3 @@ class Recommendations:
         """State the problem of one person again; it is not kept for everybody."""
         k = self._usable(label)
         return self._question.pose(self._advised.people.iloc[k : k + 1])
-
-
-def _can_miss(dtype: Any) -> bool:
-    return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")

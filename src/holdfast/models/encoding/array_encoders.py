@@ -1,7 +1,7 @@
 """The encoders of a fitted step, asked apart and with arrays: tables take much longer.
 
-scikit-learn finds out of every column of a table what kind of table it comes from, which takes as
-long as to encode a thousand people. An array it takes as it is. Encoders of its own that have
+scikit-learn finds out of every column of a table what kind of table it comes from, which takes time
+even for a single person. An array it takes as it is. Encoders of its own that have
 forgotten the names of their columns take arrays, and give what they would give of a table. Those
 that look up each value by itself are asked about every level once, and not about every person. What
 the step itself makes of the first rows is compared with all that; only if it is the same to the
@@ -87,7 +87,7 @@ class _Encoder:
     def _transform(self, block: NDArray[Any]) -> Floats | None:
         try:
             made = self.fitted.transform(block)
-        except ValueError:  # the step itself says it better
+        except (ValueError, TypeError):  # the step itself says it better
             return None
         dense = made.toarray() if hasattr(made, "toarray") else made
         values = np.asarray(dense, dtype=np.float64)

@@ -58,7 +58,7 @@ def transform(step: Any, columns: Sequence[Sequence[Any]], others: Sequence[Any]
     """
     typed = [_typed(values, others[j]) for j, values in enumerate(columns)]
     made = _transform(step, typed)
-    if made is None and len({str(each.dtype) for each in typed}) > 1:
+    if made is None and any(each.dtype != object for each in typed):
         made = _transform(step, [_objects(values) for values in columns])
     return made
 

@@ -31,6 +31,8 @@ class Levels:
         Those that the step knows; the specials are no levels that people could take.
     missing_as, unknown_as : object
         What to ask it about as a missing level, and as an unknown one; NOTHING: it refuses them.
+    are_objects : bool
+        Whether the step knows the levels as those of a column of objects.
     """
 
     column: Affine
@@ -38,6 +40,7 @@ class Levels:
     missing_as: Any
     unknown_as: Any
     specials: Sequence[Any] = ()
+    are_objects: bool = False
 
     @cached_property
     def read_as(self) -> dict[Any, Any]:
@@ -82,6 +85,7 @@ class Levels:
                 None if unknown is None else float(unknown[j]),
                 tuple(level for level in known if level in stand_ins),
                 self.column.missing_as if missing_as is NOTHING else missing_as,
+                self.are_objects,
             )
             for j in range(width)
         ]
@@ -102,7 +106,7 @@ def _coder(width: Callable[[Any, int], int]) -> Reader:
         levels = [np.asarray(kept, dtype=object).tolist() for kept in step.categories_]
         others = [kept[0] for kept in levels]
         raw = {
-            k: _levels(step, column, levels[k], where)
+            k: _levels(step, column, levels[k], where, step.categories_[k].dtype == object)
             for k, column in enumerate(columns)
             if isinstance(column, Affine)
         }
@@ -121,7 +125,7 @@ def _coder(width: Callable[[Any, int], int]) -> Reader:
     return read
 
 
-def _levels(step: Any, column: Affine, levels: list[Any], where: str) -> Levels:
+def _levels(step: Any, column: Affine, levels: list[Any], where: str, are_objects: bool) -> Levels:
     """Read the levels of one column; a missing value is no level that anybody could choose."""
     name = type(step).__name__
     if not column.untouched:
@@ -135,7 +139,8 @@ def _levels(step: Any, column: Affine, levels: list[Any], where: str) -> Levels:
     known = [level for level in levels if not is_missing(level)]
     refuses = getattr(step, "handle_unknown", "") == "error"
     missing_as = gone[0] if gone else NOTHING if refuses else math.nan
-    return Levels(column, known, missing_as, NOTHING if refuses else none_of(known))
+    unknown_as = NOTHING if refuses else none_of(known)
+    return Levels(column, known, missing_as, unknown_as, are_objects=are_objects)
 
 
 def _recoded(

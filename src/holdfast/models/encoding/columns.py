@@ -120,7 +120,8 @@ class Coded:
     `missing` and `unknown` are the values of a missing level, and of one that is not among them:
     NaN where it goes on as a missing value, None where it is refused. The `specials` are levels
     that stand for a missing one: nobody can be advised to take one. The pipeline takes
-    `missing_as` for a missing level: NaN or None.
+    `missing_as` for a missing level: NaN or None. It knows levels that `are_objects` as those of a
+    column of objects, even if they are numbers.
     """
 
     raw: int
@@ -131,6 +132,7 @@ class Coded:
     unknown: float | None = None
     specials: tuple[Any, ...] = ()
     missing_as: Any = math.nan
+    are_objects: bool = False
 
 
 @dataclass(frozen=True)

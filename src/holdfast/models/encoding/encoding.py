@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
 from holdfast.models.encoding.array_encoders import ArrayEncoders
+from holdfast.models.encoding.asking import ANY_NUMBER
 from holdfast.models.encoding.columns import Affine, EncodedColumn
 from holdfast.models.encoding.features import Category, Number, RawFeature, gather
-from holdfast.models.encoding.given import Given
+from holdfast.models.encoding.given import Given, with_numpy_numbers
 from holdfast.models.encoding.markers import settle_markers
 from holdfast.models.encoding.reading import Reading, as_table
 from holdfast.models.encoding.steps import raw_names, walk
@@ -194,29 +196,40 @@ class Encoding:
                 reading.read_number(name, frame[name], takes_missing=feature.takes_missing)
         for feature in self.features.values():
             if isinstance(feature, Category) and feature.takes_missing:
-                ask = functools.partial(self._ask_of_one, feature, frame, reading)
+                ask = functools.partial(self._ask_of_one, feature, frame)
                 settle_markers(feature, frame[feature.name], reading, ask)
         return reading
 
-    def _ask_of_one(
-        self, feature: Category, frame: pd.DataFrame, reading: Reading, row: int
-    ) -> Floats | None:
-        """Ask how the pipeline encodes the very value of a category in a row; None: not at all."""
-        import pandas as pd
+    def _ask_of_one(self, feature: Category, frame: pd.DataFrame, row: int) -> Floats | None:
+        """Ask how the pipeline encodes the very value of a category in a row; None: not at all.
 
+        In the other columns stands what every pipeline takes: what else is in the row, or in the
+        table, must not matter.
+        """
         one = frame.iloc[[row]]
-        rows = self._give([one], [reading.take(np.array([row]))]).table
-        value = pd.Series([one[feature.name].iloc[0]], one.index, dtype=object)
-        if self._named:
-            rows = rows.assign(**{feature.name: value})
-        else:
-            rows = rows.astype(object)
-            rows[0, self.names.index(feature.name)] = value.iloc[0]
-        try:
-            codes: Floats = self._transform(rows)[1][0, feature.columns]
-        except RefusedByStepError:
-            return None
-        return codes
+        rows, value = self._give([one], [self._anybody()]).table, one[feature.name]
+        # Of its own type first, for NA means one thing among booleans and another among objects.
+        # Then as an object: a NaN that stands alone is a number, and one beside texts is none.
+        for typed in (value, value.astype(object)):
+            if self._named:
+                asked = rows.assign(**{feature.name: typed})
+            else:
+                asked = rows.astype(object)
+                asked[0, self.names.index(feature.name)] = typed.iloc[0]
+            with contextlib.suppress(RefusedByStepError):
+                codes: Floats = self._transform(asked)[1][0, feature.columns]
+                return codes
+        return None
+
+    def _anybody(self) -> Reading:
+        """Return the reading of somebody whom the pipeline takes."""
+        reading = Reading()
+        for name, feature in self.features.items():
+            if isinstance(feature, Category):
+                reading.levels[name] = np.zeros(1, dtype=np.int64)
+            else:
+                reading.numbers[name] = np.full(1, ANY_NUMBER)
+        return reading
 
     def encode(self, table: Any) -> Floats:
         """Return what the pipeline makes of a table: an (n, d) array.
@@ -386,8 +399,15 @@ class Encoding:
         """Ask the model itself about rows of a table, in the table's own precision."""
         assert self.model.origin is not None
         frame = self._check(people)
-        rows = self._give([frame], [self._read(frame)]).in_precision_of(frame, self.features)
-        return self.model.origin.ask_whole(rows.table)
+        rows = self._give([frame], [self._read(frame)])
+        try:
+            return self.model.origin.ask_whole(rows.in_precision_of(frame, self.features).table)
+        except (ValueError, TypeError):
+            # some steps cannot work with what pandas makes of nullable types
+            as_numpy = with_numpy_numbers(frame)
+            if as_numpy is frame:
+                raise
+        return self.model.origin.ask_whole(rows.in_precision_of(as_numpy, self.features).table)
 
     def accepts(
         self, people: pd.DataFrame, points: Floats, score: Floats, cutoff: float

@@ -100,6 +100,8 @@ class Category:
         Levels that stand for a missing one: nobody can be advised to take one.
     missing_as : object
         What the pipeline takes for a missing level: NaN or None.
+    are_objects : bool
+        Whether the pipeline knows the levels as those of a column of objects.
 
     Examples
     --------
@@ -117,6 +119,7 @@ class Category:
     unknown: Floats | None = None
     specials: tuple[Any, ...] = ()
     missing_as: Any = math.nan
+    are_objects: bool = False
 
     @property
     def takes_missing(self) -> bool:
@@ -135,8 +138,8 @@ class Category:
 
     @cached_property
     def level_array(self) -> NDArray[Any]:
-        """The levels as an array: of numbers or booleans where all are, else of objects."""
-        if len({isinstance(level, bool) for level in self.levels}) == 1:
+        """The levels as an array: of numbers or booleans where the pipeline knows them as such."""
+        if not self.are_objects and len({isinstance(level, bool) for level in self.levels}) == 1:
             array = np.array(self.levels)
             if array.dtype.kind in "biuf":
                 return array
@@ -257,6 +260,7 @@ def _category(
         codes[known],
         specials=tuple(dict.fromkeys(code for part in coded for code in part.specials)),
         missing_as=coded[0].missing_as,
+        are_objects=any(part.are_objects for part in coded),
         **ends,
     )
 

@@ -137,6 +137,30 @@ class Given:
         return replace(self, index=self.index[which], columns=columns, levels=levels)
 
 
+def with_numpy_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with nullable numbers in numpy's types of the same precision, if it has any.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"a": pd.Series([1, 2], dtype="Int8"), "b": pd.Series([1.0, None])})
+    >>> with_numpy_numbers(table).dtypes.astype(str).tolist()
+    ['int8', 'float64']
+    """
+    table = frame
+    for place, dtype in enumerate(frame.dtypes):
+        if isinstance(dtype, np.dtype) or getattr(dtype, "kind", "O") not in "biuf":
+            continue
+        column, own = frame.iloc[:, place], np.dtype(getattr(dtype, "numpy_dtype", np.float64))
+        if column.isna().any():
+            values = column.to_numpy(np.result_type(own, np.float32), na_value=np.nan)
+        else:
+            values = column.to_numpy(own)
+        table = frame.copy(deep=False) if table is frame else table
+        table.isetitem(place, values)
+    return table
+
+
 def _holds_numbers(column: Any, feature: RawFeature | None) -> bool:
     is_number = feature is not None and not isinstance(feature, Category)
     return is_number and getattr(column.dtype, "kind", "O") in "biuf"

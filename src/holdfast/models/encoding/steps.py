@@ -125,6 +125,7 @@ def _column_transformer(step: Any, columns: list[EncodedColumn], where: str) -> 
     names = getattr(step, "feature_names_in_", None)
     weights = step.transformer_weights or {}
     result: list[EncodedColumn] = []
+    readers = dict[str, tuple[Any, list[int]]]()
     for name, inner, selected in step.transformers_:
         if isinstance(inner, str) and inner == "drop":
             continue
@@ -132,6 +133,7 @@ def _column_transformer(step: Any, columns: list[EncodedColumn], where: str) -> 
         places = selected_columns(step, selected, here)
         if not places:
             continue
+        readers[here] = inner, places
         if names is not None:
             places = _by_name(inner, places, names)
         made = walk(inner, [columns[j] for j in places], here)
@@ -140,7 +142,24 @@ def _column_transformer(step: Any, columns: list[EncodedColumn], where: str) -> 
         if (out.start, out.stop) != (len(result), len(result) + len(made)):
             raise ValueError(f"{here}: {len(made)} columns were expected from it, at {len(result)}")
         result += made
+    _refuse_overwritten(readers)
     return result
+
+
+def _refuse_overwritten(readers: dict[str, tuple[Any, list[int]]]) -> None:
+    """Refuse a transformer that may write into a column which another one reads as well.
+
+    Whether it does depends on the types of the table, and so does what the other one reads.
+    """
+    for where, (inner, places) in readers.items():
+        if getattr(_first(inner), "copy", True) is not False:
+            continue
+        for other, (_, theirs) in readers.items():
+            if other != where and set(places) & set(theirs):
+                raise ValueError(
+                    f"{where} may write into a column that {other} reads too (copy=False); fit "
+                    "it with copy=True"
+                )
 
 
 def selected_columns(step: Any, selected: Any, where: str) -> list[int]:
@@ -190,10 +209,13 @@ def _weighed(columns: list[EncodedColumn], weight: Any, where: str) -> list[Enco
 def _feature_union(step: Any, columns: list[EncodedColumn], where: str) -> list[EncodedColumn]:
     weights = step.transformer_weights or {}
     result: list[EncodedColumn] = []
+    readers = dict[str, tuple[Any, list[int]]]()
     for name, inner in step.transformer_list:
         if not (isinstance(inner, str) and inner == "drop"):
             here = f"{where} / transformer {name!r}"
+            readers[here] = inner, list(range(len(columns)))
             result += _weighed(walk(inner, columns, here), weights.get(name), here)
+    _refuse_overwritten(readers)
     return result
 
 
