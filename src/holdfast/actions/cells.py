@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import counts_within, multiples, range_of
-from holdfast.machinery.numbers import Floats, floats_at, ranks_of
+from holdfast.machinery.numbers import Floats, floats_at, ranks_of, whole_rows
 from holdfast.models.encoding import Curve, Encoded, Encoding
 
 # Values of a bent number that are tried; what each costs each person is kept.
@@ -155,7 +155,7 @@ def _differ(codes: Floats) -> NDArray[np.bool_]:
 
 def _without_holes(cells: Cells) -> Cells:
     """Leave out values that the pipeline does not encode as finite numbers: nobody may take one."""
-    kept = np.isfinite(cells.codes).all(axis=1)
+    kept = whole_rows(cells.codes)
     if kept.all():
         return cells
     return replace(
@@ -288,7 +288,7 @@ def _points(curve: Curve, values: Floats, codes: Floats, *, has_untried: bool) -
     if curve.has_flat_tails:
         low[0], high[-1] = -np.inf, np.inf
     cells = Cells(low, high, codes, ~np.isin(values, curve.specials), has_untried)
-    is_there = np.isfinite(codes).all(axis=1)  # the logarithm of a negative number is not
+    is_there = whole_rows(codes)  # the logarithm of a negative number is not
     if has_untried and not is_there.all():
         raise ValueError(
             f"{curve.name}: the model transforms it non-linearly, and {values[~is_there][0]:g} "

@@ -232,7 +232,7 @@ def _are_kept(x: Floats, links: Links) -> NDArray[np.bool_]:
 
 def _check_kept(answer: RecourseResult, links: Links) -> None:
     """Check the links of every recourse."""
-    found = ~np.isnan(answer.recourse_array).any(axis=1)
+    found = ~np.isnan(answer.recourse_array).any(axis=1)  # an infinite one is checked too
     broken = np.flatnonzero(found & ~_are_kept(answer.recourse_array, links))
     if broken.size:
         raise AssertionError(f"row {broken[0]}: a link is broken. This is a bug; please report it")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from holdfast.machinery.numbers import Floats, check_count, check_seed
+from holdfast.machinery.numbers import Floats, check_count, check_seed, whole_rows
 from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.ellipsoid import Ellipsoid
 from holdfast.problem.model_list import ModelList
@@ -135,7 +135,7 @@ def _read(X: ArrayLike, coef: ArrayLike, intercept: float) -> tuple[Floats, Floa
             f"X {x.shape}, coef {w.shape} and intercept {np.shape(intercept)} do not fit "
             "together; expected (n, d), (d,) and a number: one model for all points"
         )
-    missing = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    missing = np.flatnonzero(~whole_rows(x))
     if missing.size:
         raise ValueError(
             f"X is not finite in {missing.size} rows, the first of which is row {missing[0]}; "

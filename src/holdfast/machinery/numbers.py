@@ -168,6 +168,17 @@ def read_matrix(name: str, values: Any, columns: int | None = None) -> Floats:
     return array
 
 
+def whole_rows(points: Floats) -> NDArray[np.bool_]:
+    """Say which rows are finite throughout.
+
+    Examples
+    --------
+    >>> whole_rows(np.array([[1.0, 2.0], [np.nan, 2.0]]))
+    array([ True, False])
+    """
+    return np.asarray(np.isfinite(points).all(axis=1))
+
+
 def ranks_of(values: Floats) -> NDArray[np.int64]:
     """Number the floats in their order, from 0 at 0, so that neighbours differ by 1.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, whole_rows
 
 ADDITIVE = 0.01  # in scaled units, as the paper counts
 MULTIPLICATIVE = 0.01  # of the value; the paper names no figure
@@ -36,5 +36,5 @@ def changed_multiplicative(
 
 
 def _count(recourse: Floats, changed: np.ndarray) -> Floats:
-    there = np.isfinite(recourse).all(axis=1)
+    there = whole_rows(recourse)
     return np.where(there, changed.sum(axis=1), np.nan)
