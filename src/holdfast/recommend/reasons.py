@@ -20,11 +20,11 @@ from holdfast.actions.reach import find_reach
 from holdfast.actions.switches import all_switch_costs
 from holdfast.discrete import DiscreteProblem, largest_reachable_score
 from holdfast.machinery.numbers import Floats, whole_rows
+from holdfast.machinery.numerals import numeral
 from holdfast.models.encoding import Curve, Number
 from holdfast.models.encoding.reading import is_missing
 from holdfast.problem.problem import frozen
 from holdfast.recommend.features import take_people
-from holdfast.recommend.numerals import numeral
 from holdfast.recommend.question import Question
 from holdfast.recommend.words import listed
 from holdfast.result.status import Status

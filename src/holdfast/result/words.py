@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast.machinery.numerals import below
 from holdfast.problem.costs import Evening
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem, wrong_bounds
@@ -48,10 +49,10 @@ def _of_the_network(result: RecourseResult, i: int) -> str:
     said = "The model itself accepts this recourse."
     if status is not Status.ACCEPTED:
         said = status.sentence
-    least = math.floor(1e4 * result.worst_case_validity[i]) / 1e4  # no more than is proven
+    least = below(result.worst_case_validity[i], digits=4)  # no more than is proven
     return (
         f"{said} {_upper(result.problem.robust_to.crowd)} provably gives it a probability of at "
-        f"least {least:.4g}. A recourse with a lower price may exist."
+        f"least {least}. A recourse with a lower price may exist."
     )
 
 
