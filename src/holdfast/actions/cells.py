@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import counts_within, multiples, range_of
 from holdfast.machinery.numbers import Floats, floats_at, ranks_of, whole_rows
+from holdfast.machinery.numerals import power_of_ten
 from holdfast.models.encoding import Curve, Encoded, Encoding
 
 # Values of a bent number that are tried; what each costs each person is kept.
@@ -248,7 +249,7 @@ def too_wide(feature: NumberFeature, curve: Curve, own: Floats) -> dict[int, str
 
 
 def _step_for(name: str, width: float) -> str:
-    return f"step, such as actions.set({name!r}, step={_power_of_ten(width / 100.0):g})"
+    return f"step, such as actions.set({name!r}, step={_power_within(width / 100.0):g})"
 
 
 def _multiples(step: float, low: Floats, high: Floats) -> Floats:
@@ -272,14 +273,14 @@ def _fine_grid(curve: Curve, lowest: float, highest: float) -> Floats:
     turns = _probes(curve)
     turns = turns[(lowest <= turns) & (turns <= highest)]
     grid = _multiples(
-        _power_of_ten((highest - lowest) / _FINE), np.array([lowest]), np.array([highest])
+        _power_within((highest - lowest) / _FINE), np.array([lowest]), np.array([highest])
     )
     return np.concatenate([[lowest, highest], turns, np.clip(grid, lowest, highest)])
 
 
-def _power_of_ten(most: float) -> float:
+def _power_within(most: float) -> float:
     """Return the largest power of ten that is not above a number."""
-    return float(f"1e{int(np.floor(np.log10(most)))}")
+    return power_of_ten(int(np.floor(np.log10(most))))
 
 
 def _points(curve: Curve, values: Floats, codes: Floats, *, has_untried: bool) -> Cells:
