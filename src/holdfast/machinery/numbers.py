@@ -58,9 +58,9 @@ def check_count(name: str, value: Any, least: int = 1, most: int = _MOST_SEED) -
         refuse(name, value, allowed if most == _MOST_SEED else f"{allowed} and <= {most}")
 
 
-def check_seed(value: Any, name: str = "random_state") -> None:
+def check_seed(value: Any) -> None:
     """Refuse what cannot seed random numbers."""
-    check_count(name, value, least=0)
+    check_count("random_state", value, least=0)
 
 
 def check_flag(name: str, value: Any) -> None:
