@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from holdfast.machinery.numbers import Floats, check_seed, whole_rows
+from holdfast.machinery.numbers import Floats, check_random_state, whole_rows
 from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.ellipsoid import Ellipsoid
 from holdfast.problem.model_list import ModelList
@@ -87,7 +87,7 @@ def population_worst_model(
     (array([0., 1.]), 0.5, True)
     """
     check_models(robust_to)
-    check_seed(random_state)
+    check_random_state(random_state)
     x, w, b = _read(X, coef, intercept)
     robust_to.feature_scale(x.shape[1])  # refuses another number of features, and networks
     if isinstance(robust_to, ModelList):

@@ -58,7 +58,7 @@ def check_count(name: str, value: Any, least: int = 1, most: int = _MOST_SEED) -
         refuse(name, value, allowed if most == _MOST_SEED else f"{allowed} and <= {most}")
 
 
-def check_seed(value: Any) -> None:
+def check_random_state(value: Any) -> None:
     """Refuse what cannot seed random numbers."""
     check_count("random_state", value, least=0)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast.continuous.frontier import answer
 from holdfast.continuous.solve import judge
-from holdfast.machinery.numbers import Floats, check_seed, read_matrix, whole_rows
+from holdfast.machinery.numbers import Floats, check_random_state, read_matrix, whole_rows
 from holdfast.machinery.threads import thread_count
 from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.methods.catalogue import METHODS, get_method
@@ -152,7 +152,7 @@ def find_recourse(
     >>> str(proven.status[0]), bool(proven.bracket.proven_validity[0] >= 0.5)
     ('proven valid', True)
     """
-    check_seed(random_state)
+    check_random_state(random_state)
     adapted = as_model(model, favorable_class=favorable_class, device=device, people=X)
     judged = adapted.choose_loss(loss)
     goal = adapted.goal(judged, cost_weight=cost_weight, guarantee=guarantee)
