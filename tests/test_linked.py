@@ -636,7 +636,7 @@ def test_far_from_0_the_unit_of_costs_does_not_decide_whether_a_score_is_known(f
 def test_what_was_known_outlives_a_bound_of_highs_that_is_a_hair_too_high(monkeypatch):
     problem, links = tangled(np.random.default_rng(0))
     row, own = take_row(problem, 0), row_links(links, 0)
-    goal, point = Goal.of(row.problem.loss, cost_weight=0.05), row.problem.X[0]
+    goal, point = Goal.of(row.base.loss, cost_weight=0.05), row.base.X[0]
     none = np.empty(0, dtype=np.int64)
     high = Best(0.4, 0.4 + 1e-7, point, none, 1)
     monkeypatch.setattr(cuts_module, "_solve_row", lambda *_: high)
