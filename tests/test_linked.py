@@ -23,7 +23,7 @@ from holdfast.discrete import (
 )
 from holdfast.discrete import cuts as cuts_module
 from holdfast.discrete import row_search as row_search_module
-from holdfast.discrete import solve as solve_module
+from holdfast.discrete import run as run_module
 from holdfast.discrete.boxes import Best, neighbours_of
 from holdfast.discrete.cuts import solve_cuts
 from holdfast.discrete.linked import row_links, take_row
@@ -490,7 +490,7 @@ def test_a_searcher_made_before_the_solver_of_leaves_finds_it_later(monkeypatch)
     told = asked_of(wanted, numbers, goal)  # compiles the search
     early._private = early._private.replaced(leaves=0)
     with monkeypatch.context() as without:  # the search is compiled, what it calls is not
-        for module in (row_search_module, solve_module):
+        for module in (row_search_module, run_module):
             without.setattr(module, "leaves_for", lambda ball: NoLeaves())
         assert asked_of(early, numbers, goal) == told
         assert early._private.leaves == 0

@@ -15,18 +15,13 @@ from numpy.typing import NDArray
 
 from holdfast.discrete.answer import best_found, chosen_levels, make_result
 from holdfast.discrete.boxes import Best, solve_parts
+from holdfast.discrete.checks import check_goal, check_problem
 from holdfast.discrete.cuts import solve_cuts
 from holdfast.discrete.parts import Link
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.row_search import MOST_NODES
 from holdfast.discrete.rows import Limits
-from holdfast.discrete.solve import (
-    answer_discrete,
-    check_goal,
-    check_problem,
-    found_of,
-    search_everybody,
-)
+from holdfast.discrete.solve import answer_discrete, found_of, search_everybody
 from holdfast.machinery.numbers import Floats, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.goal import Goal
