@@ -16,10 +16,10 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, Sta
 from holdfast import ActionSet, NormBall, RobustRecourse, Status, solve
 from holdfast.actions import AtMost, Follows, check, raw_cost
 from holdfast.datasets import load_german
+from holdfast.machinery.numerals import below, numeral, numerals
 from holdfast.models.encoding import Encoding
 from holdfast.problem.goal import Goal
 from holdfast.recommend.advised import _solve_held
-from holdfast.recommend.numerals import numeral, numerals
 from holdfast.recommend.printed import settle
 from holdfast.recommend.words import _proof
 
@@ -222,6 +222,13 @@ def test_many_numbers_are_written_as_each_of_them():
     assert numerals(np.array(listed)) == [numeral(value) for value in listed]
     whole = [0, 7, -7, 9999, 10_000, -10_000, 2**62, -(2**63)]
     assert numerals(np.array(whole)) == [numeral(value) for value in whole]
+
+
+def test_what_has_few_digits_is_not_rounded_down():
+    """In binary, 1e4 * 0.0003 is a hair below 3."""
+    for k in range(10_001):
+        assert below(k / 1e4, digits=4) == f"{k / 1e4:g}"
+    assert below(0.99999, digits=4) == "0.9999"
 
 
 def test_trifles_vanish():

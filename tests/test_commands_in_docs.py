@@ -107,7 +107,7 @@ def test_the_reproduction_takes_the_options_that_the_page_shows(monkeypatch):
 def test_the_cluster_takes_the_options_that_the_page_shows(monkeypatch):
     """Its jobs are run in the tests of Spark; here, each command is read to its end."""
     from holdfast.engines import local, spark
-    from holdfast.engines.local import Finished
+    from holdfast.engines.earlier import Finished
 
     seen = []
 

@@ -133,6 +133,16 @@ def test_distance_does_not_overflow():
     assert NormBall(2, 1, scale=[0.0]).distance([0.0], 0.0, [1.0], 0.0)[0] == math.inf
 
 
+def test_a_recourse_too_large_for_a_number_is_none():
+    """The score of the second is minus infinity: no number of steps makes up for that."""
+    goal = {"robust_to": NormBall(1, 0.0), "guarantee": 0.9}
+    with np.errstate(over="ignore"):
+        result = solve([[1.0], [1e200]], [[3.0], [-1e200]], 0.0, **goal)
+    assert result.has_recourse.tolist() == [True, False]
+    assert result.stays.tolist() == [True, False]
+    assert result.explain(1).startswith("No recourse was found.")
+
+
 def test_rows_are_aligned_by_their_labels():
     rng = np.random.default_rng(0)
     people = pd.DataFrame(rng.normal(size=(6, 2)), index=list("abcdef"), columns=["u", "v"])

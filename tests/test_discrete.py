@@ -26,7 +26,7 @@ from holdfast.discrete import (
     Links,
     check_answer,
     largest_reachable_score,
-    solve,
+    run,
     solve_discrete,
     solve_linked,
 )
@@ -214,9 +214,9 @@ def test_a_search_that_needs_more_room_gets_it(p, monkeypatch):
         rng, n=20, p=p, whole=6, continuous=1, groups=4, reach=9, radius=0.3, max_changes=3
     )
     for goal in ({"cost_weight": 0.05}, {"guarantee": 0.9}):
-        monkeypatch.setattr(solve, "_DEPTH", 256)
+        monkeypatch.setattr(run, "_DEPTH", 256)
         ours = solve_discrete(problem, **goal)
-        monkeypatch.setattr(solve, "_DEPTH", 1)
+        monkeypatch.setattr(run, "_DEPTH", 1)
         cramped = solve_discrete(problem, **goal)
         assert ours.nodes.max() > 2  # it has been split
         for name in ("recourse", "lower_bound", "nodes", "status", "reachable_radius"):

@@ -23,7 +23,7 @@ from holdfast.discrete import (
 )
 from holdfast.discrete import cuts as cuts_module
 from holdfast.discrete import row_search as row_search_module
-from holdfast.discrete import solve as solve_module
+from holdfast.discrete import run as run_module
 from holdfast.discrete.boxes import Best, neighbours_of
 from holdfast.discrete.cuts import solve_cuts
 from holdfast.discrete.linked import row_links, take_row
@@ -490,7 +490,7 @@ def test_a_searcher_made_before_the_solver_of_leaves_finds_it_later(monkeypatch)
     told = asked_of(wanted, numbers, goal)  # compiles the search
     early._private = early._private.replaced(leaves=0)
     with monkeypatch.context() as without:  # the search is compiled, what it calls is not
-        for module in (row_search_module, solve_module):
+        for module in (row_search_module, run_module):
             without.setattr(module, "leaves_for", lambda ball: NoLeaves())
         assert asked_of(early, numbers, goal) == told
         assert early._private.leaves == 0
@@ -636,7 +636,7 @@ def test_far_from_0_the_unit_of_costs_does_not_decide_whether_a_score_is_known(f
 def test_what_was_known_outlives_a_bound_of_highs_that_is_a_hair_too_high(monkeypatch):
     problem, links = tangled(np.random.default_rng(0))
     row, own = take_row(problem, 0), row_links(links, 0)
-    goal, point = Goal.of(row.problem.loss, cost_weight=0.05), row.problem.X[0]
+    goal, point = Goal.of(row.base.loss, cost_weight=0.05), row.base.X[0]
     none = np.empty(0, dtype=np.int64)
     high = Best(0.4, 0.4 + 1e-7, point, none, 1)
     monkeypatch.setattr(cuts_module, "_solve_row", lambda *_: high)

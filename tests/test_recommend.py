@@ -22,7 +22,7 @@ from small_banks import small_bank
 from holdfast import ActionSet, NormBall, RobustRecourse, Status
 from holdfast.actions import Follows, check, raw_cost
 from holdfast.discrete import largest_reachable_score
-from holdfast.discrete.solve import run_search
+from holdfast.discrete.run import run_search
 from holdfast.problem.outcome import LIMIT
 
 ROOT = Path(__file__).parent.parent

@@ -362,7 +362,12 @@ BAD = {
     "an output among the input": (
         nothing,
         {"people": "parts", "out": "parts/out.parquet"},
-        "is inside parts, among the parts of the input",
+        "is inside parts, whose files are read: choose another directory",
+    ),
+    "an output over the input": (
+        column("x", np.ones),
+        {"people": "people.parquet", "out": "people.parquet"},
+        "out = people.parquet would overwrite an input: choose another file",
     ),
     "a key that CSV cannot hold": (
         column("tags", lists),

@@ -261,6 +261,8 @@ def test_what_cannot_be_is_refused_before_anything_is_run(tmp_path):
         run(Order(out=tmp_path / "out", device="abacus"))
     with pytest.raises(ValueError, match="'table4' cannot be reproduced"):
         run(Order(out=tmp_path / "out", targets=["table4"]))
+    with pytest.raises(ValueError, match="n_jobs = 0 is not allowed"):
+        run(Order(out=tmp_path / "out", jobs=0))
     assert not (tmp_path / "out").exists()
 
 

@@ -27,10 +27,11 @@ import holdfast
 from holdfast import ActionSet
 from holdfast.cli import main
 from holdfast.datasets import load_german
-from holdfast.engines.local import run_job, versions
+from holdfast.engines.local import run_job
 from holdfast.files.jobs import Job, load_job, prepare
 from holdfast.files.models import save_model
 from holdfast.files.recourse import RecourseFile, manifest_of
+from holdfast.machinery.versions import versions
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:

@@ -18,7 +18,7 @@ from holdfast.actions.ranges import Range, encode_range, range_of
 from holdfast.actions.reach import Reach, find_reach
 from holdfast.actions.switches import all_switch_costs
 from holdfast.discrete import Group, Links
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, whole_rows
 from holdfast.models.encoding import Category, Curve, Encoding, Number
 from holdfast.models.encoding.encoding import check_agreement
 from holdfast.models.encoding.features import RawFeature
@@ -116,7 +116,7 @@ class Arrays:
         specials = () if isinstance(raw_feature, Number) else raw_feature.specials
         costs = all_switch_costs(feature, levels, specials)[:, kept]
         values = values[kept]
-        lost = np.asarray(~np.isfinite(values).all(axis=1))  # the pipeline refuses such a level
+        lost = ~whole_rows(values)  # the pipeline refuses such a level
         costs[:, lost], values = np.inf, np.where(lost[:, None], 0.0, values)
         place = np.searchsorted(kept, current) if rest.size else current
         self._add(feature.name, Group(columns, values), place, costs[current])

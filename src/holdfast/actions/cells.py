@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import counts_within, multiples, range_of
-from holdfast.machinery.numbers import Floats, floats_at, ranks_of
+from holdfast.machinery.numbers import Floats, floats_at, ranks_of, whole_rows
+from holdfast.machinery.numerals import power_of_ten
 from holdfast.models.encoding import Curve, Encoded, Encoding
 
 # Values of a bent number that are tried; what each costs each person is kept.
@@ -155,7 +156,7 @@ def _differ(codes: Floats) -> NDArray[np.bool_]:
 
 def _without_holes(cells: Cells) -> Cells:
     """Leave out values that the pipeline does not encode as finite numbers: nobody may take one."""
-    kept = np.isfinite(cells.codes).all(axis=1)
+    kept = whole_rows(cells.codes)
     if kept.all():
         return cells
     return replace(
@@ -248,7 +249,7 @@ def too_wide(feature: NumberFeature, curve: Curve, own: Floats) -> dict[int, str
 
 
 def _step_for(name: str, width: float) -> str:
-    return f"step, such as actions.set({name!r}, step={_power_of_ten(width / 100.0):g})"
+    return f"step, such as actions.set({name!r}, step={_power_within(width / 100.0):g})"
 
 
 def _multiples(step: float, low: Floats, high: Floats) -> Floats:
@@ -272,14 +273,14 @@ def _fine_grid(curve: Curve, lowest: float, highest: float) -> Floats:
     turns = _probes(curve)
     turns = turns[(lowest <= turns) & (turns <= highest)]
     grid = _multiples(
-        _power_of_ten((highest - lowest) / _FINE), np.array([lowest]), np.array([highest])
+        _power_within((highest - lowest) / _FINE), np.array([lowest]), np.array([highest])
     )
     return np.concatenate([[lowest, highest], turns, np.clip(grid, lowest, highest)])
 
 
-def _power_of_ten(most: float) -> float:
+def _power_within(most: float) -> float:
     """Return the largest power of ten that is not above a number."""
-    return float(f"1e{int(np.floor(np.log10(most)))}")
+    return power_of_ten(int(np.floor(np.log10(most))))
 
 
 def _points(curve: Curve, values: Floats, codes: Floats, *, has_untried: bool) -> Cells:
@@ -288,7 +289,7 @@ def _points(curve: Curve, values: Floats, codes: Floats, *, has_untried: bool) -
     if curve.has_flat_tails:
         low[0], high[-1] = -np.inf, np.inf
     cells = Cells(low, high, codes, ~np.isin(values, curve.specials), has_untried)
-    is_there = np.isfinite(codes).all(axis=1)  # the logarithm of a negative number is not
+    is_there = whole_rows(codes)  # the logarithm of a negative number is not
     if has_untried and not is_there.all():
         raise ValueError(
             f"{curve.name}: the model transforms it non-linearly, and {values[~is_there][0]:g} "

@@ -87,13 +87,10 @@ def check_changes(
     return _check(actions, columns[0], columns[1], len(before))
 
 
-def raw_cost(
-    actions: ActionSet, before: Any, after: Any, presumed: Mapping[str, float] | None = None
-) -> float:
+def raw_cost(actions: ActionSet, before: Any, after: Any) -> float:
     """Cost of a change of one person, in raw units.
 
-    Where a number is given that was missing, `presumed` says what the model had taken it for; a
-    number that it had taken for none costs the same whatever it is.
+    A number that was missing costs the same whatever it is.
 
     Examples
     --------
@@ -101,13 +98,16 @@ def raw_cost(
     >>> raw_cost(ActionSet([NumberFeature("age", cost=0.5)]), {"age": 30}, {"age": 33})
     1.5
     """
-    return math.fsum(costs_by_feature(actions, before, after, presumed).values())
+    return math.fsum(costs_by_feature(actions, before, after).values())
 
 
 def costs_by_feature(
     actions: ActionSet, before: Any, after: Any, presumed: Mapping[str, float] | None = None
 ) -> dict[str, float]:
     """Cost of each feature that a change of one person changes; see `raw_cost`.
+
+    Where a number is given that was missing, `presumed` says what the model had taken it for; a
+    number that it had taken for none costs the same whatever it is.
 
     What is derived changes with others, at no cost of its own.
 

@@ -11,7 +11,7 @@ from holdfast.actions.joint import Joint
 from holdfast.actions.posed import Posed
 from holdfast.actions.ranges import Range, lattice_anchor, multiples
 from holdfast.actions.reach import Reach
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, whole_rows
 from holdfast.models.encoding import Number
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def decode(
             f"{start.shape} and {(n, g)}"
         )
     which = np.arange(n) if rows is None else np.arange(n)[np.asarray(rows)]
-    hopeless = which[~np.isfinite(points[which]).all(axis=1)]
+    hopeless = which[~whole_rows(points[which])]
     if hopeless.size:
         raise ValueError(f"person {hopeless[0]} has no recourse; decode those rows that have one")
     return decode_people(posed, which, points[which], chosen[which])

@@ -11,6 +11,7 @@ from holdfast.actions.category import CategoryFeature
 from holdfast.actions.feature import suggest
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import EPS, Floats, check_kind, check_positive, shown
+from holdfast.machinery.numerals import power_of_ten
 from holdfast.models.encoding.reading import as_table, plain
 
 if TYPE_CHECKING:
@@ -101,12 +102,8 @@ def grid_step(values: Floats) -> float | None:
     for exponent in range(0, finest - 1, -1):
         steps = values / 10.0**exponent
         if (np.abs(steps - np.round(steps)) <= 1e-9 + 4.0 * EPS * np.abs(steps)).all():
-            return None if exponent == 0 else _power_of_ten(exponent)
-    return _power_of_ten(math.floor(math.log10(spread / _COARSEST)))
-
-
-def _power_of_ten(exponent: int) -> float:
-    return float(f"1e{exponent}")  # 10.0**-5 is not the number that is written 0.00001
+            return None if exponent == 0 else power_of_ten(exponent)
+    return power_of_ten(math.floor(math.log10(spread / _COARSEST)))
 
 
 def _number(name: str, seen: pd.Series[Any], costs: DraftCosts, unit: str) -> NumberFeature:

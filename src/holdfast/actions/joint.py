@@ -20,7 +20,7 @@ from holdfast.actions.links import FeatureLink, Follows, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import Range, lattice_ends, multiples, range_of
 from holdfast.discrete import Group
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, whole_rows
 from holdfast.models.encoding import Category, Curve, Encoded, Encoding, Number
 from holdfast.models.encoding.reading import Reading
 
@@ -173,7 +173,7 @@ def make_joint(
     codes[first] = np.where(is_code, encoded.points[:, columns], codes[first])
     changed = flat[:, : len(ranges)] != own[owner, : len(ranges)]
     costs = _costs(bundle, actions, flat, own[owner])
-    kept = np.flatnonzero(np.isfinite(codes).all(axis=1))
+    kept = np.flatnonzero(whole_rows(codes))
     if not all(isinstance(encoding.features.get(name), Number) for name in bundle.parents):
         kept = kept[_cheapest(owner[kept], codes[kept], changed[kept], costs[kept])]
     owner, n = owner[kept], len(own)

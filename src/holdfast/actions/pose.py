@@ -31,7 +31,7 @@ from holdfast.actions.joint import make_joint
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.posed import Posed
 from holdfast.discrete import DiscreteProblem
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, whole_rows
 from holdfast.models.encoding import Curve, Encoded, Encoding
 from holdfast.models.encoding.encoding import RefusedByStepError
 from holdfast.models.encoding.reading import as_table
@@ -227,7 +227,7 @@ def _usable(
 
 def _not_finite(encoding: Encoding, encoded: Encoded) -> Iterator[tuple[int, str]]:
     """Say of people whom the pipeline encodes as no finite numbers what it cannot encode."""
-    for k in np.flatnonzero(~np.isfinite(encoded.points).all(axis=1)).tolist():
+    for k in np.flatnonzero(~whole_rows(encoded.points)).tolist():
         wrong = np.flatnonzero(~np.isfinite(encoded.points[k]))
         for name, feature in encoding.features.items():
             if isinstance(feature, Curve) and np.isin(wrong, feature.columns).any():

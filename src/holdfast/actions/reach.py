@@ -11,6 +11,7 @@ from holdfast.actions.cells import Cells
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.ranges import Range, lattice_ends, multiples, range_of
 from holdfast.machinery.numbers import EPS, Floats
+from holdfast.machinery.numerals import power_of_ten
 
 # A number without a step is rounded to a value that people can type, if that changes it by no more:
 # whoever stands next to a cell pays for every bit of it.
@@ -139,7 +140,7 @@ def _short(low: float, high: float) -> float:
         return np.nan
     most = min(high, low + _ROUNDING * abs(low))
     for exponent in range(12, -324, -1):
-        unit = float(f"1e{exponent}")
+        unit = power_of_ten(exponent)
         if abs(low) / unit > 2.0**50:
             break
         count = np.ceil(low / unit)

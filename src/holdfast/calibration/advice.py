@@ -57,9 +57,8 @@ class Adviser:
             nobody = np.empty(0)
             return Told(np.empty(0, dtype=bool), self.points[:0], nobody)
         result = self._solve(robust_to, who, models)
-        recourse = result.recourse_array
-        found = np.isfinite(result.cost) & np.isfinite(recourse).all(axis=1)
-        return Told(found, recourse, result.cost)
+        found = np.isfinite(result.cost) & result.has_recourse
+        return Told(found, result.recourse_array, result.cost)
 
     def _solve(
         self, robust_to: ModelSet, who: NDArray[np.int64], models: Floats | None

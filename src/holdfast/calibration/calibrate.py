@@ -24,7 +24,7 @@ from holdfast.machinery.numbers import (
     check_count,
     check_flag,
     check_kind,
-    check_seed,
+    check_random_state,
     read_floats,
 )
 from holdfast.machinery.threads import thread_count
@@ -138,7 +138,7 @@ def calibrate(
     True
     """
     _check_numbers(survival, confidence, n_models, max_people)
-    check_seed(random_state)
+    check_random_state(random_state)
     check_choice("how", how, ("bootstrap", "halves"))
     thread_count(n_jobs)
     if past_models is not None and time is not None:

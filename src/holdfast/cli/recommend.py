@@ -25,7 +25,8 @@ from holdfast.cli.ending import Ending, say
 from holdfast.cli.outputs import print_json, table_of
 
 if TYPE_CHECKING:
-    from holdfast.engines.local import Finished, Progress
+    from holdfast.engines.earlier import Finished
+    from holdfast.engines.local import Progress
     from holdfast.files.jobs import Job
 
 

@@ -28,8 +28,8 @@ def reproduce_command(
         str | None, typer.Option(help="Which folds, 0 to 4, such as 0,1,2 (default: all).")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes (default: one for each core).")
-    ] = None,
+        int, typer.Option(min=-1, help="How many processes to run; -1: one for each processor.")
+    ] = -1,
     device: Annotated[
         str | None, typer.Option(help="Where networks run: cpu or cuda (default: cpu).")
     ] = None,

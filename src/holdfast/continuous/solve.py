@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.continuous.frontier import answer
-from holdfast.machinery.numbers import Floats, check_kind
+from holdfast.machinery.numbers import Floats, check_kind, whole_rows
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.goal import Goal
 from holdfast.problem.model_set import ModelSet
@@ -124,14 +124,14 @@ def judge(best: RecourseResult, recourse: Floats, n_jobs: int | None = -1) -> Re
         raise ValueError(
             f"recourses of shape {recourse.shape} for points of {best.recourse_array.shape}"
         )
-    there = np.asarray(np.isfinite(recourse).all(axis=1))
+    there = whole_rows(recourse)
     recourse = np.where(there[:, None], recourse, np.nan)
     outcome = np.where(there, FOUND, NOT_FINITE).astype(np.int8)
     found = Found(recourse, outcome, best.lower_bound.copy(), prover=best.prover)
     known = appraise(best.problem, best.goal, found, thread_count(n_jobs))
     judged = RecourseResult.assemble(best.problem, best.goal, found, known)
     judged.status[~there] = best.status[~there]
-    lost = ~there & np.isfinite(best.recourse_array).all(axis=1)
+    lost = ~there & best.has_recourse
     judged.status[lost] = Status.NOT_FOUND
     for values in (judged.cost, judged.price, judged.gap):
         values[lost] = np.inf

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.datasets.dataset import Column, Dataset
-from holdfast.machinery.numbers import Floats, check_count, check_seed, refuse, to_number
+from holdfast.machinery.numbers import Floats, check_count, check_random_state, refuse, to_number
 
 _MEAN, _VARIANCE = 2.0, 0.5
 _COLUMNS = (
@@ -48,7 +48,7 @@ def make_gaussians(
     check_count("n", n, least=2)
     if n % 2:
         refuse("n", n, "even: half of the points for each outcome")
-    check_seed(random_state)
+    check_random_state(random_state)
     if not math.isfinite(to_number(mean_shift)):
         refuse("mean_shift", mean_shift, "a finite number")
     if not -1.0 < to_number(variance_shift) < math.inf:

@@ -123,14 +123,14 @@ def possible_actions(features: pd.DataFrame, units: dict[str, str]) -> ActionSet
     return actions
 
 
-def train_lender(random_state: int = 0) -> Lender:
+def train_lender() -> Lender:
     """Train the lender's model on most loans; the others are applicants.
 
     The set of models is the ellipsoid of the Fisher information.
     """
     data = load_german()
     table = data.features[NUMERIC + CATEGORICAL]
-    order = np.random.default_rng(random_state).permutation(len(table))
+    order = np.random.default_rng(0).permutation(len(table))
     past, applicants = table.iloc[order[:600]], table.iloc[order[600:]]
     model = credit_model(past, data.approved.iloc[order[:600]])
     return Lender(
@@ -147,7 +147,6 @@ def run_demo(
     p: float | None = None,
     radius: float | None = None,
     n_models: int = 100,
-    random_state: int = 0,
 ) -> Demo:
     """Train, find both kinds of recourse, retrain, and count.
 
@@ -157,7 +156,7 @@ def run_demo(
         radius = STANDARD_ERRORS if p is None else BALL_RADIUS
     # wrong arguments are said at once
     robust: ModelSet = Ellipsoid(np.eye(1), radius) if p is None else NormBall(p, radius)
-    lender = train_lender(random_state)
+    lender = train_lender()
     if p is None:
         robust = lender.robust_to.with_radius(radius)
     model, actions, test = lender.model, lender.actions, lender.applicants

@@ -177,7 +177,7 @@ def check_answer(problem: DiscreteProblem, result: RecourseResult) -> None:
     Traceback (most recent call last):
     AssertionError: row 0: a number is not on its lattice. This is a bug; please report it
     """
-    found = ~np.isnan(result.recourse_array).any(axis=1)
+    found = ~np.isnan(result.recourse_array).any(axis=1)  # an infinite one is checked too
     for what, wrong in violations(problem, result).items():
         rows = np.flatnonzero(wrong & found)
         if rows.size:

@@ -15,18 +15,13 @@ from numpy.typing import NDArray
 
 from holdfast.discrete.answer import best_found, chosen_levels, make_result
 from holdfast.discrete.boxes import Best, solve_parts
+from holdfast.discrete.checks import check_goal, check_problem
 from holdfast.discrete.cuts import solve_cuts
 from holdfast.discrete.parts import Link
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.row_search import MOST_NODES
 from holdfast.discrete.rows import Limits
-from holdfast.discrete.solve import (
-    answer_discrete,
-    check_goal,
-    check_problem,
-    found_of,
-    search_everybody,
-)
+from holdfast.discrete.solve import answer_discrete, found_of, search_everybody
 from holdfast.machinery.numbers import Floats, check_kind, check_positive, read_floats
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.goal import Goal
@@ -232,7 +227,7 @@ def _are_kept(x: Floats, links: Links) -> NDArray[np.bool_]:
 
 def _check_kept(answer: RecourseResult, links: Links) -> None:
     """Check the links of every recourse."""
-    found = ~np.isnan(answer.recourse_array).any(axis=1)
+    found = ~np.isnan(answer.recourse_array).any(axis=1)  # an infinite one is checked too
     broken = np.flatnonzero(found & ~_are_kept(answer.recourse_array, links))
     if broken.size:
         raise AssertionError(f"row {broken[0]}: a link is broken. This is a bug; please report it")

@@ -18,7 +18,8 @@ from holdfast.discrete.buffers import new_buffers
 from holdfast.discrete.leaves import leaves_for
 from holdfast.discrete.problem import DiscreteProblem
 from holdfast.discrete.rows import Batch, FoundRows, Limits, SearchWork, new_found_rows, search_rows
-from holdfast.discrete.solve import make_batch, run_search, search_with_reach
+from holdfast.discrete.run import make_batch, run_search
+from holdfast.discrete.solve import search_with_reach
 from holdfast.discrete.stack import new_stack
 from holdfast.machinery.numbers import Floats
 from holdfast.problem.ball import BallNumbers

@@ -7,15 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.engines.earlier import Finished, OutFile, claim, finished_before, record_of
 from holdfast.engines.parts import PartFiles, alone_in, write_whole
 from holdfast.engines.rows import SAMPLE, RowFunction, columns_of, fit_rows
-from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
-from holdfast.files.recourse import manifest_of
+from holdfast.files.jobs import Job, Prepared, check_unchanged, prepare
 from holdfast.files.tables import (
     CSV_SUFFIXES,
     TABLE_SUFFIXES,
@@ -23,11 +21,11 @@ from holdfast.files.tables import (
     TableFile,
     open_table,
 )
-from holdfast.machinery.plain_files import checksum
+from holdfast.machinery.complaints import read_all
+from holdfast.machinery.plain_files import checksum, refuse_input_as_output
 from holdfast.machinery.processes import begin_work
 from holdfast.machinery.stops import StoppedError
 from holdfast.machinery.threads import thread_count
-from holdfast.machinery.versions import versions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,35 +34,7 @@ _LEAST, _MOST = 256, 32_768  # people in a part
 _SECONDS = 5.0  # that a part should take: so much is lost where the run is killed
 _FEW = 2000  # people for whom no processes are started
 
-# What an answer may depend on.
-PARTS = ("numpy", "numba", "pandas", "pyarrow", "scikit-learn", "scipy")
-
 Progress = Callable[[int, int | None], None]
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What a run came to.
-
-    Attributes
-    ----------
-    out : str
-    manifest : Path
-    people : int
-    statuses : dict
-        How many people have each status.
-    was_done : bool
-        Whether an earlier run had done it all.
-    seconds : dict
-        How long it took to read, to solve and to write, summed over processes, and in all.
-    """
-
-    out: str
-    manifest: Path
-    people: int
-    statuses: dict[str, int]
-    was_done: bool
-    seconds: dict[str, float]
 
 
 def run_job(
@@ -86,7 +56,8 @@ def run_job(
     progress : callable, optional
         Told now and then how many people are done, and of how many.
     """
-    out = Path(job.out)
+    output = OutFile(Path(job.out))
+    out, manifest, work = output.local, output.beside(".yaml"), output.beside(".work")
     _check_place(out, Path(job.people))
     began = time.perf_counter()
     rows, prepared, people = read_job(job)
@@ -94,8 +65,7 @@ def run_job(
     seen = people.fingerprint()
     checksums = prepared.checksums | {"people": people.checksum()}
     check_unchanged(expected or {}, checksums, "the settings")
-    work = out.with_name(f"{out.name}.work")
-    done = _finished_before(job, checksums)
+    done = finished_before(job, checksums, output)
     if done is not None:
         if work.exists():  # killed just before it was to be deleted
             with alone_in(work):
@@ -114,7 +84,7 @@ def run_job(
             seconds = run.seconds | {"all": time.perf_counter() - began}
             checksums |= {"out": checksum(out)}
             record = record_of(job, checksums, people.n_rows or 0, statuses)
-            job.write(manifest_of(out), record, drafts=work)
+            job.write(manifest, record, drafts=work)
             PartFiles(work).remove()
     except BrokenExecutor:
         raise StoppedError(
@@ -130,7 +100,7 @@ def run_job(
             f"Finished work is kept in {work}; make room and run the same command again to "
             "continue where it stopped",
         ) from None
-    return Finished(str(out), manifest_of(out), people.n_rows or 0, statuses, False, seconds)
+    return Finished(output.name, manifest, people.n_rows or 0, statuses, False, seconds)
 
 
 def _check_place(out: Path, people: Path) -> None:
@@ -138,8 +108,7 @@ def _check_place(out: Path, people: Path) -> None:
         raise ValueError(f"out = {out} does not end in one of {', '.join(TABLE_SUFFIXES)}")
     if not out.parent.is_dir():
         raise FileNotFoundError(f"out = {out}: there is no directory {out.parent}")
-    if people.is_dir() and people.resolve() in out.resolve().parents:
-        raise ValueError(f"out = {out} is inside {people}, among the parts of the input")
+    refuse_input_as_output(out, people)
 
 
 def _check_kinds(out: Path, schema: pa.Schema) -> None:
@@ -172,18 +141,9 @@ def _check_still(people: TableFile, seen: list[Any], digest: str, work: Path) ->
 
 def read_job(job: Job) -> tuple[RowFunction, Prepared, TableFile]:
     """Read all that a job names; all that is wrong with it is said at once."""
-    complaints: list[str] = []
-    prepared = people = None
-    try:
-        prepared = prepare(job, n_jobs=1)
-    except ValueError as error:
-        complaints.append(str(error))
-    try:
-        people = open_table(job.people)
-    except (ValueError, OSError) as error:
-        complaints.append(str(error))
-    if prepared is None or people is None:
-        raise ValueError("\n".join(complaints))
+    prepared: Prepared
+    people: TableFile
+    prepared, people = read_all(lambda: prepare(job, n_jobs=1), lambda: open_table(job.people))
     sample = Blocks(people.batches(SAMPLE)).take(SAMPLE)
     recourse, schema = prepared.recourse, _schema(people, sample)
     columns = columns_of(recourse, are_texts=people.are_texts)
@@ -197,75 +157,6 @@ def _schema(people: TableFile, sample: pa.Table) -> pa.Schema:
 
     known = {field.name: field for field in sample.schema}
     return pa.schema([known.get(name, pa.field(name, pa.string())) for name in people.names])
-
-
-def _finished_before(job: Job, checksums: dict[str, str]) -> Finished | None:
-    """Return what an earlier run came to, if it has done just this; refuse to write over others."""
-    out, manifest = Path(job.out), manifest_of(job.out)
-    if not out.exists():
-        return None
-    if not manifest.exists():
-        if out.with_name(f"{out.name}.work").exists():
-            return None  # killed just before the manifest was written
-        raise ValueError(
-            f"{out} already exists and was not written by holdfast; choose another --out"
-        )
-    before, run = load_job(manifest)
-    refuse_other(before, run.get("checksums", {}), job, checksums, out)
-    if run.get("checksums", {}).get("out") != checksum(out):
-        raise ValueError(f"{out} was changed after the run that wrote it; choose another --out")
-    counts = run["counts"]
-    return Finished(str(out), manifest, counts["people"], counts["status"], True, {})
-
-
-def claim(work: Path, job: Job, checksums: dict[str, str]) -> None:
-    """Say in the directory of work whose it is; refuse one of another job."""
-    note = work / "job.yaml"
-    releases = versions(*PARTS)
-    if not note.exists():
-        job.write(note, {"checksums": checksums, "versions": releases})
-        return
-    before, run = load_job(note)
-    refuse_other(before, run.get("checksums", {}), job, checksums, work)
-    then = run.get("versions", releases)
-    other = [f"{name} {then.get(name)}" for name in releases if then.get(name) != releases[name]]
-    if other:
-        raise ValueError(
-            f"{work} was started with other versions ({', '.join(other)}), which may give "
-            "different results; delete it and run the same command again"
-        )
-
-
-def refuse_other(
-    before: Job, old: dict[str, str], job: Job, new: dict[str, str], where: Path
-) -> None:
-    """Refuse other settings, or another input, in the same place."""
-    place = where.parent
-    then, now = before.to_plain(place), job.to_plain(place)
-    differ = [
-        f"{name} was {then.get(name)!r}, and is now {now.get(name)!r}"
-        for name in dict.fromkeys([*then, *now])
-        if then.get(name) != now.get(name)
-    ]
-    differ += [f"the file of {name} has changed" for name in new if old.get(name) != new[name]]
-    if differ:
-        listed = "\n".join(f"  {each}" for each in differ)
-        raise ValueError(
-            f"{where} belongs to another run:\n{listed}\nChoose another --out, or delete it"
-        )
-
-
-def record_of(
-    job: Job, checksums: dict[str, str], people: int, statuses: dict[str, int]
-) -> dict[str, Any]:
-    """Return what the manifest tells of a run."""
-    return {
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "engine": job.engine,
-        "checksums": checksums,
-        "counts": {"people": people, "status": statuses},
-        "versions": versions(*PARTS),
-    }
 
 
 class _LocalRun:

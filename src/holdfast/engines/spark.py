@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.engines.local import PARTS, Finished, claim, record_of, refuse_other
+from holdfast.engines.earlier import PARTS, Finished, claim, finished_before, record_of
 from holdfast.engines.parts import alone_in
 from holdfast.engines.rows import SAMPLE, RowFunction, columns_of, fit_rows
 from holdfast.engines.spark_tables import SparkTable, in_plain_words, open_session
-from holdfast.files.jobs import Job, Prepared, check_unchanged, load_job, prepare
+from holdfast.files.jobs import Job, Prepared, check_unchanged, prepare
 from holdfast.files.people import PeopleColumns
 from holdfast.files.tables import COMPLAINT, Blocks
+from holdfast.machinery.complaints import read_all
 from holdfast.machinery.extras import need
 from holdfast.machinery.versions import versions
 
@@ -94,8 +95,7 @@ def run_on_spark(job: Job, *, expected: dict[str, str] | None = None) -> Finishe
         digest = people.checksum()
         checksums = prepared.checksums | ({} if digest is None else {"people": digest})
         check_unchanged(expected or {}, checksums, "the settings")
-        manifest = out.beside(".yaml")
-        done = _finished_before(job, checksums, out, manifest)
+        done = finished_before(job, checksums, out)
         if done is not None:
             return done
         columns = columns_of(prepared.recourse, are_texts=people.is_csv)
@@ -107,6 +107,7 @@ def run_on_spark(job: Job, *, expected: dict[str, str] | None = None) -> Finishe
             statuses = _statuses(out, count)
             digest = out.checksum()
             checksums |= {} if digest is None else {"out": digest}
+            manifest = out.beside(".yaml")
             job.write(manifest, record_of(job, checksums, count, statuses))
     seconds = {"all": time.perf_counter() - began}
     return Finished(job.out, manifest, count, statuses, False, seconds)
@@ -114,47 +115,14 @@ def run_on_spark(job: Job, *, expected: dict[str, str] | None = None) -> Finishe
 
 def _read(job: Job, spark: Any) -> tuple[Prepared, SparkTable, DataFrame]:
     """Read all that a job names; all that is wrong with it is said at once."""
-    complaints: list[str] = []
-    prepared = df = None
     people = SparkTable.named(spark, job.people)
-    try:
-        prepared = prepare(job, n_jobs=1)
-    except ValueError as error:
-        complaints.append(str(error))
-    try:
+
+    def table() -> DataFrame:
         with in_plain_words():
-            df = people.read()
-    except (ValueError, OSError) as error:
-        complaints.append(str(error))
-    if prepared is None or df is None:
-        raise ValueError("\n".join(complaints))
+            return people.read()
+
+    prepared, df = read_all(lambda: prepare(job, n_jobs=1), table)
     return prepared, people, df
-
-
-def _finished_before(
-    job: Job, checksums: dict[str, str], out: SparkTable, manifest: Path
-) -> Finished | None:
-    """Return what an earlier run came to, if it has done just this; refuse to write over others."""
-    if not out.exists():
-        return None
-    if not manifest.exists():
-        if out.beside(".work").exists():
-            return None  # killed before the manifest was written
-        raise ValueError(
-            f"{job.out} already exists and was not written by holdfast; choose another --out"
-        )
-    before, run = load_job(manifest)
-    old = run.get("checksums", {})
-    refuse_other(before, old, job, checksums, out.local or manifest)
-    if "people" not in checksums:
-        raise ValueError(
-            f"{job.out} already exists, and it is impossible to tell whether {job.people} has "
-            "changed since it was written; choose another --out, or delete it"
-        )
-    if old.get("out") != out.checksum():
-        raise ValueError(f"{job.out} was changed after the run that wrote it; choose another --out")
-    counts = run["counts"]
-    return Finished(job.out, manifest, counts["people"], counts["status"], True, {})
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from holdfast.machinery.numbers import Floats, check_count, check_seed
+from holdfast.machinery.numbers import Floats, check_random_state, whole_rows
 from holdfast.problem.ball import NormBall, require_ball
 from holdfast.problem.ellipsoid import Ellipsoid
 from holdfast.problem.model_list import ModelList
@@ -19,6 +19,9 @@ from holdfast.problem.model_set import ModelSet, check_models
 # Corners of a box in so many dimensions are all tried out: 65,536 of them.
 MOST_DIMENSIONS = 16
 _CORNERS_AT_ONCE = 2**12
+# Ascents, besides those from each point's own worst model.
+_STARTS = 32
+_MOST_STEPS = 1000
 # An ascent ends when a step adds less than this share of the sum.
 _LEAST_RISE = 1e-12
 
@@ -53,8 +56,6 @@ def population_worst_model(
     intercept: float,
     robust_to: ModelSet,
     *,
-    starts: int = 32,
-    max_steps: int = 1000,
     random_state: int = 0,
 ) -> PopulationWorst:
     """Find the one model in a set around today's that maximises the sum of all points' losses.
@@ -71,11 +72,9 @@ def population_worst_model(
     coef, intercept
         Today's model, the same for all.
     robust_to : NormBall, Ellipsoid or ModelList
-    starts : int
-        Random extreme points from which an ascent begins, besides each point's own worst model.
-    max_steps : int
-        Of each ascent.
     random_state : int
+        Seed of the random extreme points from which an ascent begins, besides each point's own
+        worst model.
 
     Examples
     --------
@@ -88,10 +87,8 @@ def population_worst_model(
     (array([0., 1.]), 0.5, True)
     """
     check_models(robust_to)
-    check_seed(random_state)
+    check_random_state(random_state)
     x, w, b = _read(X, coef, intercept)
-    check_count("starts", starts, least=0)
-    check_count("max_steps", max_steps)
     robust_to.feature_scale(x.shape[1])  # refuses another number of features, and networks
     if isinstance(robust_to, ModelList):
         return _worst_of_list(x, w, b, robust_to)
@@ -99,7 +96,7 @@ def population_worst_model(
     if isinstance(robust_to, Ellipsoid):
         factor = robust_to.radius * robust_to.factor(x.shape[1])
         felt = np.column_stack([x, np.ones(len(x))]) @ factor
-        unit = _ascend(score, felt, NormBall(2.0, 1.0), starts, max_steps, random_state)
+        unit = _ascend(score, felt, NormBall(2.0, 1.0), random_state)
         change, loss = factor @ unit, float(_loss_sum(score, felt, unit[None])[0])
         return PopulationWorst(w + change[:-1], b + float(change[-1]), loss, len(x) == 1)
     ball = require_ball(robust_to, "population_worst_model")
@@ -114,7 +111,7 @@ def population_worst_model(
         if exact:
             unit[free] = _best_of(score, felt, _extreme_points(len(free), ball.p))
         else:
-            unit[free] = _ascend(score, felt, ball, starts, max_steps, random_state)
+            unit[free] = _ascend(score, felt, ball, random_state)
     change = scale * unit
     loss = float(_loss_sum(score, moved, unit[None])[0])
     return PopulationWorst(w + change[:-1], b + float(change[-1]), loss, exact or len(x) == 1)
@@ -135,7 +132,7 @@ def _read(X: ArrayLike, coef: ArrayLike, intercept: float) -> tuple[Floats, Floa
             f"X {x.shape}, coef {w.shape} and intercept {np.shape(intercept)} do not fit "
             "together; expected (n, d), (d,) and a number: one model for all points"
         )
-    missing = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    missing = np.flatnonzero(~whole_rows(x))
     if missing.size:
         raise ValueError(
             f"X is not finite in {missing.size} rows, the first of which is row {missing[0]}; "
@@ -170,16 +167,14 @@ def _best_of(score: Floats, felt: Floats, pieces: Iterator[Floats]) -> Floats:
     return best
 
 
-def _ascend(
-    score: Floats, felt: Floats, robust_to: NormBall, starts: int, max_steps: int, random_state: int
-) -> Floats:
+def _ascend(score: Floats, felt: Floats, robust_to: NormBall, random_state: int) -> Floats:
     """Ascend from several starts, all at once."""
-    drawn = np.random.default_rng(random_state).normal(size=(starts, felt.shape[1]))
+    drawn = np.random.default_rng(random_state).normal(size=(_STARTS, felt.shape[1]))
     units = np.vstack(
         [np.zeros((1, felt.shape[1])), _support(np.vstack([-felt, drawn]), robust_to)]
     )
     sums = _loss_sum(score, felt, units)
-    for _ in range(max_steps):
+    for _ in range(_MOST_STEPS):
         gradient = -special.expit(-(score + units @ felt.T)) @ felt
         there = _support(gradient, robust_to)
         reached = _loss_sum(score, felt, there)

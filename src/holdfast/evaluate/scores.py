@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.evaluate.population import population_worst_model
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, whole_rows
 from holdfast.models import LinearModel, Model
 from holdfast.problem.ball import require_ball
 from holdfast.problem.last_layer import LastLayer
@@ -113,5 +113,4 @@ def _as_linear(
 
 def _there(recourse: Floats) -> tuple[NDArray[np.bool_], Floats]:
     """Say which recourses there are, and make room for a score of each."""
-    there = np.asarray(np.isfinite(recourse).all(axis=1))
-    return there, np.full(len(recourse), np.nan)
+    return whole_rows(recourse), np.full(len(recourse), np.nan)

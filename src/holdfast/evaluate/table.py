@@ -9,12 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast.evaluate.scores import judging_of, model_score, population_score, worst_case_score
-from holdfast.machinery.numbers import (
-    Floats,
-    is_frame,
-    read_floats,
-    read_matrix,
-)
+from holdfast.machinery.numbers import Floats, is_frame, read_floats, read_matrix, whole_rows
 from holdfast.machinery.threads import thread_count
 from holdfast.models import LinearModel, Model, as_model
 from holdfast.models.base import reaches_cutoff, read_encoded
@@ -148,7 +143,7 @@ def evaluate_recourse(
     together = population_score(today, asked.points, models, n_jobs=workers)
     cost = costs_of_moves(asked.start, asked.points, costs)
     if asked.cost is not None and feature_costs is None:
-        cost = np.where(np.isfinite(asked.points).all(axis=1), asked.cost, np.nan)
+        cost = np.where(whole_rows(asked.points), asked.cost, np.nan)
     table = pd.DataFrame(
         {
             "person": asked.labels,
@@ -197,7 +192,7 @@ def _asked_of_result(result: RecourseResult, model: Model, X: Any) -> _Recourses
     problem, points = result.problem, result.recourse_array
     _check_width(model, points)
     labels = np.arange(len(points)) if problem.index is None else problem.index
-    there = np.asarray(np.isfinite(points).all(axis=1))
+    there = result.has_recourse
     encoders = model.origin is not None and bool(model.origin.steps)
     raw: Any = None
     if encoders and X is not None:
@@ -225,7 +220,7 @@ def _written(model: Model, points: Floats, start: Floats, X: Any) -> tuple[Any, 
     encoded = read_matrix("X", read_encoded("X", model, X, usable_only=True))
     if encoded.shape != start.shape or not np.array_equal(encoded, start, equal_nan=True):
         raise ValueError("X holds different people from those that the recourses were found for")
-    whole = np.asarray(np.isfinite(points).all(axis=1))
+    whole = whole_rows(points)
     whole[whole] = ~model.origin.fractional(points[whole], start[whole])
     raw = X.loc[whole] if hasattr(X, "loc") else np.asarray(X)[whole]
     return whole, model.origin.decode(model.in_order(raw), points[whole], start[whole])
@@ -241,7 +236,7 @@ def _asked_of_points(recourse: Any, model: Model, X: Any) -> _Recourses:
             raise ValueError(f"X has {len(start)} rows, but recourse has {len(points)}")
         if is_frame(X) and is_frame(recourse) and not X.index.equals(recourse.index):
             raise ValueError("X and recourse do not have the same labels in the same order")
-    there = np.asarray(np.isfinite(points).all(axis=1))
+    there = whole_rows(points)
     labels = recourse.index if is_frame(recourse) else np.arange(len(points))
     raw = recourse.loc[there] if is_frame(recourse) else np.asarray(recourse)[there]
     status, loss = np.full(len(points), Status.NOT_FOUND, dtype=object), model.choose_loss(None)

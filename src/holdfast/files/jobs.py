@@ -13,6 +13,7 @@ from holdfast.actions import ActionSet
 from holdfast.files.model_sets import model_set_from_plain, read_model_set
 from holdfast.files.models import ModelFile, load_model
 from holdfast.files.tables import CSV_SUFFIXES
+from holdfast.machinery.complaints import read_all
 from holdfast.machinery.plain_files import (
     FileKind,
     check_schema,
@@ -151,21 +152,13 @@ def prepare(job: Job, n_jobs: int | None = -1) -> Prepared:
     """Read all that a job names, but for the people; all that is wrong is said at once."""
     from holdfast.recommend import RobustRecourse
 
-    complaints: list[str] = []
-
-    def attempt(read: Any, *given: Any) -> Any:
-        try:
-            return read(*given)
-        except (ValueError, OSError, ModuleNotFoundError) as error:
-            complaints.append(str(error))
-
     favorable_class = None if job.favorable_class is None else str(job.favorable_class)
-    model = attempt(load_model, job.model, favorable_class)
-    actions = attempt(ActionSet.load, job.actions)
-    robust_to = attempt(_model_set, job.robust_to)
-    points = None if job.points is None else attempt(lambda scale: Points(**scale), job.points)
-    if complaints:
-        raise ValueError("\n".join(complaints))
+    model, actions, robust_to, points = read_all(
+        lambda: load_model(job.model, favorable_class),
+        lambda: ActionSet.load(job.actions),
+        lambda: _model_set(job.robust_to),
+        lambda: None if job.points is None else Points(**job.points),
+    )
     recourse = RobustRecourse(
         model.model,
         robust_to=robust_to,

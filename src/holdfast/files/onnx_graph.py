@@ -15,7 +15,8 @@ import numpy as np
 from holdfast.files.linear_models import refuse_many
 from holdfast.machinery.numbers import Floats
 
-_FLOATS, _WHOLE, _TEXT = (1, 11), (6, 7), 8  # element types of ONNX
+FLOAT, INT32, INT64, STRING, DOUBLE = 1, 6, 7, 8, 11  # element types of ONNX
+_FLOATS, WHOLE = (FLOAT, DOUBLE), (INT32, INT64)
 # A few bytes can describe columns without end: what all ops read and make, in all, is counted
 # before it is made.
 _MOST_MADE = 500_000
@@ -114,7 +115,7 @@ class _GraphReader:
         self.found = LinearGraph(raw)
         inside: dict[str, list[GraphColumn]] = {}
         for k, column in enumerate(raw):
-            start: GraphColumn = Text(k) if column.kind == _TEXT else Scaled(k)
+            start: GraphColumn = Text(k) if column.kind == STRING else Scaled(k)
             inside.setdefault(column.source, []).append(start)
         self.columns = {name: tuple(columns) for name, columns in inside.items()}
         self.count = 0  # of the columns that ops have read or made
@@ -230,7 +231,7 @@ def _raw_columns(inputs: list[Any], names: Sequence[str] | None) -> list[RawColu
 
 def _width(value: Any) -> int:
     kind = value.type.tensor_type
-    if not value.type.HasField("tensor_type") or kind.elem_type not in (*_FLOATS, *_WHOLE, _TEXT):
+    if not value.type.HasField("tensor_type") or kind.elem_type not in (*_FLOATS, *WHOLE, STRING):
         raise ValueError(f"the input {value.name!r} holds neither numbers nor strings")
     dims = kind.shape.dim
     if len(dims) != 2 or dims[1].dim_value < 1:
@@ -247,7 +248,7 @@ def _pass(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
 
 
 def _cast(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
-    whole = {k for k, column in enumerate(walk.found.raw) if column.kind in _WHOLE}
+    whole = {k for k, column in enumerate(walk.found.raw) if column.kind in WHOLE}
     if node.input[0] in walk.scores or given["to"] in _FLOATS:
         if node.input[0] in walk.columns:
             walk.numbers(node)  # refuses texts
@@ -256,7 +257,7 @@ def _cast(walk: _GraphReader, node: Any, given: dict[str, Any]) -> None:
         column.raw in whole and column == Scaled(column.raw) for column in walk.one(node)
     )
     texts = all(isinstance(column, Text) for column in walk.one(node))
-    if (given["to"] in _WHOLE and untouched) or (given["to"] == _TEXT and texts):
+    if (given["to"] in WHOLE and untouched) or (given["to"] == STRING and texts):
         return _pass(walk, node, given)
     raise ValueError("the op Cast turns something else into whole numbers or strings")
 

@@ -17,7 +17,19 @@ from typing import Any
 import numpy as np
 
 from holdfast.files.linear_models import LevelTerm, NumberTerm, pipeline_of
-from holdfast.files.onnx_graph import IsLevel, LinearGraph, RawColumn, Scaled, follow_graph
+from holdfast.files.onnx_graph import (
+    DOUBLE,
+    FLOAT,
+    INT32,
+    INT64,
+    STRING,
+    WHOLE,
+    IsLevel,
+    LinearGraph,
+    RawColumn,
+    Scaled,
+    follow_graph,
+)
 from holdfast.machinery.extras import need
 from holdfast.machinery.numbers import Floats
 from holdfast.models.classes import UNSAID
@@ -129,12 +141,12 @@ def _made_up(graph: LinearGraph) -> list[Any]:
         if isinstance(first, IsLevel):
             levels = np.array(first.levels, dtype=object)
             people.append(levels[rng.integers(len(levels), size=_POINTS)])
-        elif raw.kind == 8:
+        elif raw.kind == STRING:
             people.append(np.array(["?"] * _POINTS, dtype=object))
         else:
             factor, offset = (first.factor, first.offset) if isinstance(first, Scaled) else (1, 0)
             values = (rng.normal(scale=2.0, size=_POINTS) - offset) / factor
-            whole = raw.kind in (6, 7)
+            whole = raw.kind in WHOLE
             people.append(np.round(values) if whole else values.astype(np.float32).astype(float))
     return people
 
@@ -165,7 +177,13 @@ def _evaluate(model: Any, graph: LinearGraph, people: list[Any]) -> Floats:
     cut.graph.output.append(
         onnx.helper.make_tensor_value_info(graph.chances, onnx.TensorProto.FLOAT, None)
     )
-    kinds = {1: np.float32, 11: np.float64, 6: np.int32, 7: np.int64, 8: object}
+    kinds = {
+        FLOAT: np.float32,
+        DOUBLE: np.float64,
+        INT32: np.int32,
+        INT64: np.int64,
+        STRING: object,
+    }
     sources: dict[str, list[Any]] = {}
     for raw, values in zip(graph.raw, people, strict=True):
         kind: Any = kinds[raw.kind]

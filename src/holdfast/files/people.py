@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.files.tables import COMPLAINT, MISSING, nullified, parse_numbers
+from holdfast.files.tables import COMPLAINT, MISSING, nullified, parse_numbers, without_decimals
 from holdfast.machinery.numbers import objects_of
 from holdfast.models.encoding import Category, Encoding
 from holdfast.models.encoding.reading import is_missing, plain
@@ -152,8 +152,7 @@ def _numbers(cells: Any) -> Any:
         return np.full(len(cells), np.nan)
     if pa.types.is_float32(cells.type):
         return np.asarray(cells.to_numpy())
-    if pa.types.is_decimal(cells.type):  # Arrow itself would round it twice
-        cells = parse_numbers(cells.cast(pa.string()))
+    cells = without_decimals(cells)
     return np.asarray(cells.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
 

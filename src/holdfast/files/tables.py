@@ -341,11 +341,19 @@ def _series(cells: Any) -> Any:
     """Return a column of a typed table; decimal numbers and dictionaries as what they stand for."""
     import pyarrow as pa
 
-    if pa.types.is_decimal(cells.type):  # Arrow itself would round it twice
-        cells = parse_numbers(cells.cast(pa.string()))
+    cells = without_decimals(cells)
     if pa.types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
     return cells.to_pandas()
+
+
+def without_decimals(cells: Any) -> Any:
+    """Return exact decimals as the nearest floats, and other cells as they are."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(cells.type):  # Arrow itself would round it twice
+        return parse_numbers(cells.cast(pa.string()))
+    return cells
 
 
 def typed(cells: Any) -> Any:

@@ -58,9 +58,9 @@ def check_count(name: str, value: Any, least: int = 1, most: int = _MOST_SEED) -
         refuse(name, value, allowed if most == _MOST_SEED else f"{allowed} and <= {most}")
 
 
-def check_seed(value: Any, name: str = "random_state") -> None:
+def check_random_state(value: Any) -> None:
     """Refuse what cannot seed random numbers."""
-    check_count(name, value, least=0)
+    check_count("random_state", value, least=0)
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -166,6 +166,17 @@ def read_matrix(name: str, values: Any, columns: int | None = None) -> Floats:
         width = "d" if columns is None else columns
         raise ValueError(f"{name} has shape {array.shape}, expected (n, {width})")
     return array
+
+
+def whole_rows(points: Floats) -> NDArray[np.bool_]:
+    """Say which rows are finite throughout.
+
+    Examples
+    --------
+    >>> whole_rows(np.array([[1.0, 2.0], [np.nan, 2.0]]))
+    array([ True, False])
+    """
+    return np.asarray(np.isfinite(points).all(axis=1))
 
 
 def ranks_of(values: Floats) -> NDArray[np.int64]:

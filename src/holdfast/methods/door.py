@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast.continuous.frontier import answer
 from holdfast.continuous.solve import judge
-from holdfast.machinery.numbers import Floats, check_seed, read_matrix
+from holdfast.machinery.numbers import Floats, check_random_state, read_matrix, whole_rows
 from holdfast.machinery.threads import thread_count
 from holdfast.methods.base import Method, Proposal, Task, all_converged
 from holdfast.methods.catalogue import METHODS, get_method
@@ -152,7 +152,7 @@ def find_recourse(
     >>> str(proven.status[0]), bool(proven.bracket.proven_validity[0] >= 0.5)
     ('proven valid', True)
     """
-    check_seed(random_state)
+    check_random_state(random_state)
     adapted = as_model(model, favorable_class=favorable_class, device=device, people=X)
     judged = adapted.choose_loss(loss)
     goal = adapted.goal(judged, cost_weight=cost_weight, guarantee=guarantee)
@@ -234,7 +234,7 @@ def _surrogate(
 def _check_points(surrogate: Surrogate, model: Model, points: Floats) -> None:
     """Refuse a surrogate that was made around other points."""
     same = surrogate.coef.shape == points.shape
-    rows = np.isfinite(points).all(axis=1) & np.isfinite(surrogate.point_error)
+    rows = whole_rows(points) & np.isfinite(surrogate.point_error)
     if same and rows.any():
         score = model.score(points[rows])
         error = score - surrogate.score(np.where(rows[:, None], points, 0.0))[rows]
@@ -294,7 +294,7 @@ def _with_the_model(
     result: RecourseResult, model: Model, surrogate: Surrogate | None, people: Any
 ) -> RecourseResult:
     """Judge the recourses by the model itself: what was solved for may have been its surrogate."""
-    there = np.asarray(~np.isnan(result.recourse_array).any(axis=1))
+    there = result.has_recourse
     points = result.recourse_array[there]
     score, refused = np.full(len(result), np.nan), np.zeros(len(result), dtype=bool)
     if there.any():
@@ -315,8 +315,7 @@ def _with_the_model(
     if surrogate is not None:
         _say_of_the_model(status, result, there, refused)
     else:
-        stays = (result.recourse_array == result.problem.X).all(axis=1)
-        tell_proven_apart(result.goal, status, stays, result.worst_case_score, refused)
+        tell_proven_apart(result.goal, status, result.stays, result.worst_case_score, refused)
     if model.origin is not None and there.any():
         between = np.zeros(len(result), dtype=bool)
         between[there] = model.origin.fractional(points, result.problem.X[there])
@@ -343,7 +342,7 @@ def _of_the_surrogate(
     result: RecourseResult, model: Model, surrogate: Surrogate, score: Floats
 ) -> RecourseResult:
     """Add what the model itself gives the points and the recourses."""
-    known = np.isfinite(result.problem.X).all(axis=1)
+    known = whole_rows(result.problem.X)
     before = np.full(len(result), np.nan)
     if known.any():
         before[known] = model.score(result.problem.X[known])
@@ -385,8 +384,7 @@ def _with_proofs(result: RecourseResult, task: Task) -> RecourseResult:
     )
     loss, proven = result.problem.loss, bracket.proven_score
     there = np.asarray(~np.isnan(proven))
-    stays = (result.recourse_array == result.problem.X).all(axis=1)
-    said = network_statuses(proven >= task.goal.amount, stays)
+    said = network_statuses(proven >= task.goal.amount, result.stays)
     status = np.where(result.status == Status.ACCEPTED, said, result.status)
     worst_loss = np.full(len(result), np.nan)
     worst_loss[there] = loss.value(proven[there])

@@ -29,7 +29,7 @@ from holdfast.methods.rbr_kernels import (
     Rules,
     descend_points,
     diameter,
-    make_workspace,
+    new_workspace,
 )
 from holdfast.methods.rbr_likelihoods import Ambiguity
 from holdfast.models import Model
@@ -171,7 +171,7 @@ class RobustBayesian(Method):
             self.ambiguity(d),
             self.rules(),
             ends,
-            private=lambda: make_workspace(self.samples, d),
+            private=lambda: new_workspace(self.samples, d),
             least_rows=1,  # a row takes milliseconds
         )
 

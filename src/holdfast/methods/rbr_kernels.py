@@ -59,7 +59,7 @@ class Workspace(NamedTuple):
     pull: Floats
 
 
-def make_workspace(n_samples: int, n_features: int) -> Workspace:
+def new_workspace(n_samples: int, n_features: int) -> Workspace:
     """Return the buffers of one thread."""
     x, move, gradient, sizes = (np.empty(n_features) for _ in range(4))
     return Workspace(x, move, gradient, sizes, np.empty(n_samples), np.empty(n_samples))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from holdfast.machinery.numbers import Floats, read_floats
+from holdfast.machinery.numbers import Floats, read_floats, whole_rows
 from holdfast.models.encoding.reading import plain
 from holdfast.models.origin import Origin, Said, agreement
 from holdfast.problem.goal import Goal, check_guarantee
@@ -186,7 +186,7 @@ class Model:
         which of the others it accepts; None where it does not say.
         """
         points = np.asarray(encoded, dtype=np.float64)
-        rows = np.flatnonzero(np.isfinite(points).all(axis=1))
+        rows = np.flatnonzero(whole_rows(points))
         if self.origin is None or not rows.size:
             return None
         X = self.in_order(X)

@@ -43,7 +43,6 @@ class Fold:
     train_points: Floats
     train_approved: NDArray[np.bool_]
     test_points: Floats
-    test_approved: NDArray[np.bool_]
     groups: list[list[int]]
     scale: Floats
 
@@ -132,6 +131,6 @@ def _folds(fitted: ColumnTransformer, data: Dataset, rows: NDArray[np.int64]) ->
     good = data.approved.to_numpy(bool)[rows]
     names, groups, scale = names_of(fitted), groups_of(fitted), scale_of(fitted)
     return [
-        Fold(names, points[~test], good[~test], points[test], good[test], groups, scale)
+        Fold(names, points[~test], good[~test], points[test], groups, scale)
         for test in left_out(len(rows))
     ]

@@ -13,7 +13,7 @@ from scipy import special
 
 from holdfast.continuous.solve import judge, solve_problem
 from holdfast.evaluate.scores import model_score, population_score, worst_case_score
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, whole_rows
 from holdfast.models import Model
 from holdfast.problem import NormBall, RecourseProblem
 
@@ -56,7 +56,7 @@ def _worst_as_published(model: Model, recourse: Floats, robust_to: NormBall) -> 
     from holdfast.models.network import Network  # needs torch, as does what follows
     from holdfast.paper.worst_network_as_published import published_worst_network
 
-    there = np.isfinite(recourse).all(axis=1)
+    there = whole_rows(recourse)
     loss, score = np.full(len(recourse), np.nan), np.full(len(recourse), np.nan)
     network = cast(Network, model)
     found = published_worst_network(network, recourse[there], robust_to, n_jobs=1)

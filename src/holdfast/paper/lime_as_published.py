@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, whole_rows
 from holdfast.models import Model
 from holdfast.models.linearise.base import Lineariser
 from holdfast.models.linearise.neighbours import r_squared, training_scale
@@ -53,7 +53,7 @@ class LimeAsPublished(Lineariser):
         mean = np.asarray(X_train, dtype=np.float64).mean(axis=0)
         n, d = X.shape
         coef, single = np.full((n, d), np.nan), np.full((3, n), np.nan)
-        for i in np.flatnonzero(np.isfinite(X).all(axis=1)):
+        for i in np.flatnonzero(whole_rows(X)):
             coef[i], *rest = _fit_row(model, X[i], mean, scale, int(i))
             single[:, i] = rest
         return Surrogate(self.name, coef, *single)

@@ -9,7 +9,7 @@ from torch import nn
 from holdfast.machinery.numbers import (
     check_count,
     check_positive,
-    check_seed,
+    check_random_state,
     read_floats,
     read_matrix,
     refuse,
@@ -46,7 +46,7 @@ def train_network(
     """
     check_count("epochs", epochs, least=0)
     check_positive("learning_rate", learning_rate)
-    check_seed(random_state)
+    check_random_state(random_state)
     if not isinstance(hidden, (tuple, list)):
         refuse("hidden", hidden, "the numbers of units, such as (50, 100)")
     for units in hidden:

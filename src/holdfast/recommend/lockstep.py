@@ -118,9 +118,8 @@ class Searches:
         links = links.take(who)
         answer = answer_linked(stated, links, goal, reachable=False, n_jobs=self.n_jobs)
         points, levels = answer.recourse_array, chosen_levels(answer)
-        there = np.flatnonzero(np.isfinite(points).all(axis=1)).tolist()
         found: list[Answer] = [None] * len(asks)
-        for k in there:
+        for k in np.flatnonzero(answer.has_recourse).tolist():
             found[k] = points[k], levels[k]
         return found
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numerals import a_chance, numeral
 from holdfast.models.encoding import Encoding, Number
 from holdfast.models.encoding.features import RawFeature
 from holdfast.models.encoding.reading import is_missing, plain
-from holdfast.recommend.numerals import a_chance, numeral
 from holdfast.recommend.words import listed
 
 if TYPE_CHECKING:

@@ -62,14 +62,6 @@ def linear_worth(problem: DiscreteProblem, points: Floats) -> Worth:
     return Worth(worst, score, size + np.abs(score - worst))
 
 
-class _Judged(NamedTuple):
-    """Ways with recourse, cost, price and scores of the rows they become; the rest is as it was."""
-
-    ways: Ways
-    holds: NDArray[np.bool_]
-    holds_clearly: NDArray[np.bool_]  # in whatever order a model forms its sums
-
-
 def settle(
     posed: Posed,
     options: list[Ways],
@@ -166,8 +158,18 @@ class _Judge:
         """Ask the pipeline about rows of the table."""
         return self.posed.encoding.encode_tables([after])[0]
 
-    def __call__(self, ways: Ways, encoded: Encoded) -> _Judged:
-        """Judge the row of the table that each of the ways becomes, as it is encoded."""
+    def __call__(
+        self, ways: Ways, encoded: Encoded, *, clearly: bool
+    ) -> tuple[Ways, NDArray[np.bool_]]:
+        """Judge the row of the table that each of the ways becomes, as it is encoded.
+
+        Returns
+        -------
+        ways : Ways
+            With recourse, cost, price and scores of these rows; the rest is as it was.
+        holds : array of bool
+            Which of them reach the target; clearly: in whatever order a model forms its sums.
+        """
         problem = take_people(self.posed.problem, ways.who)
         base = problem.base
         recourse = base.X.copy()
@@ -181,16 +183,17 @@ class _Judge:
         cost = costs_of(problem, recourse, ways.levels)
         worst, score, size = self.value(problem, recourse)
         price, target = self.goal.price(cost, base.loss.value(worst)), self.goal.target
-        holds = clearly = np.ones(len(cost), dtype=bool)
-        if target is not None:
+        holds = np.ones(len(cost), dtype=bool)
+        if target is not None and clearly:
             room = 4.0 * EPS * (recourse.shape[1] + 4) * (size + abs(target))
+            holds = worst - room >= target
+        elif target is not None:
             own = self.posed.encoding.model.score(recourse)  # a second opinion
             holds = (worst >= target) & (own >= target)
-            clearly = worst - room >= target
         judged = replace(
             ways, recourse=recourse, cost=cost, price=price, worst_case_score=worst, score=score
         )
-        return _Judged(judged, holds, clearly)
+        return judged, holds
 
     def pipeline_agrees(
         self, after: pd.DataFrame, ways: Ways, which: NDArray[np.bool_]
@@ -267,12 +270,13 @@ def _first_ones(printed: Printed) -> Printed:
 def _attempt(judge: _Judge, trial: Printed, encoded: Encoded, *, rounded: bool) -> Printed:
     """Take those who are well served by the rows of the table that are tried."""
     posed, goal, after = judge.posed, judge.goal, trial.after
-    ways, holds, holds_clearly = judge(trial.ways, encoded)
+    ways, good = judge(trial.ways, encoded, clearly=rounded)
     allowed = gap_once_rounded(ways, ways.price, are_proven(ways.status), goal)
     bound = believed_bound(ways.price, ways.lower_bound, allowed)
     gap = ways.price - bound
-    good = holds_clearly & (gap <= allowed) if rounded else holds
-    good = good & judge.pipeline_agrees(after, ways, good)
+    if rounded:
+        good &= gap <= allowed
+    good &= judge.pipeline_agrees(after, ways, good)
     if posed.actions.links:
         wrong = check_changes(posed.actions, posed.people_at(ways.who), after)
         good[list(wrong)] = False

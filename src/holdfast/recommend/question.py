@@ -149,7 +149,7 @@ class Question:
         """
         recourse, levels = answer.recourse_array, chosen_levels(answer)
         score: Floats = posed.problem.base.score(recourse)
-        there = np.flatnonzero(np.isfinite(recourse).all(axis=1))
+        there = np.flatnonzero(answer.has_recourse)
         ways = Ways(
             who=who,
             held=held,

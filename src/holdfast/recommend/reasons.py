@@ -19,12 +19,12 @@ from holdfast.actions.ranges import encode_range, range_of
 from holdfast.actions.reach import find_reach
 from holdfast.actions.switches import all_switch_costs
 from holdfast.discrete import DiscreteProblem, largest_reachable_score
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, whole_rows
+from holdfast.machinery.numerals import numeral
 from holdfast.models.encoding import Curve, Number
 from holdfast.models.encoding.reading import is_missing
 from holdfast.problem.problem import frozen
 from holdfast.recommend.features import take_people
-from holdfast.recommend.numerals import numeral
 from holdfast.recommend.question import Question
 from holdfast.recommend.words import listed
 from holdfast.result.status import Status
@@ -237,7 +237,7 @@ class _Trials:
             return reach
         for places, problem in self._problems(sets):
             bounds = np.hstack([problem.base.lower, problem.base.upper])
-            ends = np.flatnonzero(np.isfinite(bounds).all(axis=1))
+            ends = np.flatnonzero(whole_rows(bounds))
             if ends.size:
                 bounded = take_people(problem, ends)
                 jobs = self.question.n_jobs

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from holdfast.actions.check import costs_by_feature
 from holdfast.machinery.labels import position_of
 from holdfast.machinery.numbers import Floats, check_count, objects_of
+from holdfast.machinery.numerals import at_least, numeral, points_down
 from holdfast.models.encoding import Number
 from holdfast.models.encoding.reading import plain
 from holdfast.problem.model_set import ModelSet, check_models
 from holdfast.recommend.advised import Advised
-from holdfast.recommend.numerals import at_least, numeral, points_down
 from holdfast.recommend.opposing import Opposing, differences
 from holdfast.recommend.question import Question
 from holdfast.recommend.reasons import (

@@ -17,6 +17,7 @@ from holdfast.actions import NumberFeature, Posed
 from holdfast.actions.decode import decode_people
 from holdfast.actions.ranges import multiples
 from holdfast.machinery.numbers import EPS, Floats
+from holdfast.machinery.numerals import power_of_ten
 from holdfast.models.encoding import Number
 from holdfast.problem.goal import Goal
 from holdfast.recommend.ways import Printed, Ways
@@ -227,7 +228,7 @@ def round_to(values: Floats, exponent: int, direction: Any = 0.0) -> Floats:
     >>> round_to(np.array([0.123456, 0.3]), -2), round_to(np.array([1234.5]), 2, 1.0)
     (array([0.12, 0.3 ]), array([1300.]))
     """
-    unit = float(f"1e{exponent}")
+    unit = power_of_ten(exponent)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         steps = np.round(values / unit)
     fits = np.isfinite(steps) & (np.abs(steps) < _MANY)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.actions import Posed
-from holdfast.discrete.solve import answer_sizes, largest_kept_radius, largest_size
+from holdfast.discrete.sizes import answer_sizes, largest_kept_radius, largest_size
 from holdfast.machinery.numbers import Floats
 from holdfast.recommend.question import Question
 from holdfast.recommend.staircase import Corner, refine_corners, walk_corners

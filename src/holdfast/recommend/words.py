@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from holdfast.actions import ActionSet, NumberFeature
-from holdfast.models.encoding.reading import is_missing
-from holdfast.recommend.numerals import (
+from holdfast.machinery.numerals import (
     a_chance,
     above,
     at_least,
@@ -20,6 +19,7 @@ from holdfast.recommend.numerals import (
     numerals,
     points_down,
 )
+from holdfast.models.encoding.reading import is_missing
 from holdfast.result.status import Status
 
 if TYPE_CHECKING:

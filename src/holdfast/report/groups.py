@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from holdfast.recommend.numerals import numeral
+from holdfast.machinery.numerals import numeral
 from holdfast.report.intervals import Interval, wilson
 from holdfast.report.people import BEFORE, Lot, numbers
 from holdfast.report.sketch import Sketch

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from holdfast.actions import ActionSet
 from holdfast.files.tables import COMPLAINT, TableFile, open_table
+from holdfast.machinery.numerals import numeral
 from holdfast.models.encoding.reading import is_missing, plain
 from holdfast.recommend import RobustRecourse
-from holdfast.recommend.numerals import numeral
 from holdfast.recommend.reasons import Constraint
 from holdfast.report.parts import (
     Reference,

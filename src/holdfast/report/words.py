@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.actions.feature import suggest
+from holdfast.machinery.numerals import numeral
 from holdfast.machinery.plain_files import FileKind, check_schema, load_plain, naming
 from holdfast.models.encoding.reading import is_missing, plain
-from holdfast.recommend.numerals import numeral
 
 LANGUAGES = ("en", "de")
 _KIND = FileKind("a file of words")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.labels import position_of
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, whole_rows
 from holdfast.machinery.threads import thread_count
 from holdfast.problem.goal import Goal
 from holdfast.problem.last_layer import LastLayer
@@ -280,6 +280,16 @@ class RecourseResult:
         return self._labelled(self.recourse_array - self.problem.X)
 
     @cached_property
+    def has_recourse(self) -> NDArray[np.bool_]:
+        """Which rows have a recourse; one that is too large for a number is none."""
+        return whole_rows(self.recourse_array)
+
+    @cached_property
+    def stays(self) -> NDArray[np.bool_]:
+        """Which rows have a recourse that changes nothing."""
+        return np.asarray((self.recourse_array == self.problem.X).all(axis=1))
+
+    @cached_property
     def initial_validity(self) -> Floats:
         """Probability of approval of each point as it was, under today's model."""
         if self.initial_model_score is not None:
@@ -343,9 +353,9 @@ class RecourseResult:
         coef, intercept = problem.robust_to.worst_model(recourse, problem.coef, problem.intercept)
         if self.exact is None and self.prover is not None:
             proof = self.prover.prove(problem, self.goal, thread_count(n_jobs))
-            used = (proof.multiplier > 0.0) & ~np.isnan(recourse).any(axis=1)
+            used = (proof.multiplier > 0.0) & self.has_recourse
             coef[used], intercept[used] = proof.coef[used], proof.intercept[used]
-        intercept[np.isnan(recourse).any(axis=1)] = np.nan
+        intercept[~self.has_recourse] = np.nan
         return coef, intercept
 
     def frontier(self, label: Any) -> RowCurve:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast.machinery.numerals import below
 from holdfast.problem.costs import Evening
 from holdfast.problem.last_layer import LastLayer
 from holdfast.problem.problem import RecourseProblem, wrong_bounds
@@ -26,7 +27,7 @@ def sentence(result: RecourseResult, i: int) -> str:
     said, surrogate = _of_the_score(result, i), result.surrogate
     if surrogate is None or result.status[i] in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
         return said
-    if np.isnan(result.recourse_array[i, 0]):
+    if not result.has_recourse[i]:
         return f"{said} This applies to the {surrogate.name} surrogate, not to the model itself."
     found = (
         f"It was found for the {surrogate.name} surrogate, a linear score that stands in for the "
@@ -43,15 +44,15 @@ def _of_the_network(result: RecourseResult, i: int) -> str:
     status: Status = result.status[i]
     if status in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
         return unusable(result.problem.row(i))
-    if np.isnan(result.recourse_array[i, 0]):
+    if not result.has_recourse[i]:
         return status.sentence
     said = "The model itself accepts this recourse."
     if status is not Status.ACCEPTED:
         said = status.sentence
-    least = math.floor(1e4 * result.worst_case_validity[i]) / 1e4  # no more than is proven
+    least = below(result.worst_case_validity[i], digits=4)  # no more than is proven
     return (
         f"{said} {_upper(result.problem.robust_to.crowd)} provably gives it a probability of at "
-        f"least {least:.4g}. A recourse with a lower price may exist."
+        f"least {least}. A recourse with a lower price may exist."
     )
 
 
@@ -60,7 +61,7 @@ def _of_the_guarantee(result: RecourseResult, i: int) -> str:
     status: Status = result.status[i]
     if status in (Status.INVALID_INPUT, Status.OUT_OF_BOUNDS):
         return unusable(result.problem.row(i))
-    if np.isnan(result.recourse_array[i, 0]):
+    if not result.has_recourse[i]:
         return status.sentence
     every = _networks(result)
     proven = f"a probability of at least {_percent(result.worst_case_validity[i])}"
@@ -110,8 +111,7 @@ def _of_the_score(result: RecourseResult, i: int) -> str:
     of_surrogate = result.surrogate is not None and result.method == "exact"
     if status is Status.INFEASIBLE or (status is Status.NOT_FOUND and of_surrogate):
         return _infeasible(result, i)
-    stays = bool((result.recourse_array[i] == result.problem.X[i]).all())
-    if stays and status in (Status.OPTIMAL, Status.STILL_REFUSED):
+    if result.stays[i] and status in (Status.OPTIMAL, Status.STILL_REFUSED):
         said = "No change is worth its cost: staying put provably has the lowest price"
         if result.goal.is_guarantee:
             said = "The guarantee is met without a change"
@@ -124,7 +124,7 @@ def _of_the_score(result: RecourseResult, i: int) -> str:
 
 def _open(result: RecourseResult, i: int) -> str:
     bound = f"{result.lower_bound[i]:.6g}"
-    if np.isnan(result.recourse_array[i, 0]):
+    if not result.has_recourse[i]:
         return f"No recourse was found. All that is proven is that none costs less than {bound}."
     price = f"{result.price[i]:.6g}"
     return (
@@ -135,9 +135,8 @@ def _open(result: RecourseResult, i: int) -> str:
 
 def _unknown_score(result: RecourseResult, i: int) -> str:
     """Say that the score of row i is mostly rounding; nothing where it is not."""
-    there = not np.isnan(result.recourse_array[i, 0])
     row = result.problem.row(i)
-    x = result.recourse_array[i : i + 1] if there else row.X
+    x = result.recourse_array[i : i + 1] if result.has_recourse[i] else row.X
     rounding, score = score_roundings(row, x)[0], abs(row.score(x)[0])
     if rounding <= GAP_TOLERANCE * (1.0 + score):
         return ""

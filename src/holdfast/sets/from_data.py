@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.machinery.numbers import Floats, check_count, check_flag, check_positive, check_seed
+from holdfast.machinery.numbers import (
+    Floats,
+    check_count,
+    check_flag,
+    check_positive,
+    check_random_state,
+)
 from holdfast.problem.ellipsoid import Ellipsoid
 from holdfast.problem.model_list import ModelList
 from holdfast.sets.curvature import Curvature, curvature_of, inverse
@@ -196,7 +202,7 @@ def bootstrap(
     Ellipsoid(<3 x 3 covariance>, radius=2)
     """
     check_count("n_models", n_models, least=10)
-    check_seed(random_state)
+    check_random_state(random_state)
     space = Space.of(model, X, favorable_class)
     labels = read_labels(y, space.today, space.n_rows)
     draws = [draw_bootstrap(space.n_rows)] * n_models

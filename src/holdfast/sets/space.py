@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.machinery.numbers import Floats, read_matrix, refuse, shown
+from holdfast.machinery.numbers import Floats, read_matrix, refuse, shown, whole_rows
 from holdfast.models import LinearModel, as_model
 from holdfast.models.base import read_encoded
 from holdfast.models.calibrator import why_closed
@@ -198,7 +198,7 @@ def read_encoded_rows(model: LinearModel, table: Any) -> Floats:
     points = read_matrix("X", read_encoded("X", model, table), len(model.coef))
     if not len(points):
         raise ValueError("X has no rows")
-    unusable = ~np.isfinite(points).all(axis=1)
+    unusable = ~whole_rows(points)
     if unusable.any():
         row = int(np.flatnonzero(unusable)[0])
         raise ValueError(

@@ -13,9 +13,9 @@ import numpy as np
 from holdfast.actions import CategoryFeature, NumberFeature
 from holdfast.actions.feature import suggest
 from holdfast.actions.preferences import PreferenceError
+from holdfast.machinery.numerals import numeral
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import is_missing
-from holdfast.recommend.numerals import numeral
 from holdfast.report.parts import features_that_follow
 from holdfast.web.api import MOST_RADIUS
 

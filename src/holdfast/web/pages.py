@@ -20,9 +20,9 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from holdfast.machinery.numerals import at_least, below, numeral, points_down
 from holdfast.problem.points import Points
 from holdfast.recommend import RobustRecourse
-from holdfast.recommend.numerals import at_least, below, numeral, points_down
 from holdfast.report.charts import STYLE
 from holdfast.report.figures import count_text, figure
 from holdfast.report.letter import LetterSettings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.recommend.numerals import below
+from holdfast.machinery.numerals import below
 from holdfast.report.sketch import round_step
 
 if TYPE_CHECKING:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from holdfast.models.encoding.features import Number
 
+_MOST_SHOWN = 12  # values in an error
+
 
 class Refusal(NamedTuple):
     """Why a row cannot be used: the value of a column, and what is wrong with such values.
@@ -152,11 +154,11 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
-def shorten(values: Any, most: int = 12) -> str:
+def shorten(values: Any) -> str:
     """Spell out values, but not hundreds of them."""
     shown = [repr(value) for value in values]
-    rest = [f"and {len(shown) - most} more"] if len(shown) > most else []
-    return ", ".join(shown[:most] + rest)
+    rest = [f"and {len(shown) - _MOST_SHOWN} more"] if len(shown) > _MOST_SHOWN else []
+    return ", ".join(shown[:_MOST_SHOWN] + rest)
 
 
 def as_table(table: Any, name: str = "table") -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from holdfast.machinery.numbers import EPS, Floats, refuse
+from holdfast.machinery.numbers import EPS, Floats, refuse, whole_rows
 from holdfast.models import Model
 from holdfast.result.surrogate import Surrogate
 
@@ -158,7 +158,7 @@ def over_usable(
 ) -> Surrogate:
     """Fit the rows that are numbers, in blocks; the others get NaN and touch nobody."""
     n, d = points.shape
-    usable = np.flatnonzero(np.isfinite(points).all(axis=1))
+    usable = np.flatnonzero(whole_rows(points))
     coef, single = np.full((n, d), np.nan), np.full((3, n), np.nan)
     at_once = max(1, _SCORES // samples)
     for begin in range(0, len(usable), at_once):

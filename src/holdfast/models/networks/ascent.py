@@ -22,7 +22,7 @@ from holdfast.machinery.numbers import (
     check_count,
     check_flag,
     check_positive,
-    check_seed,
+    check_random_state,
     read_matrix,
 )
 from holdfast.machinery.threads import over_rows, thread_count
@@ -139,7 +139,7 @@ def worst_network(
         starts = _default_starts(ball.p)
     check_count("steps", steps, least=0)
     check_count("starts", starts)
-    check_seed(random_state)
+    check_random_state(random_state)
     workers = thread_count(n_jobs)
 
     layers = ball.mixed_layers(network)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.func import functional_call
 
-from holdfast.machinery.numbers import check_count, check_flag, check_seed
+from holdfast.machinery.numbers import check_count, check_flag, check_random_state
 from holdfast.machinery.threads import thread_count
 from holdfast.models.network import Network, as_logits
 from holdfast.models.networks.ascent import (
@@ -76,7 +76,7 @@ def population_worst_network(
     ball = ParameterBall.of(network, robust_to).with_something_free()
     check_count("steps", steps, least=0)
     check_count("starts", starts)
-    check_seed(random_state)
+    check_random_state(random_state)
     check_flag("keep_change", keep_change)
     thread_count(n_jobs)
     x = _read(network, X)

@@ -154,7 +154,7 @@ def judge_network(
     _check_ascent(ascent)
     if result.problem.loss.name != "logistic":
         raise ValueError(f"a network is judged by cross-entropy, not by {result.problem.loss.name}")
-    there = np.flatnonzero(np.isfinite(result.recourse_array).all(axis=1))
+    there = result.has_recourse
     score, loss = (np.full(len(result), np.nan) for _ in range(2))
     found = _worst(network, result.recourse_array[there], asked, ascent)
     score[there], loss[there] = found.score, found.loss

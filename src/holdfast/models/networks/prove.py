@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.machinery.numbers import Floats, check_count, read_matrix
+from holdfast.machinery.numbers import Floats, check_count, read_matrix, whole_rows
 from holdfast.machinery.threads import thread_count
 from holdfast.models import as_model
 from holdfast.models.base import read_encoded
@@ -115,7 +115,7 @@ def bracket_of(
 ) -> Bracket:
     """Bracket the worst score of each encoded point; NaN where there is none."""
     workers = thread_count(n_jobs)
-    there = np.isfinite(points).all(axis=1)
+    there = whole_rows(points)
     score, proven, found = (np.full(len(points), np.nan) for _ in range(3))
     known = points[there]
     if isinstance(robust_to, LastLayer):

@@ -30,8 +30,8 @@ class Estimate(NamedTuple):
         return f"{number(self.mean)} ± {number(self.deviation, like=self.mean)}"
 
 
-def estimate(rows: pd.DataFrame, value: str = "price") -> Estimate:
-    """Average over the people of each fold, then over folds.
+def estimate(rows: pd.DataFrame) -> Estimate:
+    """Average the price over the people of each fold, then over folds.
 
     Examples
     --------
@@ -40,8 +40,8 @@ def estimate(rows: pd.DataFrame, value: str = "price") -> Estimate:
     >>> print(estimate(rows))
     3.000 ± 1.414
     """
-    missing = int(rows[value].isna().sum())
-    by_fold = rows.groupby("fold")[value].mean()
+    missing = int(rows["price"].isna().sum())
+    by_fold = rows.groupby("fold")["price"].mean()
     mean = math.nan if missing else float(by_fold.mean())
     deviation = math.nan if missing else float(by_fold.std(ddof=1))
     return Estimate(mean, deviation, len(by_fold), len(rows), missing)

@@ -39,8 +39,8 @@ class Order:
         Directory of the data files; see `holdfast.datasets`.
     folds : sequence of int or None
         Which of the five; all by default.
-    jobs : int or None
-        Processes; one for each available processor by default.
+    jobs : int
+        Processes; -1 is one for each available processor.
     device : str or None
         Where networks run.
     quick : bool
@@ -51,7 +51,7 @@ class Order:
     out: Path = Path("reproduction")
     data: Path | None = None
     folds: Sequence[int] | None = None
-    jobs: int | None = None
+    jobs: int = -1
     device: str | None = None
     quick: bool = False
 
@@ -123,7 +123,7 @@ def _unfinished(plan: list[Piece], store: Store, display: Display) -> list[tuple
 
 
 def _workers(order: Order, missing: list[Piece]) -> int:
-    return min(order.jobs or thread_count(-1), len(missing))
+    return min(thread_count(order.jobs), len(missing))
 
 
 def _absent(directory: Path | None) -> list[dict[str, Any]]:
@@ -154,6 +154,7 @@ def _with_data(plan: list[Piece], absent: list[dict[str, Any]]) -> list[Piece]:
 
 def _check(order: Order) -> None:
     """Refuse what cannot be had, before anything is computed."""
+    thread_count(order.jobs)
     if order.data is not None and not order.data.is_dir():
         raise ValueError(
             f"--data {order.data} is not a directory; give the one with the data files"

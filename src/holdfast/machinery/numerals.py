@@ -124,3 +124,14 @@ def below(value: float, digits: int = 3) -> str:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     return f"{math.floor(value / unit * (1.0 + 1e-12)) * unit:.12g}"
+
+
+def power_of_ten(exponent: int) -> float:
+    """Return a power of ten as it reads when written: a power that is computed may be a hair off.
+
+    Examples
+    --------
+    >>> power_of_ten(-5), power_of_ten(2)
+    (1e-05, 100.0)
+    """
+    return float(f"1e{exponent}")
