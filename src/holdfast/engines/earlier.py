@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Protocol
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 from holdfast.files.jobs import Job, load_job
-from holdfast.machinery.plain_files import checksum
 from holdfast.machinery.versions import versions
 
 # What an answer may depend on.
@@ -40,49 +40,18 @@ class Finished:
     seconds: dict[str, float]
 
 
-class Output(Protocol):
-    """Where a run writes, whichever engine runs it."""
+class Output(NamedTuple):
+    """Where a run writes, whichever engine runs it: a file, a directory or a table."""
 
-    @property
-    def name(self) -> str:
-        """Its name, as people are told it."""
-
-    @property
-    def local(self) -> Path | None:
-        """Where it is on this machine, if it is."""
-
-    def exists(self) -> bool:
-        """Tell whether it is there."""
-
-    def checksum(self) -> str | None:
-        """Return the SHA-256 of what is on this machine."""
+    name: str
+    local: Path | None  # where it is on this machine, if it is
+    exists: Callable[[], bool]
+    checksum: Callable[[], str | None]  # of what is on this machine
 
     def beside(self, ending: str) -> Path:
-        """Return a path beside it."""
-
-
-@dataclass(frozen=True)
-class OutFile:
-    """A file of this machine that a run writes."""
-
-    local: Path
-
-    @property
-    def name(self) -> str:
-        """Its path."""
-        return str(self.local)
-
-    def exists(self) -> bool:
-        """Tell whether it is there."""
-        return self.local.exists()
-
-    def checksum(self) -> str:
-        """Return its SHA-256."""
-        return checksum(self.local)
-
-    def beside(self, ending: str) -> Path:
-        """Return a path beside it."""
-        return self.local.with_name(f"{self.local.name}{ending}")
+        """Return a path beside it; in the current directory, where it is not on this machine."""
+        place = self.local or Path(PurePosixPath(self.name).name)
+        return place.with_name(f"{place.name}{ending}")
 
 
 def finished_before(job: Job, checksums: dict[str, str], out: Output) -> Finished | None:

@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines.earlier import Finished, OutFile, claim, finished_before, record_of
+from holdfast.engines.earlier import Finished, Output, claim, finished_before, record_of
 from holdfast.engines.parts import PartFiles, alone_in, write_whole
 from holdfast.engines.rows import SAMPLE, RowFunction, columns_of, fit_rows
 from holdfast.files.jobs import Job, Prepared, check_unchanged, prepare
@@ -56,9 +56,10 @@ def run_job(
     progress : callable, optional
         Told now and then how many people are done, and of how many.
     """
-    output = OutFile(Path(job.out))
-    out, manifest, work = output.local, output.beside(".yaml"), output.beside(".work")
+    out = Path(job.out)
     _check_place(out, Path(job.people))
+    output = Output(str(out), out, out.exists, lambda: checksum(out))
+    manifest, work = output.beside(".yaml"), output.beside(".work")
     began = time.perf_counter()
     rows, prepared, people = read_job(job)
     _check_kinds(out, rows.out_schema)

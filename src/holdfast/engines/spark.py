@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.engines.earlier import PARTS, Finished, claim, finished_before, record_of
+from holdfast.engines.earlier import PARTS, Finished, Output, claim, finished_before, record_of
 from holdfast.engines.parts import alone_in
 from holdfast.engines.rows import SAMPLE, RowFunction, columns_of, fit_rows
 from holdfast.engines.spark_tables import SparkTable, in_plain_words, open_session
@@ -89,25 +89,26 @@ def run_on_spark(job: Job, *, expected: dict[str, str] | None = None) -> Finishe
     began = time.perf_counter()
     with open_session() as spark, in_plain_words():
         out = SparkTable.named(spark, job.out)
+        output = Output(out.name, out.local, out.exists, out.checksum)
         if out.local is not None and not out.local.parent.is_dir():
             raise FileNotFoundError(f"out = {job.out}: there is no directory {out.local.parent}")
         prepared, people, df = _read(job, spark)
         digest = people.checksum()
         checksums = prepared.checksums | ({} if digest is None else {"people": digest})
         check_unchanged(expected or {}, checksums, "the settings")
-        done = finished_before(job, checksums, out)
+        done = finished_before(job, checksums, output)
         if done is not None:
             return done
         columns = columns_of(prepared.recourse, are_texts=people.is_csv)
         rows = _row_function(df, prepared.recourse, columns, tuple(job.keys), job.people)
         left = out.exists()  # by a run that did not end well
-        with _claimed(out.beside(".work"), job, checksums, left):
+        with _claimed(output.beside(".work"), job, checksums, left):
             advice, count = _advice(df, rows)
             out.write(advice, "overwrite" if left else "errorifexists")
             statuses = _statuses(out, count)
             digest = out.checksum()
             checksums |= {} if digest is None else {"out": digest}
-            manifest = out.beside(".yaml")
+            manifest = output.beside(".yaml")
             job.write(manifest, record_of(job, checksums, count, statuses))
     seconds = {"all": time.perf_counter() - began}
     return Finished(job.out, manifest, count, statuses, False, seconds)

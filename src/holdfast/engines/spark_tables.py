@@ -121,11 +121,6 @@ class SparkTable:
         system, path = _file_system(self.spark, self.path)
         return bool(system.exists(path))
 
-    def beside(self, ending: str) -> Path:
-        """Return a path beside it; in the current directory, where it is not on this machine."""
-        place = self.local or Path(PurePosixPath(self.name).name)
-        return place.with_name(f"{place.name}{ending}")
-
     def checksum(self) -> str | None:
         """Return the SHA-256 of what is on this machine, of a directory with the names in it."""
         if self.local is None:
