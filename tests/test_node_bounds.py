@@ -73,7 +73,7 @@ def test_budgets_and_charge_belong_to_the_bound(p):
         guess = Dual(-math.inf, 1.0, 1.0, float(rng.exponential()), 1.0)
         dual = bound_node(relaxed, asked, guess, state.active, changes, 1e3)
         limited += changes < state.active.size
-        by_hand = bound_by_hand(relaxed, state.active, dual, changes, goal.amount, asked.base)
+        by_hand = bound_by_hand(relaxed, state.active, dual, changes, goal.amount, asked.intercept)
         assert by_hand == pytest.approx(dual.bound, rel=1e-9, abs=1e-9)
     assert limited > 100
 

@@ -355,7 +355,7 @@ def test_how_sure_compares_with_plain_recourse(bank):
     assert sure.way.cost == recourse.recommend(person).ways(person.index[0])[0].cost
     assert sure.curve.cost_at(0.4) == pytest.approx(sure.way.cost, rel=1e-6)
     assert sure.note == ""
-    assert sure.words == sure.opposing.words("the plain advice")
+    assert sure.words == sure.opposing.explain("the plain advice")
     assert "less than the 60% asked for" in sure.words or "would refuse it" in sure.words
     chart = sure_chart(sure)
     assert f"at 0.4, the size in use, it is {sure.way.cost:.3g}." in chart
