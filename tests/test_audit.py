@@ -52,8 +52,8 @@ def expected(file, model, threshold=0.5):
     table["holds"] = model.predict(after) == 0
     table["margin"] = table.new_probability - threshold
     table["approved_now"] = model.predict(before) == 0
-    some = table.groupby("row").holds.transform("any")
-    table["must_be_told"] = ~table.approved_now & ~some
+    every = table.groupby("row").holds.transform("all")
+    table["must_be_told"] = ~table.approved_now & ~every
     return table.reset_index(drop=True)
 
 

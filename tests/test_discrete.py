@@ -442,3 +442,23 @@ def test_options_that_change_several_features_count_as_many(goal):
     assert found >= 20
     assert several >= 5
     assert tighter >= 5
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+def test_a_guarantee_that_today_s_model_alone_just_gives_has_a_radius_of_0(p):
+    def infeasible(intercept):
+        base = RecourseProblem.build(
+            [[0.0]], [1.0], intercept, robust_to=NormBall(p, 0.2), bounds=([0.0], [1.0])
+        )
+        whole = DiscreteProblem(
+            base, np.ones((1, 1)), np.zeros((1, 1)), [], np.empty((1, 0), dtype=int), []
+        )
+        found = solve_discrete(whole, guarantee=0.5)
+        assert found.status[0] is Status.INFEASIBLE
+        return found
+
+    alone = infeasible(-1.0)
+    assert alone.reachable_radius[0] == 0.0
+    assert "only with today's model alone" in alone.explain(0)
+    assert np.isnan(infeasible(-1.5).reachable_radius[0])
+    assert 0.0 < infeasible(-0.9).reachable_radius[0] < 0.2

@@ -282,3 +282,14 @@ def test_advice_in_raw_units_holds_under_every_model(kind):
             assert len(after) > 10
             assert min(one.predict_proba(after)[:, 1].min() for one in past) >= 0.5
     assert frames[0].equals(frames[1])
+
+
+def test_weights_are_those_of_the_worst_model_even_where_nothing_was_to_be_proven():
+    models = ModelList([([0.67], -1.0), ([0.98], -1.2)])
+    result = holdfast.solve(
+        [[100.0]], [0.74], -1.0, robust_to=models, cost_weight=1.0, loss="squared_hinge"
+    )
+    proof = result.certificate(0)
+    assert proof.multiplier == 0.0
+    coef = proof.weights @ np.array([[0.74], [0.67], [0.98]])
+    np.testing.assert_array_equal(coef, proof.worst_model[0])

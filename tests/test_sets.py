@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -22,6 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import holdfast
 from holdfast import sets
+from holdfast.models.encoding import Encoding
 from holdfast.sets.from_data import covariance_of
 from holdfast.sets.space import Space
 
@@ -413,3 +415,52 @@ def test_sets_are_taken_by_solve():
     )
     assert (result.worst_case_validity > 0.5 - 1e-9).all()
     assert (result.current_validity > 0.5).all()
+
+
+BASE = pd.DataFrame(
+    {
+        "a": np.random.default_rng(3).normal(size=200).round(2),
+        "o": np.random.default_rng(4).random(200) < 0.4,
+        "k": np.random.default_rng(5).integers(0, 5, 200),
+        "c": np.random.default_rng(6).choice(list("xyz"), 200),
+    }
+)
+FILLED = make_pipeline(SimpleImputer(strategy="most_frequent"), StandardScaler())
+TYPED = {
+    "booleans": ({}, []),
+    "nullable booleans": ({"o": "boolean"}, []),
+    "nullable booleans with gaps": ({"o": "boolean"}, ["o"]),
+    "nullable whole numbers with gaps": ({"k": "Int16"}, ["k"]),
+    "narrow whole numbers": ({"k": "int8"}, []),
+    "categories": ({"c": "category"}, []),
+    "arrow": ({"k": "int64[pyarrow]", "o": "bool[pyarrow]", "c": "string[pyarrow]"}, ["k"]),
+}
+
+
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize("name", TYPED)
+def test_what_the_model_takes_a_set_takes_too(name, coded):
+    """Tables of any types: fisher and RobustRecourse take those that the model itself takes."""
+    types, gaps = TYPED[name]
+    table = BASE.astype(types)
+    for column in gaps:
+        table[column] = table[column].mask(table.index < 6)
+    parts = [(FILLED, ["a", "k"]), (OneHotEncoder(), ["c"])]
+    plain = FILLED if "o" in gaps else "passthrough"  # an imputer takes no plain booleans
+    parts.append((OneHotEncoder() if coded else plain, ["o"]))
+    model = make_pipeline(make_column_transformer(*parts), LogisticRegression())
+    good = BASE["a"] + BASE["o"] + np.random.default_rng(7).normal(size=200) > 0.3
+    model.fit(table, good)
+    same = holdfast.sets.fisher(model, table.astype({"a": "float64"}))
+    assert np.isfinite(same.covariance).all()
+    recourse = holdfast.RobustRecourse(
+        model,
+        robust_to=same,
+        actions=holdfast.ActionSet.from_data(table, encoding=Encoding.of(model)),
+        guarantee=0.5,
+    )
+    frame = recourse.recommend(table).to_frame()
+    np.testing.assert_allclose(
+        frame["initial_validity"], model.predict_proba(table)[:, 1], atol=1e-9
+    )
+    assert set(frame["status"]) <= {"optimal", "already valid", "infeasible"}

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast.actions.action_set import ActionSet
 from holdfast.actions.arrays import Arrays, column_names, encode_links
 from holdfast.actions.between import relaxed_problem
+from holdfast.actions.category import CategoryFeature
 from holdfast.actions.cells import find_cells, too_wide
 from holdfast.actions.derived import bundles_of
 from holdfast.actions.fitness import check_fit, read_action_levels, read_derived
@@ -32,7 +33,7 @@ from holdfast.actions.number import NumberFeature
 from holdfast.actions.posed import Posed
 from holdfast.discrete import DiscreteProblem
 from holdfast.machinery.numbers import Floats, whole_rows
-from holdfast.models.encoding import Curve, Encoded, Encoding
+from holdfast.models.encoding import Curve, Encoded, Encoding, Number
 from holdfast.models.encoding.encoding import RefusedByStepError
 from holdfast.models.encoding.reading import as_table
 from holdfast.problem.losses import Loss
@@ -110,6 +111,7 @@ def pose_people(
     """
     bundles = bundles_of(actions.derived, encoding.features)
     joined = {name for bundle in bundles for name in bundle.names}
+    encoding = encoding.bending(_levels_that_may_be_missing(encoding, actions) - joined)
     bent, coded = _curves(encoding, actions, joined)
     people, positions, refused, encoded = _usable(frame, encoding, actions, bent)
     cells = find_cells(encoding, bent, encoded) if len(people) else {}
@@ -238,6 +240,21 @@ def _not_finite(encoding: Encoding, encoded: Encoded) -> Iterator[tuple[int, str
                 break
         else:
             yield k, "the model encodes it as a value that is not finite"
+
+
+def _levels_that_may_be_missing(encoding: Encoding, actions: ActionSet) -> frozenset[str]:
+    """Name the numbers of the pipeline that are categories for people, where it fills gaps.
+
+    What it makes of a gap is then one more level, as of any curve.
+    """
+    return frozenset(
+        name
+        for name, raw_feature in encoding.features.items()
+        if isinstance(raw_feature, Number)
+        and raw_feature.takes_missing
+        and isinstance(actions[name], CategoryFeature)
+        and not actions[name].stays
+    )
 
 
 def _curves(

@@ -38,9 +38,9 @@ def audit_command(
 
     holdfast audit recourse.parquet --model new_model.skops --out audit.parquet
 
-    Advice holds if the other model approves whoever follows it. People must be told if they were
-    refused and advised, would still be refused, and have no option left that holds. The exit code
-    is 1 if there are any.
+    Advice holds if the other model approves whoever follows it. People must be told if they would
+    still be refused, and were given an option that no longer holds. The exit code is 1 if there are
+    any.
     """
     from holdfast.files.recourse import RecourseFile
     from holdfast.report import audit

@@ -59,6 +59,13 @@ def reachable_radii(
         radius, left = following, left[~done[left]]
         if left.size == 0:
             break
+    lost = np.flatnonzero(np.isnan(best))
+    if lost.size:  # today's model alone may be just enough
+        alone = _at_radius(problem, 0.0)
+        out = run_search(
+            alone, make_batch(alone, Goal.highest(base.loss))[0], which[lost], limits, threads
+        )
+        best[lost[-out.value >= target]] = 0.0
     return best
 
 

@@ -266,7 +266,9 @@ def hopeless_words(result: Recommendations, label: Any) -> str:
         nothing = f"No change you can make gets you approved by {who}"
     every = " with all of them" if result.robust_to.radius > 0.0 else ""
     said = [f"{nothing}. The best you can reach{every} is {best}." if best else f"{nothing}."]
-    if np.isfinite(radius):
+    if radius == 0.0:
+        said.append("It is possible only with today's model alone.")
+    elif np.isfinite(radius):
         said.append(f"It becomes possible at a radius of {below(radius)} or less.")
     elif (
         np.isfinite(reach) and result.robust_to.radius > 0.0 and result.robust_to.has_size

@@ -59,7 +59,7 @@ class Audit:
     below_guarantee : int
         Ways that hold, but with a smaller probability than was guaranteed.
     must_be_told : int
-        People not approved now of whom no way holds any more.
+        People not approved now who were given a way that no longer holds: any one was to do.
     tell : list of int
         Their row numbers, up to a thousand; the table that is written has them all.
     margin_low, margin_mean : float
@@ -97,8 +97,8 @@ class Audit:
 def audit(file: RecourseFile, model: ModelFile, out: Path | None = None) -> Audit:
     """Judge advice given earlier by another model; write what became of each way, if asked to.
 
-    A way holds if the other model approves whoever follows it. Told must be who was refused, was
-    given advice, is not approved by the other model as they are, and has no way left that holds.
+    A way holds if the other model approves whoever follows it. People must be told if the other
+    model does not approve them as they are, and they were given a way that no longer holds.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ def _judged(table: pa.Table, judge: Judge, source: Source) -> pa.Table:
     after = judge.judge(source.frame(advised, AFTER))
     first, who = np.unique(rows, return_index=True, return_inverse=True)[1:]
     now = judge.judge(source.frame(advised.take(pa.array(first)), BEFORE)).is_approved
-    some_holds = np.bincount(who, weights=after.is_approved, minlength=len(first)) > 0
-    told = ~now & ~some_holds
+    some_fails = np.bincount(who, weights=~after.is_approved, minlength=len(first)) > 0
+    told = ~now & some_fails
     margin = after.probability - judge.threshold
     unread = "the other model cannot read this row"
     columns = {

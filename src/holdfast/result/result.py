@@ -336,7 +336,10 @@ class RecourseResult:
             gap=float(self.gap[i]),
             multiplier=float(proof.multiplier[0]),
             worst_model=(proof.coef[0], float(proof.intercept[0])),
-            weights=None if self.problem.robust_to.has_size else _weights(proof.dual[0]),
+            # a line without slope is that of today's model, whatever was tried for it
+            weights=None
+            if self.problem.robust_to.has_size
+            else _weights(proof.dual[0] * (proof.multiplier[0] > 0.0)),
         )
 
     def worst_models(self, n_jobs: int | None = -1) -> tuple[Floats, Floats]:

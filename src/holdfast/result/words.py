@@ -125,6 +125,8 @@ def _of_the_score(result: RecourseResult, i: int) -> str:
 def _open(result: RecourseResult, i: int) -> str:
     bound = f"{result.lower_bound[i]:.6g}"
     if not result.has_recourse[i]:
+        if np.isnan(result.lower_bound[i]):
+            return "No recourse was found, and nothing is proven: the numbers are too large."
         return f"No recourse was found. All that is proven is that none costs less than {bound}."
     price = f"{result.price[i]:.6g}"
     return (
@@ -156,6 +158,8 @@ def _infeasible(result: RecourseResult, i: int) -> str:
         asked = f"gives a probability of {result.guarantee:.4g}"
     best = f": at most {reach:.4g} is within reach" if np.isfinite(reach) else ""
     said = f"{which} {asked} under {robust_to.crowd}{best}."
+    if radius == 0.0:
+        return f"{said} It is possible only with today's model alone."
     if np.isfinite(radius):
         return f"{said} Any radius below {radius:.4g} would work."
     if np.isfinite(reach) and robust_to.radius > 0.0 and robust_to.has_size:

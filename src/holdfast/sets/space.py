@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from holdfast.models import LinearModel, as_model
 from holdfast.models.base import read_encoded
 from holdfast.models.calibrator import why_closed
 from holdfast.models.encoding import Category, Curve, Encoding, Number
-from holdfast.models.encoding.reading import as_table, read_numbers
+from holdfast.models.encoding.reading import as_table, is_missing, read_numbers
 from holdfast.models.encoding.unwrap import unwrap
 
 # Rows on which models are compared: more say nothing new of a linear function.
@@ -278,14 +279,30 @@ def _probes(model: Any, favorable_class: Any, X: Any) -> Any:
         else:
             known = read_numbers(frame[name])
             changes += [(name, value) for value in _spread(feature, known[~np.isnan(known)])]
-    start = frame.iloc[np.zeros(len(changes), dtype=int)]
     columns = {}
     for name in frame.columns:
-        # plain Python values: one column of a probe may hold what no row of the data does
-        column = start[name].tolist()
-        for row, (changed, value) in enumerate(changes):
+        rows = pd.concat([some[name], frame[name].iloc[np.zeros(len(changes), dtype=int)]])
+        is_number = isinstance(encoding.features.get(name), (Number, Curve))
+        values = read_numbers(rows).tolist() if is_number else rows.tolist()
+        for row, (changed, value) in enumerate(changes, start=len(some)):
             if changed == name:
-                column[row] = value
-        columns[name] = some[name].tolist() + column
+                values[row] = value
+        columns[name] = pd.Series(values) if is_number else _typed(values, rows.dtype)
     probes = pd.DataFrame(columns)
     return probes if encoding.is_named else probes.to_numpy()
+
+
+def _typed(values: list[Any], dtype: Any) -> Any:
+    """Return a column of such a type, if it can hold all of them: probes may hold what no row does.
+
+    Among booleans pandas' NA is a missing value, and among objects it is a level.
+    """
+    import pandas as pd
+
+    if getattr(dtype, "kind", "O") == "b":  # an encoder may know them as 0 and 1
+        values = [value if is_missing(value) else bool(value) for value in values]
+    with contextlib.suppress(TypeError, ValueError):
+        column = pd.Series(values, dtype=dtype)
+        if int(column.isna().sum()) == sum(is_missing(value) for value in values):
+            return column
+    return pd.Series(values)
