@@ -126,7 +126,7 @@ def _open(result: RecourseResult, i: int) -> str:
     bound = f"{result.lower_bound[i]:.6g}"
     if not result.has_recourse[i]:
         if np.isnan(result.lower_bound[i]):
-            return "No recourse was found, and nothing is proven: the numbers are too large."
+            return "No recourse was found. Nothing is proven either: the numbers are too large."
         return f"No recourse was found. All that is proven is that none costs less than {bound}."
     price = f"{result.price[i]:.6g}"
     return (
