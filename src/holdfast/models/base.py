@@ -233,7 +233,8 @@ class Model:
             pairs.append(("a score of", said.score, ours, near))
         if said.probability is not None and loss.link is not None:
             # a steep calibrator makes much of a hair
-            steep = loss.probability(ours + near) - loss.probability(ours - near)
+            # and one of single precision may even fall by rounding
+            steep = np.abs(loss.probability(ours + near) - loss.probability(ours - near))
             pairs.append(
                 ("a probability of", said.probability, loss.probability(ours), near + steep)
             )
