@@ -13,7 +13,7 @@ from holdfast.actions.feature import Feature, FeatureError, suggest
 from holdfast.actions.links import AtMost, CheckedList, FeatureLink, Follows, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.preferences import Preference, PreferenceError
-from holdfast.machinery.numbers import refuse
+from holdfast.machinery.numbers import refuse, refuse_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -285,7 +285,9 @@ provide_cost=None)
         elif key == "max_changes":
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and value >= 1):
-                refuse("max_changes", value, "a whole number of at least 1, or None for no limit")
+                refuse_number(
+                    "max_changes", value, "a whole number of at least 1, or None for no limit"
+                )
         elif not key.startswith("_"):
             known = suggest(key, ["links", "derived", "max_changes"])
             raise ValueError(f"an action set has no setting {key!r}; {known}")

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from holdfast.machinery.numbers import to_number
+from holdfast.machinery.numbers import if_text, to_number
 
 DIRECTIONS = ("any", "up", "down")
 PROVIDE = "a positive number or 0, or None where it stays missing"
@@ -171,7 +171,7 @@ class Feature:
             return
         number = to_number(value)
         if not (math.isfinite(number) and number >= least and number > above):
-            self._refuse(key, value, allowed)
+            self._refuse(key, value, allowed + if_text(value))
         settings[key] = plain_number(value)
 
 
