@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from small_banks import small_bank
 
-from holdfast import ActionSet, NormBall, RobustRecourse, Status
+from holdfast import ActionSet, Ellipsoid, ModelList, NormBall, RobustRecourse, Status
 from holdfast.actions import Follows, check, raw_cost
 from holdfast.discrete import largest_reachable_score
 from holdfast.discrete.run import run_search
@@ -314,6 +314,13 @@ def test_the_frontier_rises(bank, tmp_path):
         ({"guarantee": None}, ValueError, "give exactly one"),
         ({"n_options": 0}, ValueError, "n_options = 0"),
         ({"actions": {}}, TypeError, "is not an ActionSet"),
+        (
+            {"robust_to": NormBall(1, 0.1, scale=[1.0] * 4)},
+            ValueError,
+            r"has 4 numbers, but .*; the features are the \d+ encoded columns: \w+, ",
+        ),
+        ({"robust_to": ModelList([([1.0] * 4, 0.0)])}, ValueError, "encoded columns: "),
+        ({"robust_to": Ellipsoid(np.eye(4), 0.1)}, ValueError, "encoded columns: "),
     ],
 )
 def test_wrong_arguments_are_explained(bank, arguments, error, said):
