@@ -167,6 +167,21 @@ def test_pipelines_fitted_on_arrays_call_their_columns_x0_x1():
         encoding.encode(frame.rename(columns={"x0": "a", "x1": "b"}))
 
 
+def test_missing_columns_that_are_there_under_like_names_are_named():
+    table = pd.DataFrame({"income": [1.0, 2.0], "debt": [0.0, 1.0], "income2": [0.0, 1.0]})
+    encoding = Encoding.of(LogisticRegression().fit(table, [0, 1]), favorable_class=1)
+    for names, said in (
+        ({"debt": "DEBT"}, r"\['debt'\]; did you mean 'debt' by 'DEBT'\?$"),
+        (
+            {"debt": "depts", "income": "incme"},
+            r"did you mean 'income' by 'incme' and 'debt' by 'depts'\?$",
+        ),
+        ({"income": "z"}, r"lacks columns of the model: \['income'\]$"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            encoding.encode(table.rename(columns=names))
+
+
 def test_a_classifier_alone_reads_numbers_as_they_are():
     table = pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": [True, False, True]})
     for model in (LogisticRegression(), make_pipeline(LogisticRegression())):

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.derived import Derived, Product, Ratio
-from holdfast.actions.feature import Feature, FeatureError, suggest
+from holdfast.actions.feature import Feature, FeatureError
 from holdfast.actions.links import AtMost, CheckedList, FeatureLink, Follows, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.preferences import Preference, PreferenceError
 from holdfast.machinery.numbers import refuse, refuse_number
+from holdfast.machinery.settings import suggest
 
 if TYPE_CHECKING:
     import pandas as pd

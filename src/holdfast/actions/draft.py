@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.feature import suggest
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import EPS, Floats, check_kind, check_positive, shown
 from holdfast.machinery.numerals import power_of_ten
+from holdfast.machinery.settings import suggest
 from holdfast.models.encoding.reading import as_table, plain
 
 if TYPE_CHECKING:

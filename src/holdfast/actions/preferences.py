@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.feature import FeatureError, plain_number, suggest
+from holdfast.actions.feature import FeatureError, plain_number
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import refuse, refuse_number, to_number
+from holdfast.machinery.settings import suggest
 from holdfast.models.encoding.reading import plain, shorten
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
+from holdfast.machinery.settings import closest
 from holdfast.models.encoding.array_encoders import ArrayEncoders
 from holdfast.models.encoding.asking import ANY_NUMBER
 from holdfast.models.encoding.columns import Affine, EncodedColumn
@@ -444,8 +445,17 @@ class Encoding:
         frame = as_table(table)
         missing = [name for name in self.names if name not in frame.columns]
         if missing:
-            raise ValueError(f"X lacks columns of the model: {missing}")
+            raise ValueError(
+                f"X lacks columns of the model: {missing}{self._likely(missing, frame)}"
+            )
         return frame if frame.columns.tolist() == self.names else frame[self.names]
+
+    def _likely(self, missing: list[str], frame: pd.DataFrame) -> str:
+        """Name columns of a table that may be those that are missing."""
+        others = [str(name) for name in frame.columns if name not in self.names]
+        found = [(name, closest(name, others)) for name in missing]
+        pairs = [f"{name!r} by {close!r}" for name, close in found if close]
+        return f"; did you mean {' and '.join(pairs)}?" if pairs else ""
 
     def _compare(self, encoded: Floats, reading: Reading) -> None:
         if encoded.shape[1] != self.n_columns:
