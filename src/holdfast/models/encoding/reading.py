@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, is_series, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,8 +174,7 @@ def as_table(table: Any, name: str = "table") -> pd.DataFrame:
         if not len(table.columns):
             raise ValueError(f"{name} has no columns")
         return table
-    if hasattr(table, "toarray"):
-        raise ValueError(f"{name} is a sparse matrix; pass a dense one: {name}.toarray()")
+    _refuse_no_table(table, name)
     try:
         array = np.asarray(table)
     except ValueError as error:
@@ -181,6 +182,24 @@ def as_table(table: Any, name: str = "table") -> pd.DataFrame:
     if array.ndim != 2 or not array.shape[1]:
         raise ValueError(f"{name} has shape {array.shape}; expected a data frame or (n, d)")
     return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+
+
+def _refuse_no_table(table: Any, name: str) -> None:
+    """Refuse what is often given in place of a table, and say how to make one of it."""
+    if hasattr(table, "toarray"):
+        raise ValueError(f"{name} is a sparse matrix; pass a dense one: {name}.toarray()")
+    how = ""
+    if isinstance(table, (str, os.PathLike)):
+        how = "text, not a table; if it is a path, read the file first, as in pandas.read_csv"
+    elif isinstance(table, Mapping):
+        how = "a dict, not a table; make one person a data frame with pd.DataFrame([row])"
+    elif is_series(table):
+        how = (
+            "a Series, not a table; select a row with two brackets, as in table.iloc[[0]], and a "
+            "column as in table[['income']]"
+        )
+    if how:
+        raise ValueError(f"{name} = {shown(table)} is {how}")
 
 
 def positions(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int64]:
