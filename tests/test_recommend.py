@@ -19,6 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from small_banks import small_bank
 
+import holdfast
 from holdfast import ActionSet, Ellipsoid, ModelList, NormBall, RobustRecourse, Status
 from holdfast.actions import Follows, check, raw_cost
 from holdfast.discrete import largest_reachable_score
@@ -330,6 +331,37 @@ def test_wrong_arguments_are_explained(bank, arguments, error, said):
     )
     with pytest.raises(error, match=said):
         recourse.recommend(denied(bank, 1))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("loans.csv", r"= 'loans\.csv' is text, not a table; .* as in pandas\.read_csv"),
+        (Path("loans.csv"), r"loans\.csv'\) is text, .* as in pandas\.read_csv"),
+        ({"income": 1.0}, r"is a dict, not a table; .* pd\.DataFrame\(\[row\]\)"),
+        (pd.Series({"income": 1.0}), r"is a Series, .* two brackets, as in table\.iloc\[\[0\]\]"),
+        (3.0, r"has shape \(\); expected a data frame"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_a_way_to_make_one(bank, wrong, said):
+    _, model, actions = bank
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.1), actions=actions, guarantee=0.5)
+    with pytest.raises(ValueError, match=f"^X .*{said}"):
+        recourse.recommend(wrong)
+    with pytest.raises(ValueError, match=f"^table .*{said}"):
+        ActionSet.from_data(wrong)
+
+
+def test_a_class_is_no_fitted_model(bank):
+    people, _, actions = bank
+    asked = {"robust_to": NormBall(1, 0.1), "guarantee": 0.5}
+    said = (
+        r"model = LogisticRegression is a class; pass a fitted model: LogisticRegression\(\)\.fit"
+    )
+    with pytest.raises(TypeError, match=said):
+        RobustRecourse(LogisticRegression, actions=actions, **asked).recommend(people)
+    with pytest.raises(TypeError, match=said):
+        holdfast.find_recourse(people, LogisticRegression, **asked)
 
 
 def test_a_margin_is_no_probability(bank):
