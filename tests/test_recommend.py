@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import runpy
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -350,6 +351,27 @@ def test_what_is_no_table_is_refused_with_a_way_to_make_one(bank, wrong, said):
         recourse.recommend(wrong)
     with pytest.raises(ValueError, match=f"^table .*{said}"):
         ActionSet.from_data(wrong)
+
+
+def test_decimals_of_a_database_are_the_numbers_that_they_stand_for(bank):
+    table, model, actions = bank
+    people = denied(bank, 5)
+    exact = people.assign(
+        income=[Decimal(str(value)) for value in people["income"]],
+        months=[Decimal(str(value)) for value in people["months"]],
+    )
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.05), actions=actions, guarantee=0.6)
+    ours, theirs = recourse.recommend(people), recourse.recommend(exact)
+    pd.testing.assert_frame_equal(ours.after(), theirs.after(), check_dtype=False)
+    assert model.predict(theirs.after()).all()
+    assert ours.explain(people.index[0]) == theirs.explain(people.index[0])
+    odd = [Decimal("NaN"), Decimal("sNaN"), None, Decimal("Infinity"), "9"]
+    advice = recourse.recommend(exact.assign(income=odd))
+    said = [advice.explain(label) for label in people.index]
+    assert all("income is missing" in each for each in said[:3])
+    assert all("a finite number was expected" in each for each in said[3:])
+    drafted = ActionSet.from_data(table.assign(income=table["income"].astype(str).map(Decimal)))
+    assert drafted["income"] == ActionSet.from_data(table)["income"]
 
 
 def test_a_class_is_no_fitted_model(bank):

@@ -12,7 +12,7 @@ from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import EPS, Floats, check_kind, check_positive, shown
 from holdfast.machinery.numerals import power_of_ten
 from holdfast.machinery.settings import suggest
-from holdfast.models.encoding.reading import as_table, plain
+from holdfast.models.encoding.reading import as_table, floats_for_decimals, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,8 @@ def draft(
     for name in frame.columns:
         if not isinstance(name, str):
             raise ValueError(f"column {name!r}: a column name must be a string")
-        seen = frame[name].dropna().infer_objects()
+        column = frame[name] if name in kinds.categories else floats_for_decimals(frame[name])
+        seen = column.dropna().infer_objects()
         if seen.empty:
             raise ValueError(f"column {name!r} has no values; leave it out")
         if name in kinds.categories or not _is_number(name, seen):

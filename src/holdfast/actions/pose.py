@@ -91,7 +91,7 @@ def pose_problem(
     """
     actions.validate()
     check_fit(encoding, actions)
-    frame = as_table(X)
+    frame = encoding.with_floats(as_table(X))
     scores = _scores(encoding, coef, intercept)
     return pose_people(frame, encoding, actions, robust_to, loss, scores)[0]
 

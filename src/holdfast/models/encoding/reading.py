@@ -7,6 +7,7 @@ import numbers
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -234,7 +235,28 @@ def read_numbers(column: pd.Series[Any]) -> Floats:
     return np.array([_float(value) for value in column], dtype=np.float64)
 
 
+def floats_for_decimals(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column with floats in place of exact decimals, which databases give.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> floats_for_decimals(pd.Series([Decimal("0.1"), None])).tolist()
+    [0.1, nan]
+    """
+    if column.dtype != object or not any(isinstance(value, Decimal) for value in column):
+        return column
+    values = [_of_decimal(value) if isinstance(value, Decimal) else value for value in column]
+    return column.__class__(values, column.index, object, column.name).infer_objects()
+
+
+def _of_decimal(value: Decimal) -> float:
+    return math.nan if value.is_nan() else float(value)
+
+
 def _float(value: Any) -> float:
     if isinstance(value, (numbers.Real, np.bool_)):
         return float(value)
+    if isinstance(value, Decimal):
+        return _of_decimal(value)
     return math.nan
