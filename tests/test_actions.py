@@ -266,6 +266,7 @@ def test_costs_from_the_data():
     [
         ({"a": [1]}, {"costs": "variance"}, "costs = 'variance' is not known; available: std, mad"),
         ({"a": [None]}, {}, "column 'a' has no values"),
+        ({"a": []}, {}, "the table has no rows"),
         ({"a": ["x", 1]}, {}, "column 'a' mixes int and str"),
         ({"a": pd.to_datetime(["2020-01-01"])}, {}, "column 'a' holds datetime64"),
         ({"a": [np.inf]}, {}, "column 'a' holds infinite values"),
