@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -226,10 +228,13 @@ def test_a_threshold_becomes_the_cutoff(favorable, positive, method, threshold):
     least = 1.0 / (1.0 + np.exp(-adapted.cutoff))
     people = PEOPLE[~accepted]
     if least > 0.2:
-        with pytest.raises(ValueError, match="below the model's own threshold"):
+        with pytest.raises(ValueError, match="below the model's own threshold") as refused:
             find_recourse(
                 people, model, favorable_class=favorable, robust_to=BALL, guarantee=0.9 * least
             )
+        said = float(re.search(r"a probability of ([\d.]+),", str(refused.value))[1])
+        assert said == pytest.approx(least, abs=1e-6)
+        find_recourse(people, model, favorable_class=favorable, robust_to=BALL, guarantee=said)
     advice = RobustRecourse(
         model, favorable_class=favorable, robust_to=BALL, actions=ACTIONS, guarantee=least + 0.01
     ).recommend(people)
