@@ -466,7 +466,18 @@ def test_a_guarantee_below_an_even_chance_promises_no_yes():
     )
     for status in (advice.status, found.status):
         assert (status[chance >= 0.3] == Status.STILL_REFUSED).all()
-    assert "would still refuse you" in advice.explain(people.index[chance >= 0.3][0])
+    label = people.index[chance >= 0.3][0]
+    assert re.fullmatch(
+        r"Today's model gives you a chance of \d+%\. You do not need to change anything for a "
+        r"chance of 30%\. Today's model would still refuse you\.",
+        advice.explain(label),
+    )
+    robust = RobustRecourse(
+        model, favorable_class=0, robust_to=NormBall(1, 0.001), actions=ACTIONS, guarantee=0.2
+    ).recommend(people)
+    said = robust.explain(label)
+    assert said.count("chance of at least") == said.count("Today's model gives you") == 1
+    assert said.endswith("Today's model would still refuse you.")
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
