@@ -29,6 +29,7 @@ from sklearn.preprocessing import (
 )
 
 from holdfast.datasets import load_german
+from holdfast.models import as_model
 from holdfast.models.encoding import Category, Encoding, Number
 from holdfast.problem.losses import get_loss
 
@@ -165,6 +166,21 @@ def test_pipelines_fitted_on_arrays_call_their_columns_x0_x1():
     np.testing.assert_array_equal(encoding.encode(frame), encoding.encode(array))
     with pytest.raises(ValueError, match=r"lacks columns .* \['x0', 'x1'\]"):
         encoding.encode(frame.rename(columns={"x0": "a", "x1": "b"}))
+
+
+def test_the_order_of_encoded_columns_can_be_read():
+    table = pd.DataFrame({"a": np.arange(9.0), "b": ["u", "v", "w"] * 3, "c": np.arange(9.0) ** 2})
+    steps = [
+        ("bins", KBinsDiscretizer(3, encode="onehot-dense"), ["c"]),
+        ("codes", OneHotEncoder(), ["b"]),
+    ]
+    columns = ColumnTransformer(steps, remainder=StandardScaler(), sparse_threshold=0.0)
+    model = make_pipeline(columns, LogisticRegression()).fit(table, table["a"] > 4.0)
+    names = as_model(model, with_curves=True).encode(table).columns
+    encoding = Encoding.of(model)
+    assert list(names[encoding["b"].columns]) == ["codes__b_u", "codes__b_v", "codes__b_w"]
+    assert [name.partition("_c")[0] for name in names[encoding["c"].columns]] == ["bins_"] * 3
+    assert names[encoding["a"].column] == "remainder__a"
 
 
 def test_missing_columns_that_are_there_under_like_names_are_named():
