@@ -59,6 +59,7 @@ def small_set() -> ActionSet:
         ("age", {"lower": math.nan}, "age: lower = nan is not allowed; it must be a finite number"),
         ("age", {"upper": math.inf}, "a finite number, or None for no bound"),
         ("age", {"step": 0}, "age: step = 0 is not allowed; it must be a positive number"),
+        ("age", {"step": "100"}, "change; '100' is text, not a number"),
         ("age", {"step": 0.5}, "step = 0.5 is not allowed; it must be a whole number, because"),
         ("age", {"cost": 0.0}, "age: cost = 0.0 is not allowed; it must be a positive number"),
         ("age", {"cost": None}, "age: cost = None is not allowed"),
@@ -265,6 +266,7 @@ def test_costs_from_the_data():
     [
         ({"a": [1]}, {"costs": "variance"}, "costs = 'variance' is not known; available: std, mad"),
         ({"a": [None]}, {}, "column 'a' has no values"),
+        ({"a": []}, {}, "the table has no rows"),
         ({"a": ["x", 1]}, {}, "column 'a' mixes int and str"),
         ({"a": pd.to_datetime(["2020-01-01"])}, {}, "column 'a' holds datetime64"),
         ({"a": [np.inf]}, {}, "column 'a' holds infinite values"),

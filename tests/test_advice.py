@@ -414,6 +414,12 @@ def test_what_is_lifted_falls_back_to_what_is_possible():
         model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5
     ).recommend(table)
     assert [release.words for release in freed.releases(0)] == ["x0 may not fall below 5"]
+    actions.set("x0", max_decrease=1)
+    both = RobustRecourse(
+        model, robust_to=NormBall(1, 0.0), actions=actions, guarantee=0.5
+    ).recommend(table)
+    words = "x0 may not fall below 5 and may fall by at most 1"
+    assert [release.words for release in both.releases(0)] == [words]
 
 
 # ---------------------------------------------------------------- what people read

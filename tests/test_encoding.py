@@ -29,6 +29,7 @@ from sklearn.preprocessing import (
 )
 
 from holdfast.datasets import load_german
+from holdfast.models import as_model
 from holdfast.models.encoding import Category, Encoding, Number
 from holdfast.problem.losses import get_loss
 
@@ -165,6 +166,36 @@ def test_pipelines_fitted_on_arrays_call_their_columns_x0_x1():
     np.testing.assert_array_equal(encoding.encode(frame), encoding.encode(array))
     with pytest.raises(ValueError, match=r"lacks columns .* \['x0', 'x1'\]"):
         encoding.encode(frame.rename(columns={"x0": "a", "x1": "b"}))
+
+
+def test_the_order_of_encoded_columns_can_be_read():
+    table = pd.DataFrame({"a": np.arange(9.0), "b": ["u", "v", "w"] * 3, "c": np.arange(9.0) ** 2})
+    steps = [
+        ("bins", KBinsDiscretizer(3, encode="onehot-dense"), ["c"]),
+        ("codes", OneHotEncoder(), ["b"]),
+    ]
+    columns = ColumnTransformer(steps, remainder=StandardScaler(), sparse_threshold=0.0)
+    model = make_pipeline(columns, LogisticRegression()).fit(table, table["a"] > 4.0)
+    names = as_model(model, with_curves=True).encode(table).columns
+    encoding = Encoding.of(model)
+    assert list(names[encoding["b"].columns]) == ["codes__b_u", "codes__b_v", "codes__b_w"]
+    assert [name.partition("_c")[0] for name in names[encoding["c"].columns]] == ["bins_"] * 3
+    assert names[encoding["a"].column] == "remainder__a"
+
+
+def test_missing_columns_that_are_there_under_like_names_are_named():
+    table = pd.DataFrame({"income": [1.0, 2.0], "debt": [0.0, 1.0], "income2": [0.0, 1.0]})
+    encoding = Encoding.of(LogisticRegression().fit(table, [0, 1]), favorable_class=1)
+    for names, said in (
+        ({"debt": "DEBT"}, r"\['debt'\]; did you mean 'debt' by 'DEBT'\?$"),
+        (
+            {"debt": "depts", "income": "incme"},
+            r"did you mean 'income' by 'incme' and 'debt' by 'depts'\?$",
+        ),
+        ({"income": "z"}, r"lacks columns of the model: \['income'\]$"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            encoding.encode(table.rename(columns=names))
 
 
 def test_a_classifier_alone_reads_numbers_as_they_are():

@@ -455,6 +455,7 @@ def test_the_command(tmp_path, capsys):
     ("options", "says"),
     [
         (["--group", "sex"], "neither a key column"),
+        (["--group", "sex"], "run `holdfast recommend` again with `--key sex`"),
         (["--group", "customer"], "more than 20 different values"),
         (["--models", "none.skops"], "none.skops cannot be read"),
         (

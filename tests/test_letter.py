@@ -604,8 +604,8 @@ units: {months: {one: mo., many: mos.}, DM: Mark}
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("greting: Hello", "'greting' was unexpected"),
-        ("greeting: 7", "7 is not of type 'string'"),
+        ("greting: Hello", "unknown name 'greting'; did you mean 'greeting'"),
+        ("greeting: 7", "must be text, not 7"),
         ('greeting: ""', "greeting"),
         ("labels: {durration: Time}", "did you mean 'duration'?"),
         ("labels: [duration]", "labels"),

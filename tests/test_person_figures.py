@@ -102,7 +102,7 @@ def test_who_need_not_change_anything_is_told_so(bank):
     assert figures.status is Status.ALREADY_VALID
     assert figures.approved is True
     assert [way.changes for way in figures.ways] == [[]]
-    assert figures.ways[0].proof == "You do not need to change anything for that."
+    assert figures.ways[0].proof == "You do not need to change anything for a chance of 60%."
     assert figures.note.endswith("You do not need to change anything.")
     assert figures.note in figures.summary
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -226,10 +228,13 @@ def test_a_threshold_becomes_the_cutoff(favorable, positive, method, threshold):
     least = 1.0 / (1.0 + np.exp(-adapted.cutoff))
     people = PEOPLE[~accepted]
     if least > 0.2:
-        with pytest.raises(ValueError, match="below the model's own threshold"):
+        with pytest.raises(ValueError, match="below the model's own threshold") as refused:
             find_recourse(
                 people, model, favorable_class=favorable, robust_to=BALL, guarantee=0.9 * least
             )
+        said = float(re.search(r"a probability of ([\d.]+),", str(refused.value))[1])
+        assert said == pytest.approx(least, abs=1e-6)
+        find_recourse(people, model, favorable_class=favorable, robust_to=BALL, guarantee=said)
     advice = RobustRecourse(
         model, favorable_class=favorable, robust_to=BALL, actions=ACTIONS, guarantee=least + 0.01
     ).recommend(people)
@@ -461,7 +466,18 @@ def test_a_guarantee_below_an_even_chance_promises_no_yes():
     )
     for status in (advice.status, found.status):
         assert (status[chance >= 0.3] == Status.STILL_REFUSED).all()
-    assert "would still refuse you" in advice.explain(people.index[chance >= 0.3][0])
+    label = people.index[chance >= 0.3][0]
+    assert re.fullmatch(
+        r"Today's model gives you a chance of \d+%\. You do not need to change anything for a "
+        r"chance of 30%\. Today's model would still refuse you\.",
+        advice.explain(label),
+    )
+    robust = RobustRecourse(
+        model, favorable_class=0, robust_to=NormBall(1, 0.001), actions=ACTIONS, guarantee=0.2
+    ).recommend(people)
+    said = robust.explain(label)
+    assert said.count("chance of at least") == said.count("Today's model gives you") == 1
+    assert said.endswith("Today's model would still refuse you.")
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")

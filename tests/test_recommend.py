@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import runpy
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from small_banks import small_bank
 
-from holdfast import ActionSet, NormBall, RobustRecourse, Status
+import holdfast
+from holdfast import ActionSet, Ellipsoid, ModelList, NormBall, RobustRecourse, Status
 from holdfast.actions import Follows, check, raw_cost
 from holdfast.discrete import largest_reachable_score
 from holdfast.discrete.run import run_search
@@ -314,6 +316,13 @@ def test_the_frontier_rises(bank, tmp_path):
         ({"guarantee": None}, ValueError, "give exactly one"),
         ({"n_options": 0}, ValueError, "n_options = 0"),
         ({"actions": {}}, TypeError, "is not an ActionSet"),
+        (
+            {"robust_to": NormBall(1, 0.1, scale=[1.0] * 4)},
+            ValueError,
+            r"has 4 numbers, but .*; the features are the \d+ encoded columns: \w+, ",
+        ),
+        ({"robust_to": ModelList([([1.0] * 4, 0.0)])}, ValueError, "encoded columns: "),
+        ({"robust_to": Ellipsoid(np.eye(4), 0.1)}, ValueError, "encoded columns: "),
     ],
 )
 def test_wrong_arguments_are_explained(bank, arguments, error, said):
@@ -323,6 +332,58 @@ def test_wrong_arguments_are_explained(bank, arguments, error, said):
     )
     with pytest.raises(error, match=said):
         recourse.recommend(denied(bank, 1))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("loans.csv", r"= 'loans\.csv' is text, not a table; .* as in pandas\.read_csv"),
+        (Path("loans.csv"), r"loans\.csv'\) is text, .* as in pandas\.read_csv"),
+        ({"income": 1.0}, r"is a dict, not a table; .* pd\.DataFrame\(\[row\]\)"),
+        (pd.Series({"income": 1.0}), r"is a Series, .* two brackets, as in table\.iloc\[\[0\]\]"),
+        (3.0, r"has shape \(\); expected a data frame"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_a_way_to_make_one(bank, wrong, said):
+    _, model, actions = bank
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.1), actions=actions, guarantee=0.5)
+    with pytest.raises(ValueError, match=f"^X .*{said}"):
+        recourse.recommend(wrong)
+    with pytest.raises(ValueError, match=f"^table .*{said}"):
+        ActionSet.from_data(wrong)
+
+
+def test_decimals_of_a_database_are_the_numbers_that_they_stand_for(bank):
+    table, model, actions = bank
+    people = denied(bank, 5)
+    exact = people.assign(
+        income=[Decimal(str(value)) for value in people["income"]],
+        months=[Decimal(str(value)) for value in people["months"]],
+    )
+    recourse = RobustRecourse(model, robust_to=NormBall(1, 0.05), actions=actions, guarantee=0.6)
+    ours, theirs = recourse.recommend(people), recourse.recommend(exact)
+    pd.testing.assert_frame_equal(ours.after(), theirs.after(), check_dtype=False)
+    assert model.predict(theirs.after()).all()
+    assert ours.explain(people.index[0]) == theirs.explain(people.index[0])
+    odd = [Decimal("NaN"), Decimal("sNaN"), None, Decimal("Infinity"), "9"]
+    advice = recourse.recommend(exact.assign(income=odd))
+    said = [advice.explain(label) for label in people.index]
+    assert all("income is missing" in each for each in said[:3])
+    assert all("a finite number was expected" in each for each in said[3:])
+    drafted = ActionSet.from_data(table.assign(income=table["income"].astype(str).map(Decimal)))
+    assert drafted["income"] == ActionSet.from_data(table)["income"]
+
+
+def test_a_class_is_no_fitted_model(bank):
+    people, _, actions = bank
+    asked = {"robust_to": NormBall(1, 0.1), "guarantee": 0.5}
+    said = (
+        r"model = LogisticRegression is a class; pass a fitted model: LogisticRegression\(\)\.fit"
+    )
+    with pytest.raises(TypeError, match=said):
+        RobustRecourse(LogisticRegression, actions=actions, **asked).recommend(people)
+    with pytest.raises(TypeError, match=said):
+        holdfast.find_recourse(people, LogisticRegression, **asked)
 
 
 def test_a_margin_is_no_probability(bank):

@@ -444,12 +444,12 @@ BAD = {
     "an unknown setting": (
         write("job.yaml", "holdfast_job: 1\ncolour: red\n"),
         {"settings": "job.yaml"},
-        "'colour' was unexpected",
+        "unknown name 'colour'",
     ),
     "settings of another version": (
         write("job.yaml", "holdfast_job: 2\n"),
         {"settings": "job.yaml"},
-        "1 was expected",
+        "must be 1, not 2",
     ),
     "broken settings": (
         write("job.yaml", "a: [1"),

@@ -126,18 +126,21 @@ def ellipsoid(covariance):
 BAD_FILES = {
     "nothing": (None, "it is empty"),
     "a list": ([], "it is a list"),
-    "no version": (ball(holdfast_model_set=...), "'holdfast_model_set' is a required property"),
-    "another version": (ball(holdfast_model_set=2), "holdfast_model_set: 1 was expected"),
-    "another type": (ball(type="cube"), "'cube' is not one of ['ball', 'ellipsoid', 'list']"),
-    "no radius": (ball(radius=...), "'radius' is a required property"),
-    "a text": (ball(radius="1"), "radius: '1' is not of type 'number'"),
-    "a negative radius": (ball(radius=-1), "radius: -1 is less than the minimum of 0"),
-    "an unknown key": (ball(size=1), "'size' was unexpected"),
+    "no version": (ball(holdfast_model_set=...), "'holdfast_model_set' is missing"),
+    "another version": (ball(holdfast_model_set=2), "holdfast_model_set: must be 1, not 2"),
+    "another type": (ball(type="cube"), "must be one of 'ball', 'ellipsoid', 'list', not 'cube'"),
+    "no radius": (ball(radius=...), "'radius' is missing"),
+    "a text": (ball(radius="1"), "radius: must be a number, not '1'"),
+    "a negative radius": (ball(radius=-1), "radius: must be at least 0, not -1"),
+    "an unknown key": (ball(size=1), "unknown name 'size'"),
     "a negative scale": (ball(scale=[1, -1]), "scale = [1, -1] is not allowed"),
-    "no rows": (ellipsoid([]), "covariance: []"),
+    "no rows": (ellipsoid([]), "covariance: must hold at least 1, not []"),
     "no square": (ellipsoid([[1, 2]]), "every row must have 1 numbers"),
     "no covariance": (ellipsoid([[1, 2], [3, 4]]), "covariance is not symmetric"),
-    "no model": ({"holdfast_model_set": 1, "type": "list", "models": []}, "models: []"),
+    "no model": (
+        {"holdfast_model_set": 1, "type": "list", "models": []},
+        "models: must hold at least 1, not []",
+    ),
 }
 
 
@@ -172,7 +175,7 @@ def test_numbers_to_the_base_of_60_are_texts(tmp_path):
     for wrong in ("1:1:1", "1:30.5"):
         path = tmp_path / "set.yaml"
         path.write_text(f"holdfast_model_set: 1\ntype: ball\np: 1\nradius: {wrong}\n")
-        with pytest.raises(ValueError, match=f"radius: '{wrong}' is not of type 'number'"):
+        with pytest.raises(ValueError, match=f"radius: must be a number, not '{wrong}'"):
             read_model_set(path)
 
 

@@ -9,7 +9,12 @@ from scipy.special import expit
 from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, SGDClassifier
+from sklearn.linear_model import (
+    LogisticRegression,
+    LogisticRegressionCV,
+    RidgeClassifier,
+    SGDClassifier,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -184,12 +189,13 @@ def test_the_favourable_class_turns_nothing_but_signs():
 @pytest.mark.parametrize(
     ("last", "said"),
     [
-        (sparse_logistic(), "has a kink at 0"),
+        (sparse_logistic(), r"fitted with (l1_ratio=1|penalty='l1'): this penalty has a kink at 0"),
         (LogisticRegression(class_weight="balanced"), "use sandwich, which takes y"),
+        (RidgeClassifier(), "a loss that Holdfast does not know; fit a LogisticRegression$"),
         (LinearSVC(), "has no likelihood"),
         (LinearSVC(loss="hinge"), "hinge loss, which cannot be differentiated twice"),
         (LinearDiscriminantAnalysis(), "is not fitted by minimising a loss"),
-        (SGDClassifier(loss="log_loss", penalty="l1"), "has a kink at 0"),
+        (SGDClassifier(loss="log_loss", penalty="l1"), "with penalty='l1': .* a kink at 0"),
         (DecisionTreeClassifier(), "is not linear in its score"),
     ],
 )

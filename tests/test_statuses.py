@@ -188,7 +188,9 @@ def test_summary_counts_rows():
     ("change", "message"),
     [
         ({"robust_to": {"p": 0.5}}, "p = 0.5 is not allowed; it must be from 1 to inf"),
-        ({"robust_to": {"p": "two"}}, "p = 'two' is not allowed"),
+        ({"robust_to": {"p": "two"}}, "p = 'two' is not allowed; it must be from 1 to inf$"),
+        ({"robust_to": {"p": "inf"}}, "from 1 to inf; 'inf' is text, not a number$"),
+        ({"robust_to": {"radius": "0.1"}}, "finite; '0.1' is text, not a number$"),
         (
             {"robust_to": {"radius": -1}},
             "radius = -1 is not allowed; it must be at least 0 and finite",
@@ -201,7 +203,10 @@ def test_summary_counts_rows():
         ({"cost_weight": np.inf}, "cost_weight = inf is not allowed"),
         ({"cost_weight": "much"}, "cost_weight = 'much' is not allowed"),
         ({"cost_weight": None, "guarantee": 1.0}, "guarantee = 1.0 is not allowed"),
-        ({"cost_weight": None, "guarantee": 0.0}, "strictly between 0 and 1"),
+        ({"cost_weight": None, "guarantee": 0.0}, "strictly between 0 and 1$"),
+        ({"cost_weight": None, "guarantee": "0.6"}, "0 and 1; '0.6' is text, not a number$"),
+        ({"cost_weight": None, "guarantee": 60}, r"0 and 1; did you mean 0\.6\?$"),
+        ({"cost_weight": None, "guarantee": 100}, "strictly between 0 and 1$"),
         ({"cost_weight": None}, "give exactly one of them"),
         ({"guarantee": 0.5}, "give exactly one of them"),
         ({"loss": "cubic"}, "loss = 'cubic' is not known; available: hinge, logistic"),

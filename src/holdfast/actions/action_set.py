@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.actions.category import CategoryFeature
 from holdfast.actions.derived import Derived, Product, Ratio
-from holdfast.actions.feature import Feature, FeatureError, suggest
+from holdfast.actions.feature import Feature, FeatureError
 from holdfast.actions.links import AtMost, CheckedList, FeatureLink, Follows, Linear
 from holdfast.actions.number import NumberFeature
 from holdfast.actions.preferences import Preference, PreferenceError
-from holdfast.machinery.numbers import refuse
+from holdfast.machinery.numbers import refuse, refuse_number
+from holdfast.machinery.settings import suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -285,7 +286,9 @@ provide_cost=None)
         elif key == "max_changes":
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and value >= 1):
-                refuse("max_changes", value, "a whole number of at least 1, or None for no limit")
+                refuse_number(
+                    "max_changes", value, "a whole number of at least 1, or None for no limit"
+                )
         elif not key.startswith("_"):
             known = suggest(key, ["links", "derived", "max_changes"])
             raise ValueError(f"an action set has no setting {key!r}; {known}")

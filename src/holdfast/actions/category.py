@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.actions.feature import DIRECTIONS, PROVIDE, Feature, FeatureError, plain_number
-from holdfast.machinery.numbers import to_number
+from holdfast.machinery.numbers import if_text, to_number
 from holdfast.models.encoding.reading import is_missing, plain, shorten
 
 
@@ -203,5 +203,5 @@ one of 'none', 'Bachelor', 'Master'
 
     def _positive(self, key: str, value: Any) -> float:
         if not 0.0 < to_number(value) < math.inf:
-            self._refuse(key, value, "a positive number")
+            self._refuse(key, value, "a positive number" + if_text(value))
         return plain_number(value)

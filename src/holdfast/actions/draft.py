@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.feature import suggest
 from holdfast.actions.number import NumberFeature
 from holdfast.machinery.numbers import EPS, Floats, check_kind, check_positive, shown
 from holdfast.machinery.numerals import power_of_ten
-from holdfast.models.encoding.reading import as_table, plain
+from holdfast.machinery.settings import suggest
+from holdfast.models.encoding.reading import as_table, floats_for_decimals, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +48,8 @@ def draft(
     check_positive("switch_cost", costs.switch_cost)
     check_kind("units", units, dict, "write units={'age': 'years'}")
     frame = as_table(table)
+    if frame.empty:
+        raise ValueError("the table has no rows, so nothing can be learnt from it")
     names = [str(name) for name in frame.columns]
     for what, given in {**kinds._asdict(), "units": units}.items():
         for name in given:
@@ -57,7 +59,8 @@ def draft(
     for name in frame.columns:
         if not isinstance(name, str):
             raise ValueError(f"column {name!r}: a column name must be a string")
-        seen = frame[name].dropna().infer_objects()
+        column = frame[name] if name in kinds.categories else floats_for_decimals(frame[name])
+        seen = column.dropna().infer_objects()
         if seen.empty:
             raise ValueError(f"column {name!r} has no values; leave it out")
         if name in kinds.categories or not _is_number(name, seen):

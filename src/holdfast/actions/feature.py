@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import math
 import numbers
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from holdfast.machinery.numbers import to_number
+from holdfast.machinery.numbers import if_text, to_number
+from holdfast.machinery.settings import suggest
 
 DIRECTIONS = ("any", "up", "down")
 PROVIDE = "a positive number or 0, or None where it stays missing"
@@ -171,18 +171,10 @@ class Feature:
             return
         number = to_number(value)
         if not (math.isfinite(number) and number >= least and number > above):
-            self._refuse(key, value, allowed)
+            self._refuse(key, value, allowed + if_text(value))
         settings[key] = plain_number(value)
 
 
 def plain_number(value: Any) -> int | float:
     """Return a Python int or float; whole numbers stay whole."""
     return int(value) if isinstance(value, numbers.Integral) else float(value)
-
-
-def suggest(name: Any, known: Iterable[str]) -> str:
-    """Name the likely intention, and all that there is."""
-    names = list(known)
-    close = difflib.get_close_matches(str(name), names, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{hint}available: {', '.join(names)}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.actions.feature import plain_number
-from holdfast.machinery.numbers import refuse, to_number
+from holdfast.machinery.numbers import refuse, refuse_number, to_number
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Follows:
         _check_names(feature=self.feature, of=self.of)
         number = to_number(self.by)
         if not math.isfinite(number) or number == 0.0:
-            refuse("by", self.by, "a finite number, not 0")
+            refuse_number("by", self.by, "a finite number, not 0")
         object.__setattr__(self, "by", plain_number(self.by))
 
     @property
@@ -109,14 +109,14 @@ class Linear:
             if not isinstance(name, str):
                 refuse("coef", name, "keyed by feature names")
             if not math.isfinite(to_number(value)) or to_number(value) == 0.0:
-                refuse(f"coef[{name!r}]", value, "a finite number, not 0")
+                refuse_number(f"coef[{name!r}]", value, "a finite number, not 0")
         if len(self.coef) < 2:
             raise ValueError(
                 f"coef = {dict(self.coef)!r} is not a sum of two or more numbers; to limit a "
                 "single number, use its `lower` and `upper`"
             )
         if not math.isfinite(to_number(self.at_most)):
-            refuse("at_most", self.at_most, "a finite number")
+            refuse_number("at_most", self.at_most, "a finite number")
         plain = {name: plain_number(value) for name, value in self.coef.items()}
         object.__setattr__(self, "coef", plain)
         object.__setattr__(self, "at_most", plain_number(self.at_most))

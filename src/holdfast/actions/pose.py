@@ -37,7 +37,7 @@ from holdfast.models.encoding import Curve, Encoded, Encoding, Number
 from holdfast.models.encoding.encoding import RefusedByStepError
 from holdfast.models.encoding.reading import as_table
 from holdfast.problem.losses import Loss
-from holdfast.problem.model_set import ModelSet
+from holdfast.problem.model_set import ModelSet, check_models
 from holdfast.problem.problem import RecourseProblem, frozen
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def pose_problem(
     """
     actions.validate()
     check_fit(encoding, actions)
-    frame = as_table(X)
+    frame = encoding.with_floats(as_table(X))
     scores = _scores(encoding, coef, intercept)
     return pose_people(frame, encoding, actions, robust_to, loss, scores)[0]
 
@@ -120,6 +120,7 @@ def pose_people(
     points = frozen(encoded.points)
     arrays = Arrays(encoding, actions, encoded.reading, points, cells, codes, joints)
     arrays.fill()
+    _check_size(robust_to, encoding)
     coef, intercept = _own(scores, positions, len(frame))
     is_shared = np.ndim(coef) == 1 and np.ndim(intercept) == 0
     problem = RecourseProblem.build(
@@ -274,6 +275,23 @@ def _curves(
                 [*feature.levels, *[np.nan] * raw_feature.takes_missing], np.float64
             )
     return bent, coded
+
+
+def _check_size(robust_to: ModelSet, encoding: Encoding) -> None:
+    """Refuse a set of models that has another number of columns than the pipeline makes."""
+    check_models(robust_to)
+    try:
+        robust_to.feature_scale(encoding.n_columns)
+    except ValueError as error:
+        names = column_names(encoding)
+        rest = ", ..." if len(names) > _MOST_NAMES else ""
+        raise ValueError(
+            f"{error}; the features are the {len(names)} encoded columns: "
+            f"{', '.join(names[:_MOST_NAMES])}{rest}"
+        ) from None
+
+
+_MOST_NAMES = 8  # in an error
 
 
 def _scores(

@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from holdfast.actions.category import CategoryFeature
-from holdfast.actions.feature import FeatureError, plain_number, suggest
+from holdfast.actions.feature import FeatureError, plain_number
 from holdfast.actions.number import NumberFeature
-from holdfast.machinery.numbers import refuse, to_number
+from holdfast.machinery.numbers import refuse, refuse_number, to_number
+from holdfast.machinery.settings import suggest
 from holdfast.models.encoding.reading import plain, shorten
 
 
@@ -68,7 +69,7 @@ class Preference:
                 continue
             if not (math.isfinite(number := to_number(value)) and number >= least):
                 allowed = "a positive number or 0" if name == "change_by" else "a finite number"
-                refuse(name, value, f"{allowed}, or None for no limit")
+                refuse_number(name, value, f"{allowed}, or None for no limit")
             object.__setattr__(self, name, plain_number(value))
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             raise ValueError(f"lower = {self.lower} is above upper = {self.upper}")
@@ -76,7 +77,7 @@ class Preference:
             refuse("avoid", self.avoid, "a list of levels")
         object.__setattr__(self, "avoid", tuple(plain(level) for level in self.avoid))
         if not 1.0 <= to_number(self.times) < math.inf:
-            refuse("times", self.times, "a finite number of at least 1")
+            refuse_number("times", self.times, "a finite number of at least 1")
         object.__setattr__(self, "times", plain_number(self.times))
 
     @classmethod

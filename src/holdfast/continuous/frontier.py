@@ -18,7 +18,7 @@ from holdfast.core import largest_radii, largest_score
 from holdfast.core.batch import check_row
 from holdfast.core.row import Vertices
 from holdfast.core.vertices import frontier_vertices
-from holdfast.machinery.numbers import check_count, read_floats, refuse, to_number
+from holdfast.machinery.numbers import check_count, read_floats, refuse_number, to_number
 from holdfast.problem.costs import scaled
 from holdfast.problem.goal import Goal
 from holdfast.problem.losses import get_loss
@@ -155,7 +155,7 @@ class Frontier:
     def at_score(self, score: float) -> RecourseResult:
         """Return the cheapest recourse with at least this worst-case score: a result of one row."""
         if not np.isfinite(to_number(score)):
-            refuse("score", score, "a finite number")
+            refuse_number("score", score, "a finite number")
         goal = Goal.of_score(self.problem.loss, score, self._cutoff)
         return answer(self.problem, goal, 1)
 
@@ -182,7 +182,7 @@ class Frontier:
 
         check_count("n", n)
         if max_score is not None and np.isnan(to_number(max_score)):
-            refuse("max_score", max_score, "a number, or None for the end of the curve")
+            refuse_number("max_score", max_score, "a number, or None for the end of the curve")
         end = self.max_score if max_score is None else max_score
         if np.isinf(end):
             end = max(self.start_score, 0.0) + 5.0

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.actions import ActionSet
-from holdfast.actions.feature import suggest
 from holdfast.calibration import calibrate
 from holdfast.files.models import ModelFile, load_model
 from holdfast.files.people import PeopleColumns
 from holdfast.files.tables import TableFile, open_table, read_frame
+from holdfast.machinery.settings import suggest
 from holdfast.models.classes import label_of, spelled
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import plain

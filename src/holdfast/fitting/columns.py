@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.actions.feature import suggest
 from holdfast.machinery.numbers import Floats
+from holdfast.machinery.settings import suggest
 from holdfast.models.encoding.reading import plain
 
 if TYPE_CHECKING:

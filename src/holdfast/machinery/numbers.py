@@ -41,13 +41,13 @@ def check_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
     """Refuse what is not a positive, finite number (or, where allowed, 0)."""
     number = to_number(value)
     if not 0.0 <= number < math.inf or (number == 0.0 and not or_zero):
-        refuse(name, value, "a finite number, " + (">= 0" if or_zero else "> 0"))
+        refuse_number(name, value, "a finite number, " + (">= 0" if or_zero else "> 0"))
 
 
 def check_between(name: str, value: Any, low: float, high: float) -> None:
     """Refuse what is not a number strictly between two others."""
     if not low < to_number(value) < high:
-        refuse(name, value, f"a number strictly between {low:g} and {high:g}")
+        refuse_number(name, value, f"a number strictly between {low:g} and {high:g}")
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int = _MOST_SEED) -> None:
@@ -55,7 +55,7 @@ def check_count(name: str, value: Any, least: int = 1, most: int = _MOST_SEED) -
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
     if not whole or not least <= value <= most:
         allowed = f"a whole number >= {least}"
-        refuse(name, value, allowed if most == _MOST_SEED else f"{allowed} and <= {most}")
+        refuse_number(name, value, allowed if most == _MOST_SEED else f"{allowed} and <= {most}")
 
 
 def check_random_state(value: Any) -> None:
@@ -85,6 +85,26 @@ def check_kind(name: str, value: Any, kind: type, how: str) -> None:
 def refuse(name: str, value: Any, allowed: str) -> NoReturn:
     """Raise the error that names the argument, its value and what is allowed."""
     raise ValueError(f"{name} = {shown(value)} is not allowed; it must be {allowed}")
+
+
+def refuse_number(name: str, value: Any, allowed: str) -> NoReturn:
+    """Refuse a value where a number is needed, and say so if it is a number written as text."""
+    refuse(name, value, allowed + if_text(value))
+
+
+def if_text(value: Any) -> str:
+    """End an error where a number is needed: nothing, unless the value is a number as text.
+
+    Examples
+    --------
+    >>> if_text("0.6"), if_text("much"), if_text(60)
+    ("; '0.6' is text, not a number", '', '')
+    """
+    try:
+        is_number = isinstance(value, str) and not math.isnan(float(value))
+    except ValueError:
+        is_number = False
+    return f"; {shown(value)} is text, not a number" if is_number else ""
 
 
 def shown(value: Any) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -124,6 +126,25 @@ def below(value: float, digits: int = 3) -> str:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     return f"{math.floor(value / unit * (1.0 + 1e-12)) * unit:.12g}"
+
+
+def least_typed(least: float, is_enough: Callable[[float], Any]) -> str:
+    """Write the least number that is enough in few digits, so that it is enough as written.
+
+    Examples
+    --------
+    >>> least_typed(0.61234549, lambda number: number >= 0.61234549)
+    '0.612346'
+    >>> least_typed(0.99999999, lambda number: 0.99999999 <= number < 1.0)
+    '0.99999999'
+    """
+    for digits in range(6, 17):
+        near = f"{least:.{digits}g}"
+        up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(least)
+        for text in (near, f"{float(up):.{digits}g}"):
+            if is_enough(float(text)):
+                return text
+    return repr(least)
 
 
 def power_of_ten(exponent: int) -> float:

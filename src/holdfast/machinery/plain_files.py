@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from holdfast.machinery.numbers import shown
+from holdfast.machinery.settings import closest
+
 # A file that is meant to do harm is larger, or deeper, than any that is meant to be read.
 MOST_BYTES = 1_000_000
 MOST_YAML_BYTES = 5_000_000  # YAML takes hundreds of bytes of memory for each number
@@ -250,9 +253,70 @@ def check_schema(content: Any, schema: dict[str, Any], kind: FileKind) -> None:
     validator = jsonschema.Draft202012Validator(schema)
     errors = sorted(validator.iter_errors(content), key=lambda error: list(map(str, error.path)))
     if errors:
-        places = [f"  {_place(error.absolute_path)}: {error.message}" for error in errors[:10]]
-        more = [f"  and {len(errors) - 10} more"] if len(errors) > 10 else []
+        found = dict.fromkeys(f"  {_place(each.absolute_path)}: {_wrong(each)}" for each in errors)
+        places = list(found)[:_MOST_ERRORS]
+        rest = len(found) - len(places)
+        more = [f"  and {rest} more"] if rest else []
         raise ValueError("\n".join([f"this is not a valid {kind.noun}:", *places, *more]))
+
+
+_MOST_ERRORS = 10
+_MOST_NAMES = 12
+
+_TYPES = {
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "string": "text",
+    "array": "a list",
+    "object": "names with their values",
+    "null": "null",
+}
+
+
+def _wrong(error: Any) -> str:
+    """Say in plain words what an error of a JSON schema says."""
+    rule, value, limit = error.validator, error.instance, error.validator_value
+    if rule == "additionalProperties":
+        known = list(error.schema.get("properties", {}))
+        return "; ".join(_unknown(name, known) for name in value if name not in known)
+    if rule == "required":
+        missing = [repr(name) for name in limit if name not in value]
+        return f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+    if rule == "anyOf":
+        return "; or ".join(_wrong(each) for each in error.context)
+    allowed = _allowed(rule, limit)
+    return f"must {allowed}, not {_in_file(value)}" if allowed else str(error.message)
+
+
+def _allowed(rule: str, limit: Any) -> str:
+    """Say what a rule allows; nothing where there are no words for it."""
+    if rule == "type":
+        kinds = [limit] if isinstance(limit, str) else limit
+        return f"be {' or '.join(_TYPES[kind] for kind in kinds)}"
+    if rule == "enum":
+        return f"be one of {', '.join(map(repr, limit))}"
+    words = {
+        "const": "be {}",
+        "minimum": "be at least {}",
+        "exclusiveMinimum": "be above {}",
+        "minItems": "hold at least {}",
+        "maxItems": "hold at most {}",
+        "minProperties": "hold at least {}",
+    }
+    return words[rule].format(_in_file(limit)) if rule in words else ""
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    close = closest(name, known)
+    rest = ", ..." if len(known) > _MOST_NAMES else ""
+    hint = f"did you mean {close!r}?" if close else f"known: {', '.join(known[:_MOST_NAMES])}{rest}"
+    return f"unknown name {name!r}; {hint}"
+
+
+def _in_file(value: Any) -> str:
+    """Show a value as it stands in a file."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else shown(value)
 
 
 def _place(steps: Any) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.machinery.numbers import refuse
+from holdfast.machinery.numbers import refuse_number
 
 # Below this many rows of some microseconds each a thread costs more than it brings.
 _LEAST_ROWS = 256
@@ -70,7 +70,7 @@ def thread_count(n_jobs: int | None) -> int:
         return max(1, _processors() + 1 + int(n_jobs))
     is_whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, (bool, np.bool_))
     if not is_whole or not 0 < n_jobs < 2**20:
-        refuse("n_jobs", n_jobs, "a number of processors, -1 for all, or None for one")
+        refuse_number("n_jobs", n_jobs, "a number of processors, -1 for all, or None for one")
     return int(n_jobs)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from holdfast.machinery.numbers import Floats, read_floats, whole_rows
+from holdfast.machinery.numerals import least_typed
 from holdfast.models.encoding.reading import plain
 from holdfast.models.origin import Origin, Said, agreement
 from holdfast.problem.goal import Goal, check_guarantee
@@ -143,11 +144,13 @@ class Model:
     def goal_of_points(self, loss: Loss, scale: Points, guarantee_points: float) -> Goal:
         """Return what is asked of it in points of a scorecard, and refuse what it would refuse."""
         goal = Goal.of_score(loss, scale.score(loss, guarantee_points))
-        if self.has_threshold and goal.amount < self.cutoff - 1e-12 * (1.0 + abs(self.cutoff)):
+        enough = self.cutoff - 1e-12 * (1.0 + abs(self.cutoff))
+        if self.has_threshold and goal.amount < enough:
             least = float(scale.at(loss, self.cutoff))
+            typed = least_typed(least, lambda points: scale.score(loss, points) >= enough)
             raise ValueError(
                 f"guarantee_points = {guarantee_points!r} is below the model's own threshold of "
-                f"{least:.6g} points, so people would still be refused; ask for at least that"
+                f"{typed} points, so people would still be refused; ask for at least that"
             )
         return self._cut(goal)
 
@@ -173,10 +176,12 @@ class Model:
                 "probability and has no loss of its own, so a guarantee would have no meaning"
             )
         least = float(loss.probability(self.cutoff))
-        if check_guarantee(guarantee) < least * (1.0 - 1e-12):
+        enough = least * (1.0 - 1e-12)
+        if check_guarantee(guarantee) < enough:
+            typed = least_typed(least, lambda number: enough <= number < 1.0)
             raise ValueError(
                 f"guarantee = {guarantee!r} is below the model's own threshold, a probability of "
-                f"{least:.6g}, so people would still be refused; ask for at least that"
+                f"{typed}, so people would still be refused; ask for at least that"
             )
 
     def compare_people(self, X: Any, encoded: Any, loss: Loss) -> NDArray[np.bool_] | None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.machinery.compile import kernel
-from holdfast.machinery.numbers import Floats, read_floats, refuse, to_number
+from holdfast.machinery.numbers import Floats, read_floats, refuse, refuse_number, to_number
 from holdfast.problem.model_set import (
     ModelSet,
     norm_of,
@@ -124,12 +124,12 @@ class NormBall(ModelSet):
     def __post_init__(self) -> None:
         p, radius = to_number(self.p), to_number(self.radius)
         if not p >= 1.0:
-            refuse("p", self.p, "from 1 to inf")
+            refuse_number("p", self.p, "from 1 to inf")
         if not 0.0 <= radius < math.inf:
-            refuse("radius", self.radius, "at least 0 and finite")
+            refuse_number("radius", self.radius, "at least 0 and finite")
         if not isinstance(self.intercept, (bool, np.bool_)):
             if not 0.0 <= to_number(self.intercept) < math.inf:
-                refuse("intercept", self.intercept, "True, False or a finite scale >= 0")
+                refuse_number("intercept", self.intercept, "True, False or a finite scale >= 0")
             object.__setattr__(self, "intercept", float(self.intercept))
         object.__setattr__(self, "p", p)
         object.__setattr__(self, "radius", radius)

@@ -17,7 +17,7 @@ from holdfast.machinery.numbers import (
     check_flag,
     is_frame,
     read_floats,
-    refuse,
+    refuse_number,
     shown,
     to_number,
 )
@@ -171,7 +171,7 @@ class Ellipsoid(ModelSet):
     def __post_init__(self) -> None:
         check_flag("intercept", self.intercept)
         if not 0.0 <= (radius := to_number(self.radius)) < math.inf:
-            refuse("radius", self.radius, "at least 0 and finite")
+            refuse_number("radius", self.radius, "at least 0 and finite")
         covariance = _read_covariance(self.covariance)
         object.__setattr__(self, "covariance", covariance)
         object.__setattr__(self, "radius", radius)
@@ -197,7 +197,7 @@ class Ellipsoid(ModelSet):
     def with_radius(self, radius: float) -> Ellipsoid:
         """Return the same ellipsoid in another size."""
         if not 0.0 <= (number := to_number(radius)) < math.inf:
-            refuse("radius", radius, "at least 0 and finite")
+            refuse_number("radius", radius, "at least 0 and finite")
         other = copy(self)  # with all that was worked out of the covariance
         object.__setattr__(other, "radius", number)
         return other

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.machinery.numbers import Floats, refuse, shown, to_number
+from holdfast.machinery.numbers import Floats, refuse_number, shown, to_number
 from holdfast.problem.costs import scaled
 from holdfast.problem.losses import LOGISTIC, Loss
 
@@ -188,12 +188,14 @@ class Goal:
 def check_cost_weight(value: Any) -> float:
     """Read a cost weight: positive and finite."""
     if not 0.0 < to_number(value) < math.inf:
-        refuse("cost_weight", value, "a positive, finite number")
+        refuse_number("cost_weight", value, "a positive, finite number")
     return float(value)
 
 
 def check_guarantee(value: Any) -> float:
     """Read a probability to be guaranteed: strictly between 0 and 1."""
-    if not 0.0 < to_number(value) < 1.0:
-        refuse("guarantee", value, "a probability strictly between 0 and 1")
+    number = to_number(value)
+    if not 0.0 < number < 1.0:
+        hint = f"; did you mean {number / 100.0:.12g}?" if 1.0 < number < 100.0 else ""
+        refuse_number("guarantee", value, f"a probability strictly between 0 and 1{hint}")
     return float(value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.machinery.numbers import Floats, check_positive, refuse, to_number
+from holdfast.machinery.numbers import Floats, check_positive, refuse_number, to_number
 from holdfast.problem.losses import Loss
 
 
@@ -46,7 +46,7 @@ class Points:
 
     def __post_init__(self) -> None:
         if not math.isfinite(to_number(self.points)):
-            refuse("points", self.points, "a finite number")
+            refuse_number("points", self.points, "a finite number")
         check_positive("odds", self.odds)
         check_positive("double", self.double)
 
@@ -73,7 +73,7 @@ class Points:
         """Return the lowest score of a model that has at least that many points."""
         slope, shift = _log_odds(loss)
         if not math.isfinite(to_number(points)):
-            refuse("guarantee_points", points, "a finite number of points")
+            refuse_number("guarantee_points", points, "a finite number of points")
         score = ((float(points) - self.offset) / self.factor - shift) / slope
         step = float(np.spacing(abs(score)))
         while float(self.at(loss, score)) < points:  # short by rounding

@@ -176,6 +176,7 @@ is 2.25."
                 "X is an array, but the model knows its columns by name: pass a data frame with "
                 f"the columns {', '.join(encoding.names)}"
             )
+        X = encoding.with_floats(X)
         kind = encoding.model.kind
         if kind not in ("linear", "network"):
             raise ValueError(

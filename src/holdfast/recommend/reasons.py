@@ -65,8 +65,14 @@ class Release:
 
     @property
     def words(self) -> str:
-        """The constraints, in words."""
-        return listed([constraint.words for constraint in self.constraints])
+        """The constraints, in words; each feature is named once."""
+        said: dict[str | None, list[str]] = {}
+        for feature, _, words in self.constraints:
+            own = said.setdefault(feature, [])
+            own.append(words.removeprefix(f"{feature} ") if own else words)
+        groups = [listed(words) for words in said.values()]
+        is_long = len(groups) < len(self.constraints)
+        return ", and ".join(groups) if is_long else listed(groups)
 
 
 class Releases(NamedTuple):

@@ -168,7 +168,7 @@ def _chance(result: Recommendations, score: float) -> str:
 
 def _way_words(result: Recommendations, label: Any, option: int) -> str:
     way, changes = result.ways(label)[option - 1], result.changes(label, option)
-    after = afterwards(result, way)
+    after = afterwards(result, way, is_change=bool(changes))
     if way.status in _SEARCHED:
         return _searched_words(result, way, changes)
     if not changes:
@@ -203,29 +203,31 @@ def proof_words(result: Recommendations, way: Way, *, is_change: bool = True) ->
     if is_change:
         return _sentence(_proof(result, way))
     if result._is_guarantee:
-        return "You do not need to change anything for that."
+        wanted = a_chance(result.wanted) if result._has_probabilities else "that"
+        return f"You do not need to change anything for {wanted}."
     held = listed(sorted(way.held))
     stay = f"With {held} unchanged, staying" if held else "Staying"
     proven = "provably " if way.status.is_proven else ""
     return f"{stay} as you are is {proven}the best balance of cost and chance."
 
 
-def afterwards(result: Recommendations, way: Way) -> str:
-    """Say what the models make of it, and whether today's would still refuse."""
+def afterwards(result: Recommendations, way: Way, *, is_change: bool = True) -> str:
+    """Say what the models make of it, and whether today's would still refuse.
+
+    Where nothing changes, it is known what today's model gives, and not said again.
+    """
     gives, end = result.gives(way.score), _ENDS.get(way.status, ".")
     refused = way.score < result._cutoff
     if way.status.is_proven:  # it knows what the model itself said, where a hair decides
         refused = way.status is Status.STILL_REFUSED
-    every = f"{_every(result)} then {_chance(result, way.worst_case_score)}{end}"
-    parts = []
-    if result._is_guarantee:
-        parts = [every]
-    elif not refused:
-        known = result.robust_to.radius > 0.0 and gives
-        today = [f"Today's model then gives you {a_chance(gives)}."] if known else []
-        parts = [*today, every]
+    then, is_robust = " then" if is_change else "", result.robust_to.radius > 0.0
+    every = f"{_every(result)}{then} {_chance(result, way.worst_case_score)}{end}"
+    is_new = is_change or is_robust or not gives
+    parts = [every] if is_new and (result._is_guarantee or not refused) else []
+    if not result._is_guarantee and not refused and is_change and is_robust and gives:
+        parts.insert(0, f"Today's model then gives you {a_chance(gives)}.")
     if refused:
-        more = f": it gives you {a_chance(gives)}" if gives else ""
+        more = f": it gives you {a_chance(gives)}" if gives and is_change else ""
         parts.append(f"Today's model would still refuse you{more}.")
     return " ".join(parts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,8 @@ def group_column(name: str, columns: list[str], keys: list[str]) -> str:
     raise ValueError(
         f"group = {name!r} is neither a key column of the recourse file "
         f"({', '.join(keys) or 'it has none'}) nor a column that the model reads "
-        f"({', '.join(read)})"
+        f"({', '.join(read)}). If it is a column of the table of people, run "
+        f"`holdfast recommend` again with `--key {shlex.quote(name)}`"
     )
 
 

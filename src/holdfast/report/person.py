@@ -336,7 +336,7 @@ def _way(result: Recommendations, label: Any, option: int) -> WayFigures:
         current=result.gives(way.score),
         worst_case=result.gives(way.worst_case_score),
         proof=proof_words(result, way, is_change=bool(changes)),
-        afterwards=afterwards(result, way),
+        afterwards=afterwards(result, way, is_change=bool(changes)),
     )
 
 

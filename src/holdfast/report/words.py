@@ -9,9 +9,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from holdfast.actions.feature import suggest
 from holdfast.machinery.numerals import numeral
 from holdfast.machinery.plain_files import FileKind, check_schema, load_plain, naming
+from holdfast.machinery.settings import suggest
 from holdfast.models.encoding.reading import is_missing, plain
 
 LANGUAGES = ("en", "de")

@@ -149,13 +149,13 @@ def _penalty(name: str, last: Any, n: int) -> _Penalty:
         return _Penalty(strength, of_intercept, bool(last.fit_intercept))
     if is_a(last, "LinearSVC"):
         if last.penalty != "l2":
-            _refuse_penalty(name, last.penalty)
+            _refuse_penalty(name, f"penalty={last.penalty!r}")
         strength = 1.0 / float(last.C)
         of_intercept = strength / float(last.intercept_scaling) ** 2
         return _Penalty(strength, of_intercept, bool(last.fit_intercept))
     if is_a(last, "SGDClassifier"):
         if last.penalty not in ("l2", None):
-            _refuse_penalty(name, last.penalty)
+            _refuse_penalty(name, f"penalty={last.penalty!r}")
         strength = n * float(last.alpha) if last.penalty else 0.0
         return _Penalty(strength, 0.0, bool(last.fit_intercept))
     raise ValueError(f"{name} is not fitted by minimising a loss that Holdfast knows; {_INSTEAD}")
@@ -175,14 +175,15 @@ def _logistic_strength(name: str, last: Any) -> float:
     elif penalty == "l2" or ratio is None:
         ratio = 0.0
     if float(ratio) > 0.0 and strength > 0.0:
-        _refuse_penalty(name, "l1" if penalty == "l1" else "elasticnet")
+        said = f"penalty={penalty!r}" if penalty in ("l1", "elasticnet") else f"l1_ratio={ratio:g}"
+        _refuse_penalty(name, said)
     return strength
 
 
-def _refuse_penalty(name: str, penalty: Any) -> None:
+def _refuse_penalty(name: str, setting: str) -> None:
     raise ValueError(
-        f"{name} was fitted with the penalty {penalty!r}, which has a kink at 0 and so no "
-        f"curvature there; {_INSTEAD}"
+        f"{name} was fitted with {setting}: this penalty has a kink at 0 and so no curvature "
+        f"there; {_INSTEAD}"
     )
 
 

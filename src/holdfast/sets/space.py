@@ -181,7 +181,7 @@ def read_linear(model: Any, favorable_class: Any, people: Any) -> LinearModel:
             name = type(unwrap(model).last).__name__
             raise ValueError(
                 f"{name} was fitted with a loss that Holdfast does not know; fit a "
-                "LogisticRegression or a LinearSVC"
+                "LogisticRegression"
             )
         return adapted
     closed = why_closed(model)

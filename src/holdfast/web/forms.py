@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from holdfast.actions import CategoryFeature, NumberFeature
-from holdfast.actions.feature import suggest
 from holdfast.actions.preferences import PreferenceError
 from holdfast.machinery.numerals import numeral
+from holdfast.machinery.settings import suggest
 from holdfast.models.encoding import Encoding
 from holdfast.models.encoding.reading import is_missing
 from holdfast.report.parts import features_that_follow

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.machinery.numbers import Floats
+from holdfast.machinery.settings import closest
 from holdfast.models.encoding.array_encoders import ArrayEncoders
 from holdfast.models.encoding.asking import ANY_NUMBER
 from holdfast.models.encoding.columns import Affine, EncodedColumn
 from holdfast.models.encoding.features import Category, Number, RawFeature, gather
 from holdfast.models.encoding.given import Given, with_numpy_numbers
 from holdfast.models.encoding.markers import settle_markers
-from holdfast.models.encoding.reading import Reading, as_table
+from holdfast.models.encoding.reading import Reading, as_table, floats_for_decimals
 from holdfast.models.encoding.steps import raw_names, walk
 from holdfast.models.encoding.unwrap import AGREEMENT, unwrap
 
@@ -444,8 +445,31 @@ class Encoding:
         frame = as_table(table)
         missing = [name for name in self.names if name not in frame.columns]
         if missing:
-            raise ValueError(f"X lacks columns of the model: {missing}")
+            raise ValueError(
+                f"X lacks columns of the model: {missing}{self._likely(missing, frame)}"
+            )
+        frame = self.with_floats(frame)
         return frame if frame.columns.tolist() == self.names else frame[self.names]
+
+    def with_floats(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with floats in place of exact decimals, where the pipeline takes numbers.
+
+        What its encoders take for categories stays as it is.
+        """
+        found = {
+            name: floats_for_decimals(frame[name])
+            for name, feature in self.features.items()
+            if not isinstance(feature, Category) and name in frame.columns
+            if frame[name].dtype == object
+        }
+        return frame.assign(**found) if found else frame
+
+    def _likely(self, missing: list[str], frame: pd.DataFrame) -> str:
+        """Name columns of a table that may be those that are missing."""
+        others = [str(name) for name in frame.columns if name not in self.names]
+        found = [(name, closest(name, others)) for name in missing]
+        pairs = [f"{name!r} by {close!r}" for name, close in found if close]
+        return f"; did you mean {' and '.join(pairs)}?" if pairs else ""
 
     def _compare(self, encoded: Floats, reading: Reading) -> None:
         if encoded.shape[1] != self.n_columns:

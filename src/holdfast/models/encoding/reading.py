@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.machinery.numbers import Floats
+from holdfast.machinery.numbers import Floats, is_series, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,8 +175,7 @@ def as_table(table: Any, name: str = "table") -> pd.DataFrame:
         if not len(table.columns):
             raise ValueError(f"{name} has no columns")
         return table
-    if hasattr(table, "toarray"):
-        raise ValueError(f"{name} is a sparse matrix; pass a dense one: {name}.toarray()")
+    _refuse_no_table(table, name)
     try:
         array = np.asarray(table)
     except ValueError as error:
@@ -181,6 +183,24 @@ def as_table(table: Any, name: str = "table") -> pd.DataFrame:
     if array.ndim != 2 or not array.shape[1]:
         raise ValueError(f"{name} has shape {array.shape}; expected a data frame or (n, d)")
     return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+
+
+def _refuse_no_table(table: Any, name: str) -> None:
+    """Refuse what is often given in place of a table, and say how to make one of it."""
+    if hasattr(table, "toarray"):
+        raise ValueError(f"{name} is a sparse matrix; pass a dense one: {name}.toarray()")
+    how = ""
+    if isinstance(table, (str, os.PathLike)):
+        how = "text, not a table; if it is a path, read the file first, as in pandas.read_csv"
+    elif isinstance(table, Mapping):
+        how = "a dict, not a table; make one person a data frame with pd.DataFrame([row])"
+    elif is_series(table):
+        how = (
+            "a Series, not a table; select a row with two brackets, as in table.iloc[[0]], and a "
+            "column as in table[['income']]"
+        )
+    if how:
+        raise ValueError(f"{name} = {shown(table)} is {how}")
 
 
 def positions(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int64]:
@@ -215,7 +235,28 @@ def read_numbers(column: pd.Series[Any]) -> Floats:
     return np.array([_float(value) for value in column], dtype=np.float64)
 
 
+def floats_for_decimals(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column with floats in place of exact decimals, which databases give.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> floats_for_decimals(pd.Series([Decimal("0.1"), None])).tolist()
+    [0.1, nan]
+    """
+    if column.dtype != object or not any(isinstance(value, Decimal) for value in column):
+        return column
+    values = [_of_decimal(value) if isinstance(value, Decimal) else value for value in column]
+    return column.__class__(values, column.index, object, column.name).infer_objects()
+
+
+def _of_decimal(value: Decimal) -> float:
+    return math.nan if value.is_nan() else float(value)
+
+
 def _float(value: Any) -> float:
     if isinstance(value, (numbers.Real, np.bool_)):
         return float(value)
+    if isinstance(value, Decimal):
+        return _of_decimal(value)
     return math.nan

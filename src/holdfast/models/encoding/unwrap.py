@@ -61,6 +61,9 @@ def unwrap(model: Any, *, calibrated: bool = True) -> Unwrapped:
     >>> found.steps, found.last
     ([("step 'standardscaler'", StandardScaler())], LogisticRegression())
     """
+    if isinstance(model, type):
+        name = model.__name__
+        raise TypeError(f"model = {name} is a class; pass a fitted model: {name}().fit(X, y)")
     found = _opened(model, calibrated)
     if found.calibrated is not None and not is_linear(found.last):
         return _opened(model, False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.machinery.numbers import Floats, refuse, to_number
+from holdfast.machinery.numbers import Floats, refuse_number, to_number
 from holdfast.models import Model
 from holdfast.models.linearise.base import Lineariser
 from holdfast.models.linearise.neighbours import (
@@ -67,7 +67,7 @@ class SmoothGrad(Lineariser):
     def __post_init__(self) -> None:
         check_even("samples", self.samples)
         if not 0.0 < to_number(self.noise) < math.inf:
-            refuse("noise", self.noise, "a positive number (without noise: 'gradient')")
+            refuse_number("noise", self.noise, "a positive number (without noise: 'gradient')")
 
     def fit(self, model: Model, X: Floats, X_train: Floats | None, random_state: int) -> Surrogate:
         """Return one linear score for each point."""

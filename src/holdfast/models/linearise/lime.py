@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from holdfast.machinery.numbers import Floats, refuse, to_number
+from holdfast.machinery.numbers import Floats, refuse, refuse_number, to_number
 from holdfast.models import Model
 from holdfast.models.linearise.base import Lineariser
 from holdfast.models.linearise.neighbours import (
@@ -80,7 +80,7 @@ class Lime(Lineariser):
         if self.sampling not in ("auto", *_SAMPLES):
             refuse("sampling", self.sampling, "'auto', 'gradient', 'sobol' or 'random'")
         if self.kernel_width is not None and not 0.0 < to_number(self.kernel_width) < math.inf:
-            refuse("kernel_width", self.kernel_width, "a positive number or None")
+            refuse_number("kernel_width", self.kernel_width, "a positive number or None")
 
     def fit(self, model: Model, X: Floats, X_train: Floats | None, random_state: int) -> Surrogate:
         """Return one linear score for each point."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from holdfast.machinery.numbers import EPS, Floats, refuse, whole_rows
+from holdfast.machinery.numbers import EPS, Floats, refuse_number, whole_rows
 from holdfast.models import Model
 from holdfast.result.surrogate import Surrogate
 
@@ -23,7 +23,7 @@ def check_even(name: str, value: Any) -> None:
     """Refuse a count that cannot be made of pairs."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < 2 or value % 2:
-        refuse(name, value, "an even whole number, at least 2")
+        refuse_number(name, value, "an even whole number, at least 2")
 
 
 def check_gradients(name: str, model: Model) -> None:
