@@ -7,22 +7,25 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import special
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
     OneHotEncoder,
     OrdinalEncoder,
+    SplineTransformer,
     StandardScaler,
     TargetEncoder,
 )
 
 from holdfast import ActionSet, NormBall, RobustRecourse, Status
+from holdfast.actions import CategoryFeature
 from holdfast.models import as_model
 from holdfast.models.encoding import Encoding
 
@@ -276,3 +279,55 @@ def test_a_subclass_needs_no_more_than_the_settings():
     model, table = lender_of(pd.Series(["a", "b", "b"] * 50), OneHotEncoder())
     sure = Sure(model, ActionSet.from_data(table))
     assert (sure.recommend(table).to_frame()["worst_case_validity"] >= 0.9).any()
+
+
+@pytest.mark.parametrize(
+    ("step", "low", "high"),
+    [
+        (make_pipeline(FunctionTransformer(special.logit), StandardScaler()), 0.05, 0.95),
+        (SplineTransformer(extrapolation="error"), 20.0, 70.0),
+    ],
+    ids=["logit", "splines"],
+)
+def test_a_marker_is_asked_about_beside_numbers_that_the_pipeline_takes(step, low, high):
+    """Not every pipeline takes a 1 beside it: that it refuses one says nothing of the marker."""
+    rng = np.random.default_rng(0)
+    home = rng.choice(["own", "rent", "other"], 200).astype(object)
+    home[::7] = np.nan
+    table = pd.DataFrame({"home": pd.Series(home, dtype=object), "x": rng.uniform(low, high, 200)})
+    good = (table["x"] > (low + high) / 2.0) | table["home"].isna()
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    columns = make_column_transformer((encoder, ["home"]), (step, ["x"]))
+    model = make_pipeline(columns, LogisticRegression(C=10.0)).fit(table, good)
+    people = table.iloc[2:6].assign(home=pd.Series([None] * 4, table.index[2:6], dtype=object))
+    encoding = Encoding.of(model)
+    ours = encoding.model.score(encoding.encode(people))
+    np.testing.assert_allclose(ours, model.decision_function(people), atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "Int8", "UInt8", "Int64", "boolean", "bool[pyarrow]"])
+def test_a_level_that_a_column_cannot_hold_widens_it(dtype):
+    table = pd.DataFrame({"g": [1, 2, 300] * 20})
+    model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(table, table["g"] == 300)
+    actions = ActionSet([CategoryFeature("g", levels=[1, 2, 300])])
+    recourse = RobustRecourse(
+        model, robust_to=NormBall(2, 0.01), actions=actions, guarantee=0.6, favorable_class=True
+    )
+    people = pd.DataFrame({"g": pd.Series([1, 1], dtype=dtype)})
+    result = recourse.recommend(people)
+    assert [str(status) for status in result.status] == ["optimal", "optimal"]
+    assert [int(level) for level in result.after()["g"]] == [300, 300]
+
+
+def test_only_who_may_overwrite_what_others_have_is_refused():
+    table = pd.DataFrame({"n": np.arange(50.0) % 9, "m": np.arange(50) % 7})
+    table.loc[::5, "n"] = np.nan
+    good = np.arange(50) % 2 == 0
+    filled = table.fillna(1.0)
+    safe = make_union(MissingIndicator(features="all"), SimpleImputer(copy=False))
+    Encoding.of(make_pipeline(safe, LogisticRegression()).fit(table, good))
+    hidden = make_pipeline(FunctionTransformer(), StandardScaler(copy=False))
+    for part in (hidden, make_union(StandardScaler(copy=False))):
+        model = make_pipeline(make_union("passthrough", part), LogisticRegression())
+        with pytest.raises(ValueError, match="may write into a column"):
+            Encoding.of(model.fit(filled.astype({"m": float}), good))

@@ -117,10 +117,10 @@ one of 'none', 'Bachelor', 'Master'
 
     def switch_cost(self, before: Any, after: Any) -> float:
         """Return what a switch between two levels costs."""
-        if before == after:
-            return 0.0
         if is_missing(before):
             return 0.0 if is_missing(after) else float(self.provide_cost or 0.0)
+        if before == after:
+            return 0.0
         if isinstance(self.cost, dict):
             if (before, after) not in self.cost:
                 raise FeatureError(

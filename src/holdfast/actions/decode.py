@@ -126,6 +126,10 @@ def _raw_values(
 
 def _replaced(column: Any, moved: NDArray[np.int64], values: Floats) -> Any:
     """Put numbers into a column, in its own type if that can hold them."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(np.float64)
     dtype: Any = column.dtype
     kind = getattr(dtype, "kind", "O")
     if kind in "biuf":
@@ -154,19 +158,26 @@ def _relabelled(
         column = column.cat.add_categories(new) if new else column
     if getattr(column.dtype, "kind", "O") == "b" and set(taken) <= {0, 1}:
         taken = [bool(level) for level in taken]  # an encoder may know them as 0 and 1
-    if isinstance(column.dtype, np.dtype) and column.dtype != object:
+    if getattr(column.dtype, "kind", "O") in "biuf":
         column = column.astype(_type_for(column.dtype, taken))
     return _with(column, moved, taken)
 
 
-def _type_for(dtype: np.dtype[Any], values: list[Any]) -> np.dtype[Any]:
+def _type_for(dtype: Any, values: list[Any]) -> Any:
     """Return a column's own type if it can hold values, or else one that can."""
-    own = np.array(values)
+    import pandas as pd
+
+    own, plain = np.array(values), np.dtype(getattr(dtype, "numpy_dtype", dtype))
     if own.dtype.kind not in "biuf" or (own.dtype.kind == "b") != (dtype.kind == "b"):
         return np.dtype(object)
     with np.errstate(invalid="ignore", over="ignore"):
-        fits = np.array_equal(own.astype(dtype), own)
-    return dtype if fits else np.result_type(dtype, own.dtype)
+        fits = np.array_equal(own.astype(plain), own)
+    if fits:
+        return dtype
+    wide = np.result_type(plain, own.dtype)
+    if isinstance(dtype, np.dtype):
+        return wide
+    return pd.array(np.zeros(0, dtype=wide)).dtype  # it may hold NA, too
 
 
 def _with(column: Any, moved: NDArray[np.int64], values: Any) -> Any:

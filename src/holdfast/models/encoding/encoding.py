@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _MOST_ENTRIES = 20_000_000  # encoded at once, when the pipeline is asked
+_MOST_TRIED = 20  # rows of people, until the pipeline takes one
 
 
 class RefusedByStepError(ValueError):
@@ -197,33 +198,57 @@ class Encoding:
                 reading.read_number(name, frame[name], takes_missing=feature.takes_missing)
         for feature in self.features.values():
             if isinstance(feature, Category) and feature.takes_missing:
-                ask = functools.partial(self._ask_of_one, feature, frame)
+                ask = functools.partial(self._ask_of_one, feature, frame, reading)
                 settle_markers(feature, frame[feature.name], reading, ask)
         return reading
 
-    def _ask_of_one(self, feature: Category, frame: pd.DataFrame, row: int) -> Floats | None:
+    def _ask_of_one(
+        self, feature: Category, frame: pd.DataFrame, reading: Reading, row: int
+    ) -> Floats | None:
         """Ask how the pipeline encodes the very value of a category in a row; None: not at all.
 
-        In the other columns stands what every pipeline takes: what else is in the row, or in the
-        table, must not matter.
+        An error is raised where the pipeline takes no row to put the value into.
         """
-        one = frame.iloc[[row]]
-        rows, value = self._give([one], [self._anybody()]).table, one[feature.name]
+        given = self._taken_row(feature, frame, reading, row)
+        value = frame[feature.name].iloc[[row]].set_axis(given.index)
         # Of its own type first, for NA means one thing among booleans and another among objects.
         # Then as an object: a NaN that stands alone is a number, and one beside texts is none.
         for typed in (value, value.astype(object)):
-            if self._named:
-                asked = rows.assign(**{feature.name: typed})
-            else:
-                asked = rows.astype(object)
-                asked[0, self.names.index(feature.name)] = typed.iloc[0]
             with contextlib.suppress(RefusedByStepError):
-                codes: Floats = self._transform(asked)[1][0, feature.columns]
+                made = self._transform(self._with(given.table, feature.name, typed))[1]
+                codes: Floats = made[0, feature.columns]
                 return codes
         return None
 
+    def _taken_row(
+        self, feature: Category, frame: pd.DataFrame, reading: Reading, row: int
+    ) -> Given:
+        """Return a row that the pipeline takes, with a level of a category that it knows.
+
+        What else is in the table should not matter. So numbers and levels that most pipelines take
+        are tried before those of people.
+        """
+        usable = [k for k in (row, *range(len(frame))) if k not in reading.reasons]
+        for k in [None, *usable[:_MOST_TRIED]]:
+            one = frame.iloc[[row if k is None else k]]
+            read = self._anybody() if k is None else reading.take(np.array([k]))
+            read.levels[feature.name] = np.zeros(1, dtype=np.int64)
+            given = self._give([one], [read])
+            with contextlib.suppress(RefusedByStepError):
+                self._transform(given.table)
+                return given
+        raise RefusedByStepError("the pipeline takes none of the rows")
+
+    def _with(self, table: Any, name: str, column: pd.Series[Any]) -> Any:
+        """Return a table, or an array, with another column."""
+        if self._named:
+            return table.assign(**{name: column})
+        array = table.astype(object)
+        array[:, self.names.index(name)] = column
+        return array
+
     def _anybody(self) -> Reading:
-        """Return the reading of somebody whom the pipeline takes."""
+        """Return the reading of somebody whom most pipelines take."""
         reading = Reading()
         for name, feature in self.features.items():
             if isinstance(feature, Category):

@@ -26,7 +26,8 @@ def settle_markers(
 
     An encoder may take NaN for missing, and None for a level of its own or for an unknown one.
     What it refuses is read as missing all the same: nobody gets another answer for it. `ask` says
-    how the pipeline encodes the very value in a row, or None where it refuses it.
+    how the pipeline encodes the very value in a row, or None where it refuses it; an error that it
+    raises says that it cannot be asked.
     """
     places, count = reading.levels[feature.name], len(feature.levels)
     rows = np.flatnonzero(places == count)
@@ -40,7 +41,13 @@ def settle_markers(
         own = [row for row in own if row not in reading.reasons]
         if kind is type(feature.missing_as) or not own:
             continue
-        codes = ask(own[0])
+        try:
+            codes = ask(own[0])
+        except ValueError:
+            said = f"{feature.name} is missing, and the pipeline cannot be asked what that means"
+            for row in own:
+                reading.note(row, feature.name, said)
+            continue
         if codes is None or _are_alike(codes, feature.missing):
             continue
         if _are_alike(codes, feature.unknown):

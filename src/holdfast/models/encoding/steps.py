@@ -147,19 +147,56 @@ def _column_transformer(step: Any, columns: list[EncodedColumn], where: str) -> 
 
 
 def _refuse_overwritten(readers: dict[str, tuple[Any, list[int]]]) -> None:
-    """Refuse a transformer that may write into a column which another one reads as well.
+    """Refuse a transformer that may write into a column which another one has, or will read.
 
     Whether it does depends on the types of the table, and so does what the other one reads.
     """
-    for where, (inner, places) in readers.items():
-        if getattr(_first(inner), "copy", True) is not False:
+    order = list(readers)
+    for k, where in enumerate(order):
+        inner, places = readers[where]
+        if not _may_write(inner):
             continue
-        for other, (_, theirs) in readers.items():
-            if other != where and set(places) & set(theirs):
+        # those before it have read already, unless they hand on the column itself
+        others = [name for name in order[:k] if _may_hand_on(readers[name][0])] + order[k + 1 :]
+        for other in others:
+            if set(places) & set(readers[other][1]):
                 raise ValueError(
                     f"{where} may write into a column that {other} reads too (copy=False); fit "
                     "it with copy=True"
                 )
+
+
+def _may_write(step: Any) -> bool:
+    """Whether a fitted step may write into what it is given."""
+    if skipped(step):
+        return False
+    step = thawed(step)
+    if is_a(step, "Pipeline"):
+        steps = [inner for _, inner in step.steps]
+        first = next((k for k, inner in enumerate(steps) if not _may_hand_on(inner)), len(steps))
+        return any(_may_write(inner) for inner in steps[: first + 1])
+    parts = _parts_of(step)
+    return any(map(_may_write, parts)) if parts else getattr(step, "copy", True) is False
+
+
+def _may_hand_on(step: Any) -> bool:
+    """Whether what comes out of a fitted step may be what it was given, and no copy."""
+    if skipped(step):
+        return True
+    step = thawed(step)
+    if is_a(step, "Pipeline"):
+        return all(_may_hand_on(inner) for _, inner in step.steps)
+    parts = _parts_of(step)
+    if parts:
+        return any(map(_may_hand_on, parts))
+    is_identity = type(step).__name__ == "FunctionTransformer" and step.func is None
+    return is_identity or getattr(step, "copy", True) is False
+
+
+def _parts_of(step: Any) -> list[Any]:
+    """Return the transformers that a step hands its columns to."""
+    parts = getattr(step, "transformers_", None) or getattr(step, "transformer_list", [])
+    return [part[1] for part in parts if not (isinstance(part[1], str) and part[1] == "drop")]
 
 
 def selected_columns(step: Any, selected: Any, where: str) -> list[int]:
