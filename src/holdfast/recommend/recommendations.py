@@ -143,8 +143,9 @@ class Recommendations:
             index = index.rename("person")
         columns: dict[str, Any] = {name: joined.pop(name)[order] for name in list(joined)}
         for name, values in self._afterwards(order, index).items():
-            # its type is said: pandas would make NaN of None among texts
-            columns[f"recourse.{name}"] = pd.Series(values.array, index, values.dtype, copy=False)
+            if values.dtype == object:  # said, or pandas would make NaN of None among texts
+                values = pd.Series(values.array, index, object, copy=False)
+            columns[f"recourse.{name}"] = values
         return pd.DataFrame(columns, index=index, copy=False)
 
     def _afterwards(self, order: NDArray[np.int64], index: pd.Index[Any]) -> pd.DataFrame:
