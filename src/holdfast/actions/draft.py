@@ -48,7 +48,7 @@ def draft(
     check_positive("switch_cost", costs.switch_cost)
     check_kind("units", units, dict, "write units={'age': 'years'}")
     frame = as_table(table)
-    if frame.empty:
+    if not len(frame):
         raise ValueError("the table has no rows, so nothing can be learnt from it")
     names = [str(name) for name in frame.columns]
     for what, given in {**kinds._asdict(), "units": units}.items():

@@ -43,6 +43,8 @@ from holdfast.problem.problem import RecourseProblem, frozen
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_NAMES = 8  # in an error
+
 
 def pose_problem(
     X: Any,
@@ -289,9 +291,6 @@ def _check_size(robust_to: ModelSet, encoding: Encoding) -> None:
             f"{error}; the features are the {len(names)} encoded columns: "
             f"{', '.join(names[:_MOST_NAMES])}{rest}"
         ) from None
-
-
-_MOST_NAMES = 8  # in an error
 
 
 def _scores(

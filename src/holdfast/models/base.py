@@ -237,8 +237,7 @@ class Model:
         if said.score is not None and self.knows_scores:
             pairs.append(("a score of", said.score, ours, near))
         if said.probability is not None and loss.link is not None:
-            # a steep calibrator makes much of a hair
-            # and one of single precision may even fall by rounding
+            # a steep calibrator makes much of a hair; one of single precision may fall by rounding
             steep = np.abs(loss.probability(ours + near) - loss.probability(ours - near))
             pairs.append(
                 ("a probability of", said.probability, loss.probability(ours), near + steep)

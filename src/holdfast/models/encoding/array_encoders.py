@@ -1,11 +1,11 @@
 """The encoders of a fitted step, asked apart and with arrays: tables take much longer.
 
 scikit-learn finds out of every column of a table what kind of table it comes from, which takes time
-even for a single person. An array it takes as it is. Encoders of its own that have
-forgotten the names of their columns take arrays, and give what they would give of a table. Those
-that look up each value by itself are asked about every level once, and not about every person. What
-the step itself makes of the first rows is compared with all that; only if it is the same to the
-last bit, the encoders alone are asked about all others.
+even for a single person. An array it takes as it is. Encoders of its own that have forgotten the
+names of their columns take arrays, and give what they would give of a table. Those that look up
+each value by itself are asked about every level once, and not about every person. What the step
+itself makes of the first rows is compared with all that; only if it is the same to the last bit,
+the encoders alone are asked about all others.
 """
 
 from __future__ import annotations
